@@ -7,17 +7,21 @@
 //! [`AccessLog::finish`] writes what is left and stops the thread. Nobody waits for a thread that is
 //! stuck in a write: a new target gets a thread of its own then.
 
+mod hosts;
 mod line;
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use catamaran_transport::PerWorker;
+use hosts::HostLogs;
 use line::Stamp;
 pub(crate) use line::{Record, RequestLine, SessionLine};
 
@@ -27,9 +31,13 @@ use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 /// The log, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    /// Whether the log is on. If it is off, no record is gathered.
+    /// Whether the log is on, or that of a host. If it is off, no record is gathered.
     on: AtomicBool,
+    /// Whether lines of hosts without a log of their own are written.
+    has_target: AtomicBool,
     json: AtomicBool,
+    /// The logs of hosts that have one; `None` if none has.
+    hosts: ArcSwapOption<HostLogs>,
     /// A buffer for each worker.
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
@@ -77,6 +85,8 @@ struct WriterState {
 pub(crate) struct Opened {
     target: Option<LogTarget>,
     config: LogConfig,
+    /// Those of hosts, in the order of the configuration.
+    hosts: Vec<Self>,
 }
 
 impl Opened {
@@ -88,9 +98,18 @@ impl Opened {
             AccessLogTarget::Stdout => Some(io::stdout().as_fd().try_clone_to_owned()?.into()),
             AccessLogTarget::File(path) => Some(LogTarget::append_to(path, FILE_MODE)?),
         };
+        let of_host = |(path, _): &(PathBuf, Vec<String>)| {
+            Self::new(&LogConfig {
+                access: AccessLogTarget::File(path.clone()),
+                format: config.format,
+                hosts: Vec::new(),
+            })
+        };
+        let hosts: io::Result<Vec<Self>> = config.hosts.iter().map(of_host).collect();
         Ok(Self {
             target,
             config: config.clone(),
+            hosts: hosts?,
         })
     }
 }
@@ -100,7 +119,9 @@ impl AccessLog {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             on: AtomicBool::new(false),
+            has_target: AtomicBool::new(false),
             json: AtomicBool::new(false),
+            hosts: ArcSwapOption::empty(),
             buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
             dropped: AtomicU64::new(0),
             lost: Arc::default(),
@@ -114,23 +135,54 @@ impl AccessLog {
     ///
     /// # Errors
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
-    pub(crate) fn switch(&self, to: Opened) -> io::Result<()> {
+    pub(crate) fn switch(&self, mut to: Opened) -> io::Result<()> {
         let format = to.config.format;
-        match to.target {
-            Some(target) => {
-                self.lock().direct(self, target)?;
-                *self.config() = Some(to.config);
-                self.json
-                    .store(format == AccessLogFormat::Json, Ordering::Relaxed);
-                self.on.store(true, Ordering::Relaxed);
-            }
-            None => {
-                *self.config() = Some(to.config);
-                self.on.store(false, Ordering::Relaxed);
-                self.finish();
-            }
+        let hosts = self.host_logs(std::mem::take(&mut to.hosts), &to.config)?;
+        let has_target = to.target.is_some();
+        if let Some(target) = to.target {
+            self.lock().direct(self, target)?;
         }
+        let is_on = has_target || hosts.is_some();
+        *self.config() = Some(to.config);
+        self.json
+            .store(format == AccessLogFormat::Json, Ordering::Relaxed);
+        let before = self.hosts.swap(hosts);
+        self.has_target.store(has_target, Ordering::Relaxed);
+        self.on.store(is_on, Ordering::Relaxed);
+        if !has_target {
+            self.end();
+        }
+        let after = self.hosts.load();
+        let stays = |log: &Arc<Self>| {
+            let after = after.as_deref();
+            after.is_some_and(|after| after.iter().any(|it| Arc::ptr_eq(it, log)))
+        };
+        let gone = before.iter().flat_map(|before| before.iter());
+        gone.filter(|log| !stays(log)).for_each(|log| log.finish());
         Ok(())
+    }
+
+    /// The logs of hosts, of which those of before stay if their files do.
+    fn host_logs(
+        &self,
+        opened: Vec<Opened>,
+        config: &LogConfig,
+    ) -> io::Result<Option<Arc<HostLogs>>> {
+        if opened.is_empty() {
+            return Ok(None);
+        }
+        let before = self.hosts.load();
+        let mut logs = HostLogs::default();
+        for ((path, hosts), opened) in config.hosts.iter().zip(opened) {
+            let known = before.as_deref().and_then(|before| before.find(path));
+            let log = match known {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(Self::new(self.buffers.iter().count())),
+            };
+            log.switch(opened)?;
+            logs.add(path, log, hosts);
+        }
+        Ok(Some(Arc::new(logs)))
     }
 
     /// Opens the present target again, after its file has been moved away.
@@ -159,6 +211,13 @@ impl AccessLog {
         if !self.is_on() {
             return;
         }
+        let hosts = self.hosts.load();
+        if let Some(log) = hosts.as_deref().and_then(|hosts| hosts.of(record)) {
+            return log.write(worker, record);
+        }
+        if !self.has_target.load(Ordering::Relaxed) {
+            return;
+        }
         let buffer = &self.buffers[worker];
         let mut buffer = lock(buffer);
         if buffer.lines.len() >= BUFFER_MAX {
@@ -176,16 +235,32 @@ impl AccessLog {
 
     /// Lines dropped because writing did not keep up.
     pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.load(Ordering::Relaxed) + self.sum_of_hosts(Self::dropped)
     }
 
     /// Lines that could not be written.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.lost.load(Ordering::Relaxed) + self.sum_of_hosts(Self::lost)
     }
 
-    /// Writes what is left and stops the thread. Does not wait for one that is stuck.
+    fn sum_of_hosts(&self, count: fn(&Self) -> u64) -> u64 {
+        let hosts = self.hosts.load();
+        let logs = hosts.iter().flat_map(|hosts| hosts.iter());
+        logs.map(|log| count(log)).sum()
+    }
+
+    /// Writes what is left, of hosts' logs as well, and stops the threads. Does not wait for one that is
+    /// stuck.
     pub(crate) fn finish(&self) {
+        let hosts = self.hosts.load();
+        hosts
+            .iter()
+            .flat_map(|hosts| hosts.iter())
+            .for_each(|log| log.finish());
+        self.end();
+    }
+
+    fn end(&self) {
         let Some(writer) = self.lock().current.take() else {
             return;
         };

@@ -10,10 +10,12 @@ mod api;
 pub(crate) mod exposition;
 mod figures;
 mod health;
+mod health_events;
 pub(crate) mod metrics;
 mod page;
 mod reply;
 mod request;
+mod site;
 mod status;
 mod tls;
 
@@ -31,10 +33,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::error::Elapsed;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use self::health_events::HealthWatch;
 use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
+use crate::counters::{Culprit, Reason};
 use crate::listener::{Acceptor, Bound, BoundAddress, Listener};
 use crate::worker::Shared;
-use crate::worker::counters::{Culprit, Reason};
 
 /// The admin listener of a running front.
 #[derive(Debug)]
@@ -153,10 +156,13 @@ async fn run(
 async fn tick(shared: &Shared) {
     let mut seconds = interval(TICK);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut watch = HealthWatch::default();
     loop {
         seconds.tick().await;
-        shared.tick();
+        shared.control.tick(&shared.site);
         sample_figures(shared);
+        let site = shared.site.load_full();
+        watch.look(site.backends(), &shared.control.events);
     }
 }
 

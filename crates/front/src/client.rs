@@ -1,13 +1,12 @@
 //! One client's connection: its socket, the state of HTTP/1.1, and its buffered bytes.
 //!
-//! Only this module and [`crate::client::serve`] know HTTP/1.1. For the relay there is a request body
+//! Only this module and [`crate::serve`] know HTTP/1.1. For the relay there is a request body
 //! that comes in and a response that goes out. An idle connection holds no buffers.
 
 pub(crate) mod handshake;
 pub(crate) mod http2;
 pub(crate) mod linger;
 pub(crate) mod pace;
-pub(crate) mod serve;
 
 use std::cell::RefCell;
 use std::io;
@@ -24,16 +23,16 @@ use catamaran_message::{BodyLength, RequestHead, Response};
 use catamaran_tls::{Profile, Session, TlsError};
 use catamaran_transport::{FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers};
 use catamaran_upstream::LeftBehind;
-use http::{HeaderMap, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
 use crate::config::ListenerConfig;
-use crate::exchange::scene::PeerFacts;
+use crate::deadlines::{Deadline, Tick};
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
+use crate::peer::PeerFacts;
 use crate::tls::LiveProfile;
-use crate::worker::deadlines::{Deadline, Tick};
 
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
@@ -118,6 +117,9 @@ pub(crate) fn trim() {
     buffers::trim();
 }
 
+/// Fields that are sent after those of a map.
+pub(crate) type Fields<'f> = &'f [(&'f HeaderName, &'f HeaderValue)];
+
 /// A request's body, piece by piece.
 #[derive(Debug)]
 pub(crate) enum BodyPart {
@@ -143,6 +145,14 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
+    /// Whether the client has left, as opposed to one that broke its protocol.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self {
+            Self::Io(_) | Self::Left | Self::Reset => true,
+            Self::Fault(_) | Self::Malformed(_) => false,
+        }
+    }
+
     /// The request's body ended before its announced length.
     pub(crate) fn truncated_body() -> Self {
         Self::Fault(Fault::TruncatedBody)

@@ -18,6 +18,7 @@ use std::time::Duration;
 pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use bytes::Bytes;
 pub use catamaran_balance::Policy;
+pub use catamaran_files::{FileCoding, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
@@ -32,7 +33,7 @@ pub use pages::{ErrorPages, Page};
 pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
 
-use crate::site::path;
+use crate::path;
 
 /// The whole front.
 #[derive(Clone, Debug)]
@@ -57,6 +58,28 @@ pub struct Config {
     pub admin: Option<AdminConfig>,
 }
 
+impl Config {
+    /// A front that hands all that comes to these listeners to one upstream, with every default and without
+    /// a log.
+    #[must_use]
+    pub fn of_one(listeners: Vec<ListenerConfig>, upstream: UpstreamConfig) -> Self {
+        let target = RouteTarget::Upstream(upstream.name.clone());
+        Self {
+            server: ServerConfig::default(),
+            tls: Vec::new(),
+            listeners,
+            upstreams: vec![upstream],
+            routes: vec![RouteConfig::new("/", target)],
+            error_pages: None,
+            log: LogConfig {
+                access: AccessLogTarget::Off,
+                ..LogConfig::default()
+            },
+            admin: None,
+        }
+    }
+}
+
 /// The admin listener: it has a thread of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminConfig {
@@ -75,6 +98,9 @@ pub struct AdminConfig {
     pub state_file: Option<PathBuf>,
     /// Whether nothing can be changed, whoever asks. Default off.
     pub read_only: bool,
+    /// The upstreams without which the front says at `/readyz` that it is not ready, while they accept no
+    /// new clients. Default: `None`, all of them.
+    pub ready: Option<Vec<String>>,
 }
 
 impl AdminConfig {
@@ -88,6 +114,7 @@ impl AdminConfig {
             hosts: Vec::new(),
             state_file: None,
             read_only: false,
+            ready: None,
         }
     }
 }
@@ -616,6 +643,8 @@ pub enum RouteTarget {
     Status(StatusCode),
     /// The client is sent elsewhere. httpd: `Redirect`; nginx: `return 301`.
     Redirect(Redirect),
+    /// A file of the directory that [`RouteRules::files`] has; 404 if there is none. nginx: `root`, `alias`.
+    Files,
 }
 
 /// Where the access log goes and how its lines look.
@@ -625,6 +654,9 @@ pub struct LogConfig {
     pub access: AccessLogTarget,
     /// How a line looks. Default: combined.
     pub format: AccessLogFormat,
+    /// Files of their own for the lines of some hosts, each `www.example.org`, or `*.example.org` for every
+    /// name below; other lines go to `access`. Default: none. nginx: `access_log` of a `server`.
+    pub hosts: Vec<(PathBuf, Vec<String>)>,
 }
 
 impl Default for LogConfig {
@@ -632,6 +664,7 @@ impl Default for LogConfig {
         Self {
             access: AccessLogTarget::Stdout,
             format: AccessLogFormat::Combined,
+            hosts: Vec::new(),
         }
     }
 }

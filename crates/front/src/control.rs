@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use events::{Events, Kind};
 use patch::Patch;
 use sha2::{Digest as _, Sha256};
@@ -24,7 +25,6 @@ use tokio::sync::oneshot;
 use crate::config::{Activation, AdminConfig};
 use crate::site::overrides::{Override, Overrides};
 use crate::site::{Controls, Member, Site, Upstream};
-use crate::worker::Shared;
 
 /// The overrides in force, and where they are kept.
 #[derive(Debug, Default)]
@@ -34,6 +34,7 @@ pub(crate) struct Control {
     frozen: AtomicBool,
     state_file: Option<StateFile>,
     reloader: Mutex<Option<Reloader>>,
+    upgrades: Mutex<Upgrades>,
     pub(crate) events: Events,
 }
 
@@ -43,6 +44,25 @@ struct Reloader(Box<dyn Fn(ReloadRequest) + Send + Sync>);
 impl fmt::Debug for Reloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reloader(..)")
+    }
+}
+
+/// What administrators asked for and learn of being replaced by another process.
+#[derive(Debug, Default)]
+struct Upgrades {
+    upgrader: Option<Upgrader>,
+    /// How many were begun.
+    number: u64,
+    /// Why the last one failed, if it has.
+    failed: Option<String>,
+}
+
+/// Whoever can start another process; `false` if too much is asked of it already.
+struct Upgrader(Box<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Upgrader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Upgrader(..)")
     }
 }
 
@@ -134,6 +154,44 @@ impl Control {
         replied.await.ok()
     }
 
+    /// Says who can start another process in place of this one. The function must not block.
+    pub(crate) fn set_upgrader(&self, upgrade: impl Fn() -> bool + Send + Sync + 'static) {
+        self.upgrades().upgrader = Some(Upgrader(Box::new(upgrade)));
+    }
+
+    /// Has another process started; gives the number that its failure would have. `None` if nobody can, or
+    /// too much is asked already.
+    pub(crate) fn upgrade(&self) -> Option<u64> {
+        let upgrades = self.upgrades();
+        let next = upgrades.number + 1;
+        // It is counted when it begins.
+        upgrades.upgrader.as_ref()?.0().then_some(next)
+    }
+
+    /// Counts an upgrade that begins.
+    pub(crate) fn note_upgrade(&self) {
+        let mut upgrades = self.upgrades();
+        upgrades.number += 1;
+        upgrades.failed = None;
+    }
+
+    /// Keeps why an upgrade failed.
+    pub(crate) fn note_failed_upgrade(&self, reason: String) {
+        let text = format!("an upgrade failed: {reason}");
+        self.events.push(Kind::Change, "", "", text);
+        self.upgrades().failed = Some(reason);
+    }
+
+    /// How many upgrades were begun, and why the last one failed, if it has.
+    pub(crate) fn last_upgrade(&self) -> (u64, Option<String>) {
+        let upgrades = self.upgrades();
+        (upgrades.number, upgrades.failed.clone())
+    }
+
+    fn upgrades(&self) -> MutexGuard<'_, Upgrades> {
+        self.upgrades.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Refuses changes from now on, or takes them again.
     pub(crate) fn freeze(&self, frozen: bool) {
         self.frozen.store(frozen, Ordering::SeqCst);
@@ -157,16 +215,18 @@ impl Control {
         }
         site.controlled(|upstream, member| overrides.controls(upstream, member))
     }
-}
 
-impl Shared {
-    /// Changes what is said of members, all of them or none.
-    pub(crate) fn change(&self, change: &Change<'_>) -> Result<(), Refusal> {
-        let mut overrides = self.control.lock();
-        if self.control.frozen.load(Ordering::SeqCst) {
+    /// Changes what is said of members of the site in force, all of them or none.
+    pub(crate) fn change(
+        &self,
+        in_force: &ArcSwap<Site>,
+        change: &Change<'_>,
+    ) -> Result<(), Refusal> {
+        let mut overrides = self.lock();
+        if self.frozen.load(Ordering::SeqCst) {
             return Err(Refusal::HandedOver);
         }
-        let site = self.site.load_full();
+        let site = in_force.load_full();
         let upstream = find_upstream(&site, change.upstream)?;
         check_version(change, upstream, &overrides)?;
         let now = now();
@@ -185,7 +245,7 @@ impl Shared {
         if !change.force {
             keeps_one(upstream, &overrides, &next)?;
         }
-        self.put_in_force(&site, &mut overrides, next);
+        in_force.store(self.follow(&site, &mut overrides, next));
         for (backend, text) in said {
             self.note_change(change.by, &upstream.name, &backend, &text);
         }
@@ -193,12 +253,12 @@ impl Shared {
     }
 
     /// Ends drains that have nothing left to wait for, and drops what was to hold until now.
-    pub(crate) fn tick(&self) {
-        let mut overrides = self.control.lock();
-        if overrides.is_empty() || self.control.frozen.load(Ordering::SeqCst) {
+    pub(crate) fn tick(&self, in_force: &ArcSwap<Site>) {
+        let mut overrides = self.lock();
+        if overrides.is_empty() || self.frozen.load(Ordering::SeqCst) {
             return;
         }
-        let site = self.site.load_full();
+        let site = in_force.load_full();
         let now = now();
         let mut next = overrides.clone();
         let mut said = Vec::new();
@@ -222,28 +282,27 @@ impl Shared {
         if said.is_empty() {
             return;
         }
-        self.put_in_force(&site, &mut overrides, next);
+        in_force.store(self.follow(&site, &mut overrides, next));
         for (upstream, backend, text) in said {
             self.note_change("catamaran", &upstream, &backend, &text);
         }
     }
 
-    fn put_in_force(&self, site: &Site, overrides: &mut Overrides, next: Overrides) {
+    /// The site that follows from `site` by `next`, which is kept.
+    fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Arc<Site> {
         let next_site = site.controlled(|upstream, member| next.controls(upstream, member));
         *overrides = next;
-        if let Some(file) = &self.control.state_file {
+        if let Some(file) = &self.state_file {
             file.save_change(overrides);
         }
         next_site.configure();
-        self.site.store(Arc::new(next_site));
+        Arc::new(next_site)
     }
 
     fn note_change(&self, by: &str, upstream: &str, backend: &str, text: &str) {
         tracing::info!(target: "audit", by, upstream, backend, "change: {text}");
         let text = format!("{text}, by {by}");
-        self.control
-            .events
-            .push(Kind::Change, upstream, backend, text);
+        self.events.push(Kind::Change, upstream, backend, text);
     }
 }
 

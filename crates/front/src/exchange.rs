@@ -1,9 +1,9 @@
 //! One exchange: a request, from its head to its log line.
 //!
-//! The steps are: route, clean, (pick, lease, send, relay), account. Errors are handled in this file;
-//! the steps themselves are elsewhere and have no branches for them. After a failed attempt
-//! [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is answered
-//! with a page of the front if no response was begun; otherwise the response is cut visibly.
+//! The steps are: decide ([`crate::exchange::verdict`]), (pick, lease, send, relay), account. Errors are
+//! handled in this file; the steps themselves are elsewhere and have no branches for them. After a failed
+//! attempt [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is
+//! answered with a page of the front if no response was begun; otherwise the response is cut visibly.
 
 mod attributes;
 pub(crate) mod certificate;
@@ -12,18 +12,20 @@ mod counted;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
+mod files;
 pub(crate) mod forwarded;
 pub(crate) mod guards;
 pub(crate) mod header;
-pub(crate) mod id;
 mod logged;
 pub(crate) mod outgoing;
 pub(crate) mod own_fields;
+mod own_response;
 pub(crate) mod pages;
 pub(crate) mod passage;
 pub(crate) mod relay;
 pub(crate) mod replay;
 pub(crate) mod respond;
+mod response_policy;
 pub(crate) mod retry;
 mod reverse;
 pub(crate) mod scene;
@@ -41,33 +43,34 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
-use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
+use catamaran_upstream::{Culprit, LastFailure, Lease, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Causes, Failed, Failure, Stopped};
-use guards::Guard;
 use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
 use pages::{MAINTENANCE, Pages};
-use passage::{Asked, Passage};
+use passage::Passage;
+use response_policy::{BackendPolicy, ResponsePolicy};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
-use verdict::Decision;
+use verdict::{Decision, Forward, Grounds, OwnAnswer, OwnContent, Verdict};
 
 use crate::access_log::{Record, SessionLine};
 use crate::boxed::boxed;
 use crate::client::ClientError;
-use crate::config::{BackendConfig, ErrorPages, QueryForm};
+use crate::config::BackendConfig;
 use crate::control::events::Kind;
-use crate::exchange::id::RequestId;
+use crate::counters::Reason;
+use crate::deadlines::Tick;
 use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
+use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 use crate::site::{Choice, Member, Site, Upstream};
-use crate::worker::counters::Reason;
-use crate::worker::deadlines::Tick;
+use crate::tunnel_request::TunnelRequest;
 use crate::worker::in_flight::{Phase, Seen};
 
 /// What happens to the client's connection after an exchange.
@@ -82,24 +85,46 @@ pub(crate) enum After {
     Cut,
 }
 
-/// One exchange: the values for its log line.
+/// One exchange: what is known of it, from its head to its log line.
 struct Exchange<'a> {
     scene: Scene<'a>,
+    site: &'a Site,
     id: RequestId,
     /// What administrators see of it while it lasts.
     seen: Option<Seen<'a>>,
     began: Instant,
     began_tick: Tick,
+    /// What the log says of the request, if there is a log.
+    logged: Option<Box<LoggedRequest>>,
+    /// What was decided of the request.
+    decided: Decided<'a>,
+    /// What the attempts came to.
+    attempts: Attempts<'a>,
+    progress: Progress,
+    reason: Option<Reason>,
+    /// The status in the log if the client left and no status was sent.
+    unsent: Option<StatusCode>,
+}
+
+/// What the verdict says for as long as the exchange lasts.
+struct Decided<'a> {
     /// Who the client is, as far as that is known.
     client_ip: IpAddr,
-    progress: Progress,
+    /// Pages of the operator's own.
+    pages: Pages<'a>,
+    upstream: Option<&'a Upstream>,
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
-    tunnel: Option<Box<tunnel::Wanted<'a>>>,
-    /// What the log says of the request, if there is a log.
-    logged: Option<Box<LoggedRequest>>,
-    upstream: Option<&'a Upstream>,
+    tunnel: Option<Box<TunnelRequest<'a>>>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    given_id: Option<Box<HeaderValue>>,
+}
+
+/// What the attempts of an exchange came to. The last one counts.
+#[derive(Default)]
+struct Attempts<'a> {
+    count: u32,
     member: Option<&'a Member>,
     /// The member of the first attempt.
     first_member: Option<&'a Member>,
@@ -107,15 +132,10 @@ struct Exchange<'a> {
     sticky: Option<Outcome>,
     /// The route of the session id that decided, for the log.
     session_route: Option<Box<[u8]>>,
-    /// Pages of the operator's own.
-    pages: Pages<'a>,
-    /// The id that a trusted proxy gave the request. Most have none.
-    given_id: Option<Box<HeaderValue>>,
-    attempts: u32,
-    reason: Option<Reason>,
-    /// The status in the log if the client left and no status was sent.
-    unsent: Option<StatusCode>,
 }
+
+/// A request for a backend of an upstream.
+type Forwarding<'a> = (&'a Upstream, Box<Outgoing<'a>>);
 
 /// Serves one request whose head has arrived.
 ///
@@ -129,15 +149,14 @@ pub(crate) async fn serve(
     let worker = scene.worker;
     worker.counters().request();
     let site = worker.site();
-    let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
-    let is_logged = worker.access_log().is_on();
-    exchange.logged = is_logged.then(|| Box::new(LoggedRequest::new(&head)));
-    let in_flight = worker.in_flight();
-    exchange.seen = in_flight.map(|it| it.begin(exchange.id, exchange.began_tick, &head));
-    exchange.progress.body_complete = head.body == BodyLength::Known(0);
-    let after = match exchange.run(&site, down, head).await {
+    let mut exchange = Exchange::new(scene, &site, Some(&head));
+    let ran = match exchange.decide(head) {
+        Ok((upstream, outgoing)) => exchange.run(down, upstream, outgoing).await,
+        Err(stopped) => Err(stopped),
+    };
+    let after = match ran {
         Ok(after) => after,
-        Err(stopped) => Box::pin(exchange.end(&site, down, stopped)).await,
+        Err(stopped) => Box::pin(exchange.end(down, stopped)).await,
     };
     exchange.account(down);
     after
@@ -147,71 +166,106 @@ pub(crate) async fn serve(
 /// closed.
 pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure: Failure) -> After {
     let site = scene.worker.site();
-    let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
+    let mut exchange = Exchange::new(scene, &site, None);
     let after = exchange.fail(down, failure).await;
     exchange.account(down);
     after
 }
 
 impl<'a> Exchange<'a> {
-    fn new(scene: Scene<'a>, pages: Option<&'a ErrorPages>) -> Self {
+    /// An exchange of which nothing is decided; of a request that has no `head` nothing will be.
+    fn new(scene: Scene<'a>, site: &'a Site, head: Option<&RequestHead>) -> Self {
         let id = scene.worker.next_id();
+        let (began, began_tick) = (scene.measured(), scene.now());
+        let is_logged = scene.worker.access_log().is_on();
+        let in_flight = scene.worker.in_flight();
         Self {
             scene,
+            site,
             id,
-            pages: Pages::new(pages, id),
-            seen: None,
-            began: scene.measured(),
-            began_tick: scene.now(),
-            client_ip: scene.peer.remote.ip(),
-            progress: Progress::default(),
-            passage: None,
-            tunnel: None,
-            logged: None,
-            upstream: None,
-            member: None,
-            first_member: None,
-            sticky: None,
-            session_route: None,
-            given_id: None,
-            attempts: 0,
+            seen: head.and_then(|head| Some(in_flight?.begin(id, began_tick, head))),
+            began,
+            began_tick,
+            logged: head
+                .filter(|_| is_logged)
+                .map(|head| Box::new(LoggedRequest::new(head))),
+            decided: Decided {
+                client_ip: scene.peer.remote.ip(),
+                pages: Pages::new(site.error_pages.as_deref(), id),
+                upstream: None,
+                passage: None,
+                tunnel: None,
+                given_id: None,
+            },
+            attempts: Attempts::default(),
+            progress: Progress {
+                body_complete: head.is_some_and(|head| head.body == BodyLength::Known(0)),
+                ..Progress::default()
+            },
             reason: None,
             unsent: None,
         }
     }
 
+    /// Decides what becomes of the request. What lasts of the verdict is kept; the request for the
+    /// backends of an upstream is returned.
+    fn decide(&mut self, head: Box<RequestHead>) -> Result<Forwarding<'a>, Stopped<'a>> {
+        let Scene { listener, peer, .. } = self.scene;
+        let Verdict {
+            client,
+            route,
+            passage,
+            decision,
+        } = verdict::decide(
+            Grounds {
+                site: self.site,
+                listener,
+                peer,
+                id: self.id,
+            },
+            head,
+        );
+        let decided = &mut self.decided;
+        decided.client_ip = client.ip;
+        let rules = route.and_then(|route| route.rules.as_deref());
+        decided.pages.prefer(rules.and_then(Rules::error_pages));
+        decided.passage = passage;
+        match decision {
+            Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
+            Decision::Answer(answer) => Err(Stopped::Answered(answer)),
+            Decision::Files(request) => Err(Stopped::Files(request)),
+            Decision::Forward(forward) => Ok(self.forward(forward)),
+        }
+    }
+
+    /// Keeps what lasts of a decision to forward a request.
+    fn forward(&mut self, forward: Forward<'a>) -> Forwarding<'a> {
+        let worker = self.scene.worker;
+        let decided = &mut self.decided;
+        decided.upstream = Some(forward.upstream);
+        decided.tunnel = forward.tunnel;
+        decided.given_id = forward.given_id;
+        if let Some(reason) = forward.dropped {
+            worker.counters().reason(reason);
+        }
+        forward.upstream.retry_budget.request(worker.index());
+        (forward.upstream, forward.outgoing)
+    }
+
     /// Everything up to the last byte of a backend's response.
     async fn run(
         &mut self,
-        site: &'a Site,
         down: &mut Downstream<'_>,
-        mut head: Box<RequestHead>,
+        upstream: &'a Upstream,
+        outgoing: Box<Outgoing<'a>>,
     ) -> Result<After, Stopped<'a>> {
-        let scene = self.scene;
-        let verdict = verdict::decide(site, scene.listener, scene.peer, &mut head)?;
-        let (upstream, path, rules) = match verdict.into_forward() {
-            Ok(forward) => forward,
-            Err((decision, rules)) => return Err(Stopped::Decided(decision, rules, head)),
-        };
-        self.pages.prefer(rules.and_then(Rules::error_pages));
-        self.upstream = Some(upstream);
-        upstream.retry_budget.request(self.scene.worker.index());
-        if self.scene.listener.query == QueryForm::Escaped {
-            head.target.escape_query();
-        }
-        self.tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
-        let (worker, peer) = (scene.worker, scene.peer);
-        let token = self.tunnel.as_ref().map(|tunnel| tunnel.token);
-        let count = |reason| worker.counters().reason(reason);
-        let (mut outgoing, given_id) =
-            Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
-        self.client_ip = outgoing.identity.ip;
-        self.given_id = given_id.map(Box::new);
-        self.passage = rules.map(|rules| outgoing.pass(rules, self.id));
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
-        let served = boxed(|| self.try_backends(upstream, down, &outgoing)).await;
-        if let Some(wanted) = self.tunnel.take()
+        let served = match Source::instead_of_backends(&outgoing) {
+            Some(source) => boxed(|| self.serve_own(down, outgoing.version(), source)).await,
+            None => boxed(|| self.try_backends(upstream, down, &outgoing)).await,
+        };
+        if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened
         {
             drop(outgoing);
@@ -220,28 +274,19 @@ impl<'a> Exchange<'a> {
         }
         down.recycle(outgoing.into_head());
         served?;
-        Ok(After::Done)
+        match &self.progress.left {
+            Some(left) => Err(left.failure.into()),
+            None => Ok(After::Done),
+        }
     }
 
     /// What follows if no backend gave the response.
-    async fn end(
-        &mut self,
-        site: &'a Site,
-        down: &mut Downstream<'_>,
-        stopped: Stopped<'a>,
-    ) -> After {
-        let failure = match stopped {
-            Stopped::Failed(failure) => failure,
-            Stopped::Decided(decision, rules, head) => {
-                self.pages.prefer(rules.and_then(Rules::error_pages));
-                let answer = self.answer_decided(down, (site, rules), head, *decision);
-                match answer.await {
-                    Ok(after) => return after,
-                    Err(failure) => failure,
-                }
-            }
-        };
-        self.fail(down, failure).await
+    async fn end(&mut self, down: &mut Downstream<'_>, stopped: Stopped<'a>) -> After {
+        match stopped {
+            Stopped::Failed(failure) => self.fail(down, failure).await,
+            Stopped::Answered(answer) => self.answer_itself(down, *answer).await,
+            Stopped::Files(request) => Box::pin(self.serve_files(down, *request)).await,
+        }
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -251,19 +296,19 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'_>,
     ) -> Result<(), Failure> {
-        let rules = self.passage.as_ref().map(|passage| passage.rules);
+        let rules = self.decided.passage.as_ref().map(|passage| passage.rules);
         let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
         let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
-        let mut choice = self.choose((upstream, rules), &tried, outgoing)?;
+        let mut choice = self.choose(upstream, rules, &tried, outgoing)?;
         let (mut fresh, mut refusals) = (false, 0);
         loop {
             let index = choice.member;
             let held = choice.decision.is_some_and(|decision| decision.held);
             let member = &upstream.members[index];
-            self.member = Some(member);
-            self.first_member.get_or_insert(member);
-            self.attempts += 1;
-            let attempts_left = (retries + 1 + refusals).saturating_sub(self.attempts);
+            self.attempts.member = Some(member);
+            self.attempts.first_member.get_or_insert(member);
+            self.attempts.count += 1;
+            let attempts_left = (retries + 1 + refusals).saturating_sub(self.attempts.count);
             let elsewhere = Elsewhere {
                 upstream,
                 tried: &tried,
@@ -273,7 +318,7 @@ impl<'a> Exchange<'a> {
                 held,
             };
             let failed = match self
-                .attempt((&choice, elsewhere), fresh, down, outgoing)
+                .attempt(&choice, &elsewhere, fresh, down, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -308,7 +353,7 @@ impl<'a> Exchange<'a> {
             self.account_retry(&failed, decision);
             fresh = decision == Retry::Fresh;
             if !fresh {
-                choice = self.choose((upstream, rules), &tried, outgoing)?;
+                choice = self.choose(upstream, rules, &tried, outgoing)?;
             }
         }
     }
@@ -316,7 +361,8 @@ impl<'a> Exchange<'a> {
     /// Chooses the backend of the next attempt, or says why there is none.
     fn choose<'o>(
         &mut self,
-        (upstream, rules): (&'o Upstream, Option<&'o Rules>),
+        upstream: &'o Upstream,
+        rules: Option<&'o Rules>,
         tried: &[usize],
         outgoing: &'o Outgoing<'_>,
     ) -> Result<Choice<'o>, Failure> {
@@ -337,7 +383,8 @@ impl<'a> Exchange<'a> {
             Ok(Some(choice)) => choice,
             Ok(None) => return Err(nobody("no-backend")),
             Err(BackendOut { route }) => {
-                self.session_route = self.scene.worker.access_log().is_on().then(|| route.into());
+                self.attempts.session_route =
+                    self.scene.worker.access_log().is_on().then(|| route.into());
                 return Err(nobody("sticky-backend-out"));
             }
         };
@@ -349,20 +396,20 @@ impl<'a> Exchange<'a> {
 
     /// Notes the outcome for the session. The last attempt counts.
     fn note(&mut self, decision: &affinity::Decision<'_>) {
-        if decision.excess && self.sticky.is_none() {
+        if decision.excess && self.attempts.sticky.is_none() {
             let reason = Reason::new(Culprit::Client, "sticky-values-max");
             self.scene.worker.counters().reason(reason);
         }
-        self.sticky = Some(decision.outcome);
+        self.attempts.sticky = Some(decision.outcome);
         let logged = decision
             .route
             .filter(|_| self.scene.worker.access_log().is_on());
-        self.session_route = logged.map(Into::into);
+        self.attempts.session_route = logged.map(Into::into);
     }
 
     /// When an attempt begins. The first begins with the head.
     fn now(&self) -> Instant {
-        if self.attempts <= 1 {
+        if self.attempts.count <= 1 {
             self.began
         } else {
             Instant::now()
@@ -374,7 +421,7 @@ impl<'a> Exchange<'a> {
         let counters = self.scene.worker.counters();
         counters.retry();
         counters.reason(reason);
-        if let Some(member) = self.member {
+        if let Some(member) = self.attempts.member {
             let figures = member.backend.figures();
             figures.retried(self.scene.worker.index());
         }
@@ -387,7 +434,8 @@ impl<'a> Exchange<'a> {
     /// One attempt on one backend.
     async fn attempt(
         &mut self,
-        (choice, elsewhere): (&Choice<'_>, Elsewhere<'_>),
+        choice: &Choice<'_>,
+        elsewhere: &Elsewhere<'_>,
         fresh: bool,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'_>,
@@ -405,13 +453,11 @@ impl<'a> Exchange<'a> {
             backend, settings, ..
         } = member;
         backend.figures().attempt(worker);
-        if let Some(seen) = &self.seen {
-            seen.attempt(backend.number());
-        }
+        self.seen.iter().for_each(|it| it.attempt(backend.number()));
         let leasing = self.begin_lease(member, reuse, now)?;
         let leased = match leasing {
             Leasing::Done(lease) => Ok(Ok(lease)),
-            Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
+            Leasing::Waiting(leasing) => unless_left(leasing, self.scene, down).await,
         };
         let left = |error| {
             let failed = Failed::unsent(Failure::from_client(&error));
@@ -427,29 +473,31 @@ impl<'a> Exchange<'a> {
             let failed = Failed::unsent(Failure::from_request(&error));
             return Err(self.reported(member, failed, &error));
         }
-        let terms = self.terms(outgoing, settings);
-        if let Some(seen) = &self.seen {
-            seen.enter(match terms.body {
-                BodyLength::Known(0) => Phase::Waiting,
-                _ => Phase::Sending,
-            });
-        }
+        self.enter_sent(outgoing.body());
+        let policy = ResponsePolicy {
+            backend: Some(BackendPolicy {
+                member,
+                elsewhere,
+                pages: self.decided.pages.replacing(),
+                cookie: upstream.cookie(choice, outgoing.identity.secure),
+            }),
+            passage: self.decided.passage.as_deref(),
+        };
         let source = Source::Backend(Leased {
             lease: &mut lease,
             config: settings,
+            rules: self.decided.passage.as_ref().map(|passage| passage.rules),
             elsewhere,
-            cookie: upstream.cookie(choice, outgoing.identity.secure),
             seen: self.seen.as_ref(),
-            passage: self.passage.as_deref(),
-            pages: self.pages.replacing(),
         });
+        let terms = self.terms(outgoing, settings, &policy);
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
             .await;
         self.note_response(member, now, relayed.as_ref().err());
         match relayed {
             Ok(()) if self.progress.upgraded => {
-                if let Some(wanted) = &mut self.tunnel {
+                if let Some(wanted) = &mut self.decided.tunnel {
                     wanted.opened = Some(lease.into_tunnel());
                 }
                 Ok(())
@@ -459,6 +507,16 @@ impl<'a> Exchange<'a> {
                 Ok(())
             }
             Err(error) => Err(self.break_off(down, member, lease, &error)),
+        }
+    }
+
+    /// Lets administrators see that the request's head was sent.
+    fn enter_sent(&self, body: BodyLength) {
+        if let Some(seen) = &self.seen {
+            seen.enter(match body {
+                BodyLength::Known(0) => Phase::Waiting,
+                _ => Phase::Sending,
+            });
         }
     }
 
@@ -473,7 +531,7 @@ impl<'a> Exchange<'a> {
             backend, settings, ..
         } = member;
         let worker = self.scene.worker.index();
-        match &self.tunnel {
+        match &self.decided.tunnel {
             None => Ok(backend.lease(settings, worker, reuse, now)),
             Some(_) if settings.takes_tunnels() => Ok(backend.lease_for_tunnel(settings, worker)),
             Some(_) => {
@@ -530,10 +588,19 @@ impl<'a> Exchange<'a> {
         failed
     }
 
-    fn terms(&self, outgoing: &Outgoing<'_>, backend: &BackendConfig) -> Terms {
+    fn terms<'p>(
+        &self,
+        outgoing: &Outgoing<'_>,
+        backend: &BackendConfig,
+        policy: &'p ResponsePolicy<'p>,
+    ) -> Terms<'p> {
+        let of_route = policy.passage.and_then(|passage| passage.rules.body_max());
+        let body_max = of_route.or(self.scene.listener.body_max);
         Terms {
+            policy,
             version: outgoing.version(),
             body: outgoing.body(),
+            body_max: body_max.unwrap_or(u64::MAX),
             expect_continue: outgoing.expect_continue(),
             deadline: backend
                 .exchange_timeout
@@ -576,6 +643,12 @@ impl<'a> Exchange<'a> {
     async fn fail(&mut self, down: &mut Downstream<'_>, failure: Failure) -> After {
         self.scene.worker.count(failure.reason);
         self.reason = Some(failure.reason);
+        if let Some(left) = self.progress.left.take() {
+            // The log tells what the client got, not what was received for others.
+            self.progress.status = left.status;
+            self.unsent = left.failure.is_gone().then_some(left.failure.status);
+            return After::Cut;
+        }
         if self.progress.status.is_some() {
             // What the backend did send is worth having; the rest is missing, and seen to be.
             let limit = match failure.is_gone() {
@@ -595,51 +668,33 @@ impl<'a> Exchange<'a> {
         self.answer(down, Version::HTTP_11, failure.status).await
     }
 
-    /// Answers as the route table says.
-    async fn answer_decided(
-        &mut self,
-        down: &mut Downstream<'_>,
-        (site, rules): (&Site, Option<&'a Rules>),
-        head: Box<RequestHead>,
-        decision: Decision<'_>,
-    ) -> Result<After, Failure> {
-        let asked = Asked::new(&site.server, self.scene.peer, &head);
-        self.client_ip = asked.client;
-        let values = asked.values(self.id, &head);
-        self.passage = rules.map(|rules| Box::new(Passage::new(rules, values)));
-        let (version, id) = (head.version, self.id);
-        let (answer, token) = match decision {
-            Decision::Answer(status, token) => (self.page(status), token),
-            Decision::Refuse(guard) => (self.page(Guard::STATUS), guard.token()),
-            Decision::Redirect(redirection) => {
-                let location = redirection.location(values).ok_or_else(|| {
-                    let status = StatusCode::INTERNAL_SERVER_ERROR;
-                    Failure::new(Culprit::Front, status, "redirect-loop")
-                })?;
-                let status = redirection.to.status;
-                (Answer::redirect(status, location, id), "route-redirect")
-            }
-            Decision::Https(location) => {
-                let status = StatusCode::PERMANENT_REDIRECT;
-                (Answer::redirect(status, location, id), "redirect-https")
-            }
-            Decision::Challenge(file) => match secured::read_challenge(file).await {
-                Some(bytes) => (Answer::text(bytes), "acme-challenge"),
-                None => (self.page(StatusCode::NOT_FOUND), "acme-token"),
+    /// Answers as the listener or the route says.
+    async fn answer_itself(&mut self, down: &mut Downstream<'_>, own: OwnAnswer) -> After {
+        let mut reason = own.reason;
+        let answer = match own.content {
+            OwnContent::Page(status) => self.page(status),
+            OwnContent::FileMethods(status) => self.page(status).with(files::methods()),
+            OwnContent::Redirect(status, location) => Answer::redirect(status, location, self.id),
+            OwnContent::Challenge(file) => match secured::read_challenge(file).await {
+                Some(bytes) => Answer::text(bytes),
+                None => {
+                    reason = Reason::new(Culprit::Client, "acme-token");
+                    self.page(StatusCode::NOT_FOUND)
+                }
             },
-            // Not decided here.
-            Decision::Forward(..) => (self.page(StatusCode::NOT_FOUND), "no-route"),
         };
-        let reason = Reason::new(Culprit::Client, token);
         self.scene.worker.count(reason);
         self.reason = Some(reason);
-        Ok(self.send(down, version, answer).await)
+        self.send(down, own.version, answer).await
     }
 
     /// The page of a status, which the operator may have written.
     fn page(&self, status: StatusCode) -> Answer {
         let count = |reason| self.scene.worker.count(reason);
-        Answer::new(status, self.pages.answer(status, self.reason, count))
+        Answer::new(
+            status,
+            self.decided.pages.answer(status, self.reason, count),
+        )
     }
 
     /// Sends a page of ours.
@@ -652,38 +707,6 @@ impl<'a> Exchange<'a> {
         self.send(down, version, self.page(status)).await
     }
 
-    /// Sends an answer of ours, changed as the route wants.
-    async fn send(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        mut answer: Answer,
-    ) -> After {
-        if let Some(passage) = &self.passage {
-            passage.edit(answer.headers_mut());
-        }
-        let status = answer.status();
-        if !self.progress.body_complete {
-            down.abandon_upload();
-        }
-        let source = Source::Answer(answer);
-        let terms = Terms {
-            version,
-            body: BodyLength::Known(0),
-            expect_continue: false,
-            deadline: Tick::NEVER,
-            timed: false,
-        };
-        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
-            .run()
-            .await;
-        match relayed {
-            Err(_) => After::Cut,
-            Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
-            Ok(()) => After::Done,
-        }
-    }
-
     /// The status that was sent to the client, or the one for the log.
     fn logged_status(&self) -> Option<StatusCode> {
         self.progress.status.or(self.unsent)
@@ -692,9 +715,9 @@ impl<'a> Exchange<'a> {
     /// Counts the exchange and writes its line.
     fn account(&self, down: &Downstream<'_>) {
         self.scene.worker.counters().response(self.progress.status);
-        if let Some(outcome) = self.sticky {
+        if let Some(outcome) = self.attempts.sticky {
             self.scene.worker.counters().sticky(outcome);
-            if let Some(member) = self.member {
+            if let Some(member) = self.attempts.member {
                 let worker = self.scene.worker.index();
                 member.backend.figures().sticky(worker, outcome);
             }
@@ -709,8 +732,8 @@ impl<'a> Exchange<'a> {
         let record = Record {
             ended: SystemTime::now(),
             id: self.id,
-            given_id: self.given_id.as_deref(),
-            client: self.client_ip,
+            given_id: self.decided.given_id.as_deref(),
+            client: self.decided.client_ip,
             request: request.map(LoggedRequest::line),
             status: self.logged_status().map(|status| status.as_u16()),
             received: self.progress.received,
@@ -719,14 +742,15 @@ impl<'a> Exchange<'a> {
             } else {
                 0
             },
-            upstream: self.upstream.map(|upstream| upstream.name.as_str()),
-            backend: self.member.map(Member::name),
-            session: self.sticky.map(|outcome| SessionLine {
+            upstream: self.decided.upstream.map(|upstream| upstream.name.as_str()),
+            backend: self.attempts.member.map(Member::name),
+            session: self.attempts.sticky.map(|outcome| SessionLine {
                 outcome,
-                route: self.session_route.as_deref(),
-                first_backend: self.first_member.map(Member::name),
+                route: self.attempts.session_route.as_deref(),
+                first_backend: self.attempts.first_member.map(Member::name),
             }),
-            attempts: self.attempts,
+            attempts: self.attempts.count,
+            file: request.and_then(|it| it.file),
             lease: request.and_then(|it| it.leased).map(since),
             upload: self.progress.uploaded_at.map(since),
             first_byte: self.progress.head_at.map(since),
@@ -740,16 +764,16 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Waits for a connection to a backend. If the client leaves, its place in the queue is freed, or the
-/// dial is cancelled.
-async fn lease_unless_left<'b>(
-    mut leasing: impl Future<Output = Result<Lease<'b>, LeaseError>> + Unpin,
+/// Waits for a connection to a backend, or for a disk. If the client leaves, its place in the queue is
+/// freed, or the dial is cancelled.
+async fn unless_left<T>(
+    mut awaited: impl Future<Output = T> + Unpin,
     scene: Scene<'_>,
     down: &mut Downstream<'_>,
-) -> Result<Result<Lease<'b>, LeaseError>, ClientError> {
+) -> Result<T, ClientError> {
     poll_fn(|cx| {
-        if let Poll::Ready(leased) = Pin::new(&mut leasing).poll(cx) {
-            return Poll::Ready(Ok(leased));
+        if let Poll::Ready(done) = Pin::new(&mut awaited).poll(cx) {
+            return Poll::Ready(Ok(done));
         }
         match down.poll_left(cx, scene.now()) {
             Ok(look_again) => {

@@ -1,18 +1,25 @@
 //! What would become of a request, without its being served: no turn is taken, nothing is counted.
 //!
-//! The request is read, judged, cleaned and encoded by the functions that serve requests, so that
-//! what is explained is what would be done. What belongs to a connection alone is supposed: unless the
-//! question says otherwise, the client came by the listener that its URL fits best, and showed no
-//! certificate.
+//! The request is read, decided about and encoded by the functions that serve requests, so that what is
+//! explained is what would be done: `exchange::verdict` decides for both. What has effects and follows the
+//! decision is told by rule ([`Explanation::then`]). What belongs to a connection alone is supposed:
+//! unless the question says otherwise, the client speaks HTTP/1.1, came by the listener that its URL fits
+//! best, and showed no certificate.
 
 mod choice;
+mod files;
+mod finder;
 pub(crate) mod question;
 mod routes;
 mod sent;
 mod tunnel;
 
+use std::sync::Arc;
+
 use catamaran_message::RequestHead;
+use catamaran_tls::Profile;
 pub use choice::{AffinityShown, MemberShown, StepShown};
+pub use finder::{FoundRoute, RouteFinder, RouteRequest};
 pub use question::Question;
 use question::Supposed;
 pub use routes::{RouteShown, Runner};
@@ -20,18 +27,18 @@ pub use sent::Sent;
 use serde::Serialize;
 use tunnel::Passed;
 
-use crate::config::Config;
+use crate::config::{Config, ListenerConfig, Policy};
 use crate::exchange::failure::Failure;
-use crate::exchange::guards::Guard;
-use crate::exchange::id::RequestId;
+use crate::exchange::forwarded::Sender;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
-use crate::exchange::passage::Asked;
-use crate::exchange::verdict::{self, Decision, Verdict};
+use crate::exchange::verdict::{self, Decision, Forward, Grounds, OwnAnswer, OwnContent};
+use crate::path;
+use crate::request_id::RequestId;
 use crate::site::foresight::Foresight;
-use crate::site::path::{self, NormalPath};
 use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
+use crate::tls;
 
 /// What would become of a request. Texts in it may be a client's or the file's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -67,6 +74,8 @@ pub struct Explanation {
     pub members: Vec<MemberShown>,
     /// What is sent to [`Self::backend`], or to the first that may get it.
     pub sent: Option<Sent>,
+    /// What follows the decision and has effects, a rule each: what is counted, picked, made or read.
+    pub then: Vec<String>,
 }
 
 /// A request as it was understood.
@@ -78,6 +87,8 @@ pub struct RequestShown {
     pub scheme: &'static str,
     /// The host it asks for, without port.
     pub host: Option<String>,
+    /// The port beside the host, if one is given.
+    pub port: Option<u16>,
     /// The path as received.
     pub path: String,
     /// The query without its question mark.
@@ -132,92 +143,108 @@ pub struct UpstreamShown {
 }
 
 /// Explains what a front with this configuration would do with a request while all its backends are
-/// up.
+/// up. The files of TLS profiles are read; of a profile that cannot be had it is supposed that it serves
+/// every name and asks for no certificate.
 ///
 /// # Errors
 /// The question cannot be understood, or a route names an upstream that does not exist.
 pub fn explain(config: &Config, question: &Question) -> Result<Explanation, String> {
     let site = Site::new(config, 1, &mut Vec::new())
         .map_err(|name| format!("a route names the upstream {name:?}, which does not exist"))?;
-    explain_on(&site, question)
+    explain_on(&site, question, |listener| {
+        let name = listener.tls.as_deref()?;
+        let profile = config.tls.iter().find(|profile| profile.name == name)?;
+        tls::profile(profile)
+    })
 }
 
-/// Explains what this site would do with a request now.
-pub(crate) fn explain_on(site: &Site, question: &Question) -> Result<Explanation, String> {
-    let supposed = Supposed::new(&site.listeners, question)?;
+/// Explains what this site would do with a request now. `profile` is what a listener serves TLS with.
+pub(crate) fn explain_on(
+    site: &Site,
+    question: &Question,
+    profile: impl FnOnce(&ListenerConfig) -> Option<Arc<Profile>>,
+) -> Result<Explanation, String> {
+    let supposed = Supposed::new(&site.listeners, question, profile)?;
     let mut explanation = Explanation {
         generation: site.generation,
         ..Explanation::default()
     };
-    match supposed.read() {
-        Ok(head) => explanation.judge(site, &supposed, head),
-        Err(fault) => {
-            let status = fault.status().as_u16();
-            explanation.refuse(status, fault.token(), &format!("it is no request: {fault}"));
-        }
+    let (listener, peer) = (supposed.listener, supposed.peer.clone());
+    match supposed.read(site) {
+        Ok(head) => explanation.judge(
+            Grounds {
+                site,
+                listener,
+                peer: &peer,
+                // No request has an id yet.
+                id: RequestId::from_number(0),
+            },
+            head,
+        ),
+        Err(it) => explanation.refuse(it.status.as_u16(), it.token, &it.text),
     }
     Ok(explanation)
 }
 
 impl Explanation {
-    /// Follows the request as an exchange does.
-    fn judge(&mut self, site: &Site, supposed: &Supposed<'_>, mut head: Box<RequestHead>) {
-        let asked = Asked::new(&site.server, &supposed.peer, &head);
-        self.request = Some(RequestShown::new(&head, &asked, supposed));
-        let received = head.target.path.clone();
-        let normal = path::normalise(&received);
+    /// Shows what is decided of the request.
+    fn judge(&mut self, grounds: Grounds<'_>, head: Box<RequestHead>) {
+        let site = grounds.site;
+        let sender = Sender::new(grounds.peer, &head, &site.server.trusted_proxies);
+        self.request = Some(RequestShown::new(&grounds, &sender, &head));
+        let normal = path::normalise(&head.target.path);
         if let Ok(normal) = &normal {
             self.path = Some(PathShown {
-                received: text(&received),
+                received: text(&head.target.path),
                 normal: text(&normal.forward),
                 compared: text(normal.route()),
                 forwarded: text(&normal.forward),
             });
-            self.others = routes::runners(site, supposed, &head, normal);
+            self.others = routes::runners(&grounds, &sender, &head, normal);
         }
-        let verdict = verdict::decide(site, supposed.listener, &supposed.peer, &mut head);
-        let Verdict { route, decision } = match verdict {
-            Ok(verdict) => verdict,
-            Err(failure) => {
-                let why = normal.err().map(|fault| fault.to_string());
-                return self.fail(failure, why.as_deref().unwrap_or_default());
-            }
-        };
+        let verdict = verdict::decide(grounds, head);
+        let route = verdict.route;
         self.route = route.map(|route| RouteShown::new(&route.config, &site.listeners));
-        let rules = route.and_then(|route| route.rules.as_deref());
-        match decision {
-            Decision::Answer(status, token) => {
-                self.answer(status.as_u16(), token, routes::why_answered(token));
+        match verdict.decision {
+            Decision::Refuse(failure) => {
+                let why = normal.err().map(|fault| fault.to_string());
+                self.fail(failure, why.as_deref().unwrap_or_default());
             }
-            Decision::Refuse(guard) => {
-                self.refuse(Guard::STATUS.as_u16(), guard.token(), guard.why());
-            }
-            Decision::Redirect(redirection) => {
-                let values = asked.values(RequestId::from_number(0), &head);
-                match redirection.location(values) {
-                    Some(location) => {
-                        let found = ("route-redirect", "the route redirects");
-                        let status = redirection.to.status.as_u16();
-                        self.redirect(status, found, &text(location.as_bytes()));
-                    }
-                    None => self.refuse(500, "redirect-loop", "it would lead to itself"),
-                }
-            }
-            Decision::Https(location) => {
-                let found = ("redirect-https", "`redirect_https` of the listener");
-                self.redirect(308, found, &text(location.as_bytes()));
-            }
-            Decision::Challenge(_) => {
-                let why = "`acme_webroot` of the listener; 404 if there is no such file";
-                self.answer(200, "acme-challenge", why);
-            }
-            Decision::Forward(upstream, path) => {
-                self.forward(site, supposed, (upstream, rules), (head, path));
+            Decision::Files(request) => self.show_file(site, route, &request),
+            Decision::Answer(answer) => self.show_answer(*answer),
+            Decision::Forward(forward) => {
+                let rules = route.and_then(|route| route.rules.as_deref());
+                self.forward(site, rules, &forward);
             }
         }
     }
 
-    fn redirect(&mut self, status: u16, (token, why): (&'static str, &str), location: &str) {
+    fn show_answer(&mut self, answer: OwnAnswer) {
+        let token = answer.reason.token();
+        let why = match answer.guard {
+            Some(guard) => guard.why(),
+            None => routes::why_answered(token),
+        };
+        match answer.content {
+            OwnContent::Page(status) | OwnContent::FileMethods(status) => {
+                self.answer(status.as_u16(), token, why);
+                if answer.guard.is_some() || !answer.reason.is_client() {
+                    self.outcome = "refused";
+                }
+            }
+            OwnContent::Redirect(status, location) => {
+                self.redirect(status.as_u16(), token, why, &text(location.as_bytes()));
+            }
+            OwnContent::Challenge(file) => {
+                self.answer(200, token, why);
+                let file = file.display();
+                self.then
+                    .push(format!("{file} is read; 404 if there is no such file"));
+            }
+        }
+    }
+
+    fn redirect(&mut self, status: u16, token: &'static str, why: &str, location: &str) {
         self.answer(status, token, why);
         self.summary = format!("{status} to {location}");
         self.answer
@@ -225,59 +252,41 @@ impl Explanation {
             .for_each(|it| it.location = Some(location.to_owned()));
     }
 
-    fn forward(
-        &mut self,
-        site: &Site,
-        supposed: &Supposed<'_>,
-        (upstream, rules): (&Upstream, Option<&Rules>),
-        (head, path): (Box<RequestHead>, NormalPath),
-    ) {
-        let forwarded = text(&path.forward);
-        if let Some(shown) = &mut self.path
-            && shown.forwarded != forwarded
-        {
-            self.rewrite = Some(format!("{} becomes {forwarded}", shown.normal));
-            shown.forwarded = forwarded;
-        }
+    fn forward(&mut self, site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) {
+        let (upstream, outgoing) = (forward.upstream, &forward.outgoing);
+        self.show_rewrite(&text(&outgoing.facts(rules).path.forward));
         self.upstream = Some(UpstreamShown {
             name: upstream.name.clone(),
             policy: upstream.config().policy.token(),
             sticky: upstream.sticky.is_some(),
             panic: upstream.members.iter().any(|it| it.backend.counts().panic),
         });
-        let ids = choice::ids(upstream, &head);
-        // No request has an id yet.
-        let id = RequestId::from_number(0);
-        let place = (site, upstream, id);
-        let tunnel = rules.and_then(|rules| rules.tunnel(&head));
-        let token = tunnel.map(|tunnel| tunnel.token);
-        let cleaned = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), token);
-        let mut outgoing = match cleaned {
-            Ok((outgoing, _)) => outgoing,
-            Err(failure) => return self.fail(failure, ""),
-        };
-        if let Some(rules) = rules {
-            drop(outgoing.pass(rules, id));
-        }
+        self.then = follow(site, rules, forward);
         self.outcome = "forward";
-        self.pick((upstream, rules), &ids, (&outgoing, token));
+        self.pick(upstream, rules, outgoing);
+    }
+
+    /// Shows what the path becomes.
+    fn show_rewrite(&mut self, forwarded: &str) {
+        if let Some(shown) = &mut self.path
+            && shown.forwarded != forwarded
+        {
+            self.rewrite = Some(format!("{} becomes {forwarded}", shown.normal));
+            forwarded.clone_into(&mut shown.forwarded);
+        }
     }
 
     /// Foresees the backend, for a tunnel as many as the exchange would ask.
-    fn pick(
-        &mut self,
-        (upstream, rules): (&Upstream, Option<&Rules>),
-        ids: &[choice::Id],
-        (outgoing, tunnel): (&Outgoing<'_>, Option<&str>),
-    ) {
+    fn pick(&mut self, upstream: &Upstream, rules: Option<&Rules>, outgoing: &Outgoing<'_>) {
         let tried = rules.map_or(&[][..], Rules::stopped);
         let facts = outgoing.facts(rules);
         let mut foresight = upstream.foresee(facts, tried);
-        self.affinity = choice::affinity(upstream, ids, &foresight);
+        let ids = choice::ids(upstream, facts.head);
+        self.affinity = choice::affinity(upstream, &ids, &foresight);
         let mut passed = Passed::default();
-        if tunnel.is_some() {
+        if outgoing.upgrade().is_some() {
             let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
-            (foresight, passed) = tunnel::foresee(upstream, (facts, tried), foresight, retries);
+            (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
         }
         self.members = choice::members(upstream, rules, &foresight, &passed);
         self.by = Some(choice::by(upstream, &foresight));
@@ -286,20 +295,25 @@ impl Explanation {
         if had_members && foresight.members.is_empty() {
             return self.refuse(501, "no-upgrade-url", tunnel::WHY_REFUSED);
         }
-        self.choose((upstream, rules), &foresight);
-        if let Some(choice) = foresight.choice() {
-            if passed.may_end {
-                self.summary += tunnel::MAY_END;
+        self.choose(upstream, rules, &foresight);
+        let Some(choice) = foresight.choice() else {
+            return;
+        };
+        match Sent::new(upstream, rules, &choice, outgoing) {
+            Ok(sent) => {
+                if passed.may_end {
+                    self.summary += tunnel::MAY_END;
+                }
+                self.sent = Some(sent);
             }
-            self.sent = Some(Sent::new(upstream, rules, &choice, outgoing, tunnel));
+            Err(error) => {
+                let why = format!("it cannot be sent: {error}");
+                self.refuse(error.status().as_u16(), error.token(), &why);
+            }
         }
     }
 
-    fn choose(
-        &mut self,
-        (upstream, rules): (&Upstream, Option<&Rules>),
-        foresight: &Foresight<'_>,
-    ) {
+    fn choose(&mut self, upstream: &Upstream, rules: Option<&Rules>, foresight: &Foresight<'_>) {
         let name = |member: usize| upstream.members[member].name().to_owned();
         match &foresight.members[..] {
             [] => {
@@ -364,19 +378,55 @@ impl Explanation {
 }
 
 impl RequestShown {
-    fn new(head: &RequestHead, asked: &Asked, supposed: &Supposed<'_>) -> Self {
+    fn new(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> Self {
+        let client = sender.identity;
         Self {
             method: head.method.to_string(),
-            scheme: if asked.secure { "https" } else { "http" },
+            scheme: if client.secure { "https" } else { "http" },
             host: head.authority.as_ref().map(|it| text(&it.host)),
+            port: head.authority.as_ref().and_then(|it| it.port),
             path: text(&head.target.path),
             query: head.target.query.as_ref().map(|it| text(it)),
-            listener: supposed.listener.label(),
-            from: supposed.peer.remote.ip().to_string(),
-            client: asked.client.to_string(),
-            secure: asked.secure,
+            listener: grounds.listener.label(),
+            from: grounds.peer.remote.ip().to_string(),
+            client: client.ip.to_string(),
+            secure: client.secure,
         }
     }
+}
+
+/// What follows a decision to forward a request and has effects, a rule each.
+fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<String> {
+    let upstream = forward.upstream;
+    let mut then = Vec::new();
+    if let Some(reason) = forward.dropped {
+        then.push(format!("{reason} is counted: a field was dropped"));
+    }
+    match (&forward.given_id, &site.server.request_id) {
+        (Some(_), _) => then.push("its id is the one that the trusted proxy gave it".to_owned()),
+        (None, Some(name)) => {
+            let id = RequestId::from_number(0);
+            then.push(format!("an id is made for {name}; here it is {id}"));
+        }
+        (None, None) => {}
+    }
+    if upstream.members.len() > 1 {
+        let policy = upstream.config().policy.token();
+        let equal = match upstream.config().policy {
+            Policy::LeastInFlight => "; equally busy ones take turns by weight",
+            Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => "",
+        };
+        then.push(format!(
+            "a backend is picked, by {policy} unless a session decides{equal}"
+        ));
+    }
+    let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
+    if retries > 0 {
+        then.push(format!(
+            "if the backend fails, at most {retries} further attempts, each only if it is safe"
+        ));
+    }
+    then
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -4,7 +4,7 @@
 //! [`Running::reload`] puts another configuration in force meanwhile. [`Running::offer`] hands the
 //! listening sockets to another process. A request passes through `client` (its connection),
 //! `exchange` (route, pick, lease, relay, account) and `exchange::relay` (both bodies). The pure
-//! decisions are in modules of their own: `site::path`, `site::route`, `exchange::header`,
+//! decisions are in modules of their own: `path`, `site::route`, `exchange::header`,
 //! `exchange::forwarded`, `exchange::retry`. `catamaran-balance` chooses backends,
 //! `catamaran-upstream` holds the connections to them and is the only one to see bytes of AJP13.
 //!
@@ -41,24 +41,36 @@ mod boxed;
 mod client;
 pub mod config;
 mod control;
+mod counters;
 mod date;
+mod deadlines;
+pub mod doctor;
 mod exchange;
 pub mod explain;
+mod handover;
 mod line_queue;
 mod listener;
 mod log_target;
+mod path;
+mod peer;
+mod reload;
+mod request_id;
 mod running;
+mod serve;
 mod site;
 pub mod tls;
+mod trust;
+mod tunnel_request;
+mod via;
 mod worker;
 
 pub use admin::metrics::metrics_reference;
 pub use catamaran_upstream::BackendCounts;
 pub use control::ReloadRequest;
+pub use counters::{CountersSnapshot, Culprit, FileResult, LastReload, Outcome, Reason};
+pub use handover::{Inheritance, NotTaken, Offer, Taken};
 pub use line_queue::LineQueue;
-pub use listener::handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
+pub use reload::{ReloadError, ReloadReport};
 pub use running::{Running, StartError, start, start_inheriting};
 pub use site::BackendStatus;
-pub use site::reload::{ReloadError, ReloadReport};
-pub use worker::counters::{CountersSnapshot, Culprit, LastReload, Outcome, Reason};

@@ -4,15 +4,12 @@
 //! hold for connections that are accepted afterwards. A listener ends by its [`Drain`]: with the
 //! front, when a reload removes it, or when another process took it over.
 
-pub(crate) mod accept;
 mod acceptor;
 pub(crate) mod addresses;
 pub(crate) mod admission;
 mod bind;
 pub(crate) mod descriptors;
 pub(crate) mod drain;
-pub(crate) mod handover;
-mod proxied;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +18,7 @@ use std::{fmt, io};
 
 pub(crate) use acceptor::{Acceptor, Incoming};
 use arc_swap::{ArcSwap, ArcSwapOption};
-pub(crate) use bind::{Bound, bind, bind_as, inherit};
+pub(crate) use bind::{Bound, Ipv4Ports, bind, bind_as, inherit};
 use catamaran_transport::SocketFile;
 use thiserror::Error;
 
@@ -58,6 +55,17 @@ pub enum BindError {
     InUse {
         /// The address asked for.
         address: String,
+    },
+    /// A listener of this front has it, which takes all of IPv4 as well as IPv6.
+    #[error(
+        "cannot listen on {address}: {by} of this front takes clients of IPv4, too; restart the front, \
+         and it takes IPv6 alone beside this one"
+    )]
+    TakenByBoth {
+        /// The address asked for.
+        address: String,
+        /// The address of that listener.
+        by: String,
     },
     /// Ports below 1024 need a privilege.
     #[error(

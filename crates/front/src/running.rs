@@ -1,6 +1,9 @@
 //! Starting the front and stopping it.
 
+mod watch;
+
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -15,19 +18,19 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
-use crate::client::handshake::FailureLog;
 use crate::config::Config;
-use crate::control::{Control, ReloadRequest};
+use crate::control::{self, Control, ReloadRequest};
+use crate::counters::{Counters, CountersSnapshot};
+use crate::handover::{Inheritance, Offer, Taken};
 use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
-use crate::listener::handover::{Inheritance, Taken};
-use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
+use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::Retired;
 use crate::site::{BackendStatus, Site};
-use crate::tls::{self, ProfileError, Profiles, watch};
-use crate::worker::counters::{Counters, CountersSnapshot};
-use crate::worker::event_loop::{self, Assignment};
+use crate::tls::{self, ProfileError, Profiles};
+use crate::worker::handshakes::FailureLog;
 use crate::worker::{FiguresKept, Shared, Worker};
 
 /// Why the front did not start.
@@ -94,6 +97,7 @@ pub fn start_inheriting(
     mut inheritance: Inheritance,
 ) -> Result<Running, StartError> {
     let count = config.server.workers.get();
+    let ports = Ipv4Ports::of(&config);
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
     let overrides = inheritance.overrides();
@@ -107,7 +111,7 @@ pub fn start_inheriting(
     for listener in config.listeners {
         let sockets = match inheritance.take(&listener.address) {
             Some(sockets) => listener::inherit(&listener.address, sockets, count)?,
-            None => listener::bind(&listener.address, count)?,
+            None => listener::bind(&listener.address, &ports, count)?,
         };
         bound.push((listener, sockets));
     }
@@ -116,7 +120,7 @@ pub fn start_inheriting(
         let mode = config.admin.as_ref().map_or(0, |admin| admin.socket_mode);
         let sockets = match inheritance.take(address) {
             Some(sockets) => listener::inherit(address, sockets, 1)?,
-            None => listener::bind_as(address, 1, mode)?,
+            None => listener::bind_as(address, &ports, 1, mode)?,
         };
         admin_bound.push((address.clone(), sockets));
     }
@@ -125,6 +129,7 @@ pub fn start_inheriting(
     site.configure();
     let shared = Arc::new(Shared {
         began: Instant::now(),
+        since: inheritance.since().unwrap_or_else(control::now),
         site: Arc::new(ArcSwap::from_pointee(site)),
         retired: Retired::default(),
         profiles: ArcSwap::from_pointee(profiles),
@@ -202,6 +207,17 @@ impl Running {
         self.shared.drain.begin(Ending::Closed);
     }
 
+    /// Prepares to hand the listening sockets over; the second part is the other process's end.
+    ///
+    /// # Errors
+    /// The pair of sockets cannot be had.
+    pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
+        let mut listeners = self.listeners().clone();
+        let admin = self.admin.iter().flat_map(Admin::listeners);
+        listeners.extend(admin.cloned());
+        Offer::new(listeners, &self.shared)
+    }
+
     /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
     /// accepted here any more.
     pub fn drain_for_successor(&self, taken: &Taken) {
@@ -255,6 +271,29 @@ impl Running {
     /// request to answer and must not block.
     pub fn on_reload(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {
         self.shared.control.set_reloader(reload);
+    }
+
+    /// Says who starts another process in place of this one when an administrator asks for it: `upgrade`
+    /// says whether it took the wish, and must not block.
+    pub fn on_upgrade(&self, upgrade: impl Fn() -> bool + Send + Sync + 'static) {
+        self.shared.control.set_upgrader(upgrade);
+    }
+
+    /// When the first process of this front began, in seconds of the Unix epoch: a process that takes over
+    /// keeps it, if it is told to ([`Inheritance::serves_since`]).
+    #[must_use]
+    pub fn served_since(&self) -> u64 {
+        self.shared.since
+    }
+
+    /// Counts an upgrade that begins.
+    pub fn note_upgrade(&self) {
+        self.shared.control.note_upgrade();
+    }
+
+    /// Keeps why an upgrade failed, for administrators.
+    pub fn note_failed_upgrade(&self, reason: &str) {
+        self.shared.control.note_failed_upgrade(reason.to_owned());
     }
 
     /// The counters at this moment.

@@ -9,8 +9,6 @@ pub(crate) mod foresight;
 mod hash_key;
 pub(crate) mod member;
 pub(crate) mod overrides;
-pub(crate) mod path;
-pub(crate) mod reload;
 pub(crate) mod retired;
 pub(crate) mod retry_budget;
 pub(crate) mod rewrite;
@@ -35,15 +33,15 @@ use crate::config::{
     Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, RequestAttributes,
     ServerConfig, UpstreamConfig,
 };
-use crate::exchange::own_fields::Via;
+use crate::path::NormalPath;
 pub(crate) use crate::site::member::{Controls, Member};
-use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
 use crate::site::rules::Rules;
 use crate::site::sticky::Sticky;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::turns::Turns;
+use crate::via::Via;
 
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -183,7 +181,7 @@ impl Site {
     }
 
     /// Takes over what counts of the site that this one is about to replace.
-    fn follow(&mut self, before: &Self) {
+    pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
     }
@@ -449,7 +447,7 @@ impl Upstream {
             [only] => (tried.is_empty() && only.share() > 0).then_some(0),
             members => {
                 let key = self.key(facts);
-                self.turns.pick(worker, members, (tried, key), now)
+                self.turns.pick(worker, members, tried, key, now)
             }
         };
         if picked.is_none() && tried.is_empty() {
@@ -535,7 +533,7 @@ impl Standing for Asking<'_> {
         } = self.upstream;
         let key = self.upstream.key(&self.facts);
         let without = self.facts.without(self.tried);
-        turns.pick_among(self.worker, all, members, (&without, key))
+        turns.pick_among(self.worker, all, members, &without, key)
     }
 }
 

@@ -4,8 +4,6 @@
 //! anew and swaps it, if all its checks pass; connections keep the one they began with. The keys of
 //! its tickets stay, so that sessions outlive a reload, and are passed on at an upgrade.
 
-pub(crate) mod watch;
-
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_tls::{
     Built, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,
     ProfileFiles, TicketKeys,
@@ -31,6 +29,8 @@ pub(crate) struct LiveProfile {
     current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
     key_log: Option<Arc<KeyLog>>,
+    /// Why changed files could not be used, as long as they cannot.
+    refused: ArcSwapOption<String>,
 }
 
 /// What is served, and since when.
@@ -77,6 +77,12 @@ pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     build(config, &keys, None).map(|built| built.warnings)
 }
 
+/// The profile as a front would serve with it that starts now; `None` if its files have faults.
+pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
+    let built = build(config, &keys().ok()?, None).ok()?;
+    Some(Arc::new(built.profile))
+}
+
 /// Builds profiles for these listeners; one whose keys of tickets are `known` keeps them. `key_log`
 /// is told the secrets of every session.
 ///
@@ -103,6 +109,7 @@ pub(crate) fn profiles(
             current: ArcSwap::from_pointee(Current::new(built.profile)),
             keys,
             key_log: key_log.map(Arc::clone),
+            refused: ArcSwapOption::empty(),
         };
         Ok((config.name.clone(), Arc::new(live)))
     };
@@ -179,6 +186,15 @@ pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts
     all
 }
 
+/// Each profile by its name, and whether its changed files are refused.
+pub(crate) fn refusals(profiles: &Profiles) -> Vec<(String, bool)> {
+    let refusal =
+        |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), profile.refused().is_some());
+    let mut all: Vec<_> = profiles.iter().map(refusal).collect();
+    all.sort();
+    all
+}
+
 /// What a listener serves with. A configuration names profiles that it has.
 pub(crate) fn of_listener(
     profiles: &Profiles,
@@ -200,9 +216,20 @@ impl LiveProfile {
 
     /// Reads the files again. If they have faults the profile of before stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
-        let built = build(&self.config, &self.keys, self.key_log.as_ref())?;
+        let built = build(&self.config, &self.keys, self.key_log.as_ref());
+        let refused = built
+            .as_ref()
+            .err()
+            .map(|faults| Arc::new(messages(faults)));
+        self.refused.store(refused);
+        let built = built?;
         self.current.store(Arc::new(Current::new(built.profile)));
         Ok(built.warnings)
+    }
+
+    /// Why the files as they are now cannot be used; `None` if they are, or were not looked at since.
+    pub(crate) fn refused(&self) -> Option<Arc<String>> {
+        self.refused.load_full()
     }
 
     /// The keys of its tickets.

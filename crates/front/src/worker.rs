@@ -1,11 +1,10 @@
 //! A worker: the state that the connections of one thread share.
 //!
 //! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
-//! event loop (`event_loop`). `admission` decides which connections a worker accepts.
+//! event loop ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
 
-pub(crate) mod counters;
-pub(crate) mod deadlines;
-pub(crate) mod event_loop;
+pub(crate) mod files;
+pub(crate) mod handshakes;
 pub(crate) mod in_flight;
 
 use std::ops::Deref;
@@ -19,18 +18,19 @@ use catamaran_transport::PerWorker;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
-use crate::client::handshake::{FailureLog, Handshakes};
 use crate::control::Control;
 use crate::control::events::Events;
-use crate::exchange::id::{RequestId, RequestIds};
+use crate::counters::{Counters, Reason, WorkerCounters};
+use crate::deadlines::{Deadlines, Tick};
 use crate::line_queue::LineQueue;
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
+use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::Retired;
 use crate::tls::Profiles;
-use crate::worker::counters::{Counters, Reason, WorkerCounters};
-use crate::worker::deadlines::{Deadlines, Tick};
+use crate::worker::files::WorkerFiles;
+use crate::worker::handshakes::{FailureLog, Handshakes};
 use crate::worker::in_flight::InFlight;
 
 /// What all workers share.
@@ -38,6 +38,8 @@ use crate::worker::in_flight::InFlight;
 pub(crate) struct Shared {
     /// When all workers' coarse clocks began.
     pub(crate) began: Instant,
+    /// When the first process of this front began, in seconds of the Unix epoch; upgrades keep it.
+    pub(crate) since: u64,
     pub(crate) site: Arc<ArcSwap<Site>>,
     /// What reloads removed.
     pub(crate) retired: Retired,
@@ -148,6 +150,7 @@ pub(crate) struct Worker {
     deadlines: Arc<Deadlines>,
     shedding: Shedding,
     handshakes: Handshakes,
+    files: WorkerFiles,
     shared: Arc<Shared>,
 }
 
@@ -160,6 +163,7 @@ impl Worker {
             deadlines: Deadlines::new(shared.began),
             shedding: Shedding::default(),
             handshakes: Handshakes::default(),
+            files: WorkerFiles::default(),
             shared,
         }
     }
@@ -206,6 +210,11 @@ impl Worker {
     /// Its handshakes of TLS.
     pub(crate) fn handshakes(&self) -> &Handshakes {
         &self.handshakes
+    }
+
+    /// What it needs for files.
+    pub(crate) fn files(&self) -> &WorkerFiles {
+        &self.files
     }
 
     /// The failed connections of all workers that were logged.

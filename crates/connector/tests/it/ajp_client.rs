@@ -84,6 +84,11 @@ impl AjpClient {
 
     /// Writes the request and nothing of its body.
     pub(crate) fn send_head(&mut self, exchange: &Exchange<'_>) {
+        self.try_send_head(exchange).unwrap();
+    }
+
+    /// The same to a container that may have closed the connection.
+    pub(crate) fn try_send_head(&mut self, exchange: &Exchange<'_>) -> std::io::Result<()> {
         let mut out = BytesMut::new();
         let request = Request {
             method: &exchange.method,
@@ -105,7 +110,7 @@ impl AjpClient {
             attributes: exchange.attributes,
         };
         self.codec.send_request(&request, &facts, &mut out).unwrap();
-        self.send(&out);
+        self.try_send(&out)
     }
 
     pub(crate) fn exchange(&mut self, exchange: &Exchange<'_>, body: &mut impl Read) -> Answer {
@@ -161,10 +166,12 @@ impl AjpClient {
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
-        self.socket
-            .set_write_timeout(self.deadline.remaining())
-            .unwrap();
-        self.socket.write_all(bytes).unwrap();
+        self.try_send(bytes).unwrap();
+    }
+
+    fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.socket.set_write_timeout(self.deadline.remaining())?;
+        self.socket.write_all(bytes)
     }
 
     /// Everything up to the end of stream. A reset ends it, too: whoever is dropped in the middle of

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::config::AccessLogFormat;
-use crate::exchange::id::RequestId;
-use crate::worker::counters::Reason;
+use crate::counters::Reason;
+use crate::request_id::RequestId;
 
 /// What is known of an exchange once it is over.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) ended: SystemTime,
     pub(crate) id: RequestId,
@@ -37,6 +37,8 @@ pub(crate) struct Record<'a> {
     /// `None` where sessions are not kept.
     pub(crate) session: Option<SessionLine<'a>>,
     pub(crate) attempts: u32,
+    /// How the file was had, if one was served.
+    pub(crate) file: Option<&'static str>,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
     /// From the request's head to the end of its body; `None` without one.
@@ -155,6 +157,10 @@ impl Record<'_> {
         if let Some(session) = &self.session {
             session.append(out);
         }
+        if let Some(file) = self.file {
+            put(out, b" file=");
+            put(out, file.as_bytes());
+        }
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
             None => put(out, b" reason=-"),
@@ -227,6 +233,7 @@ impl Record<'_> {
             );
         }
         write!(out, ",\"attempts\":{}", self.attempts)?;
+        json_text("file", self.file.map(str::as_bytes), out);
         for (name, value) in [
             ("lease_us", self.lease),
             ("upload_us", self.upload),

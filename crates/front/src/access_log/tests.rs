@@ -8,8 +8,8 @@ use http::{HeaderValue, Method, Version};
 
 use super::line::{RequestLine, SessionLine};
 use super::*;
-use crate::exchange::id::RequestIds;
-use crate::worker::counters::{Culprit, Outcome, Reason};
+use crate::counters::{Culprit, Outcome, Reason};
+use crate::request_id::RequestIds;
 
 fn with_record(check: impl FnOnce(&Record<'_>)) {
     let given = HeaderValue::from_static("7f-a");
@@ -40,6 +40,7 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
             first_backend: Some("a"),
         }),
         attempts: 2,
+        file: Some("open"),
         lease: Some(Duration::from_micros(12)),
         upload: Some(Duration::from_micros(34)),
         first_byte: None,
@@ -79,7 +80,7 @@ fn combined() {
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 upload_us=34 \
          first_byte_us=- \
-         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a reason=backend:closed \
+         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a file=open reason=backend:closed \
          host=\"example.org\" ms=7 given_id=\"7f-a\" protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
@@ -100,6 +101,7 @@ fn json() {
         ("sticky", serde_json::json!("moved")),
         ("session_route", serde_json::json!("a\" b")),
         ("first_backend", serde_json::json!("a")),
+        ("file", serde_json::json!("open")),
         ("lease_us", serde_json::json!(12)),
         ("reason", serde_json::json!("backend:closed")),
         ("user_agent", serde_json::json!("a \"b\" \\ \u{fffd}")),
@@ -117,7 +119,7 @@ fn lines_reach_the_file_before_the_end() {
     let path = directory.path().join("access.log");
     let config = LogConfig {
         access: AccessLogTarget::File(path.clone()),
-        format: AccessLogFormat::Combined,
+        ..LogConfig::default()
     };
     let log = opened(&config, 2);
     with_record(|record| {
@@ -135,7 +137,7 @@ fn a_full_buffer_drops_and_counts() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = LogConfig {
         access: AccessLogTarget::File(directory.path().join("access.log")),
-        format: AccessLogFormat::Combined,
+        ..LogConfig::default()
     };
     let log = opened(&config, 1);
     // Stopped first: nothing empties the buffer any more.
@@ -155,7 +157,7 @@ fn lines_go_to_the_target_of_their_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let target = |name: &str| LogConfig {
         access: AccessLogTarget::File(directory.path().join(name)),
-        format: AccessLogFormat::Combined,
+        ..LogConfig::default()
     };
     let log = opened(&target("before.log"), 1);
     let switch = |config| {
@@ -176,6 +178,56 @@ fn lines_go_to_the_target_of_their_time() {
     for name in ["before.log", "after.log"] {
         let text = std::fs::read_to_string(directory.path().join(name)).expect("the file");
         assert_eq!(text.lines().count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn hosts_may_have_logs_of_their_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    let config = |hosts: &[(&str, &[&str])]| LogConfig {
+        access: AccessLogTarget::File(at("access.log")),
+        hosts: (hosts.iter())
+            .map(|(file, hosts)| (at(file), hosts.iter().map(|it| (*it).to_owned()).collect()))
+            .collect(),
+        ..LogConfig::default()
+    };
+    let first = config(&[
+        ("own.log", &["shop.example.org", "*.example.net"]),
+        ("below.log", &["*.a.example.net"]),
+    ]);
+    let log = opened(&first, 1);
+    let ask = |host: &'static [u8]| {
+        with_record(|record| {
+            let request = record.request.map(|it| RequestLine {
+                host: Some(host),
+                ..it
+            });
+            log.write(0, &Record { request, ..*record });
+        });
+    };
+    for host in [
+        &b"Shop.example.org:8080"[..],
+        b"shop.example.org.",
+        b"x.example.net",
+        b"x.a.example.net",
+        b"example.net",
+        b"[::1]:80",
+        b"\xff",
+    ] {
+        ask(host);
+    }
+    // A reload takes one away; the other goes on in the same file.
+    let second = config(&[("below.log", &["*.a.example.net"])]);
+    log.switch(Opened::new(&second).expect("files"))
+        .expect("a switch");
+    ask(b"shop.example.org");
+    ask(b"y.a.example.net");
+    assert_eq!((log.dropped(), log.lost()), (0, 0));
+    log.finish();
+    for (name, lines) in [("own.log", 3), ("below.log", 2), ("access.log", 4)] {
+        let text = std::fs::read_to_string(at(name)).expect("the file");
+        assert_eq!(text.lines().count(), lines, "{name}: {text}");
     }
 }
 
@@ -216,6 +268,7 @@ fn stuck_log() -> (AccessLog, io::PipeReader) {
     let opened = Opened {
         target: Some(std::os::fd::OwnedFd::from(writer).into()),
         config: LogConfig::default(),
+        hosts: Vec::new(),
     };
     log.switch(opened).expect("a log");
     with_record(|record| {

@@ -9,10 +9,11 @@ use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::request::{Request, parameter, parameters, segments};
-use super::{Desk, figures, status, tls};
+use super::{Desk, figures, site, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
 use crate::explain::{Question, explain_on};
+use crate::tls::of_listener;
 use crate::worker::Shared;
 
 /// Answers a request that may be asked.
@@ -39,9 +40,14 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["explain"], &Method::GET) => explain(shared, request),
         (["reload"], &Method::POST) => reload(shared).await,
         (["log", "reopen"], &Method::POST) => reopen(shared),
-        (["reload"] | ["log", "reopen"], _) => Reply::method("POST"),
+        (["upgrade"], &Method::POST) => upgrade(shared),
+        (["reload" | "upgrade"] | ["log", "reopen"], _) => Reply::method("POST"),
         (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
-        (["status" | "events" | "explain" | "tls"], _) => Reply::method("GET, HEAD"),
+        (["listeners"], &Method::GET) => Reply::json(&site::listeners(&shared.site.load_full())),
+        (["routes"], &Method::GET) => Reply::json(&site::routes(&shared.site.load_full())),
+        (["status" | "events" | "explain" | "tls" | "listeners" | "routes"], _) => {
+            Reply::method("GET, HEAD")
+        }
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
         (["upstreams", upstream, "backends", backend], &Method::GET) => {
             show(shared, upstream, Some(backend))
@@ -55,7 +61,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         }
         (["upstreams", upstream, "backends", backend, "reset"], &Method::POST) => {
             let patches = vec![((*backend).to_owned(), Patch::reset())];
-            change(shared, request, (upstream, Some(backend)), patches, true)
+            change(shared, request, upstream, Some(backend), patches, true)
         }
         (["upstreams", upstream, "backends", backend, "probe"], &Method::POST) => {
             probe(shared, upstream, backend).await
@@ -75,6 +81,25 @@ async fn reload(shared: &Shared) -> Reply {
     }
 }
 
+/// Has another process started in place of this one. `GET /api/v1/status` says what came of it.
+fn upgrade(shared: &Shared) -> Reply {
+    let begun = match shared.is_leaving() {
+        true => None,
+        false => shared.control.upgrade(),
+    };
+    match begun {
+        Some(number) => {
+            let begun = json!({"process": std::process::id(), "number": number});
+            Reply::json(&begun).status(StatusCode::ACCEPTED)
+        }
+        None => Reply::problem(
+            StatusCode::CONFLICT,
+            "upgrade",
+            "this front cannot be told to start another process, or is busy",
+        ),
+    }
+}
+
 /// What would become of a request.
 fn explain(shared: &Shared, request: &Request) -> Reply {
     let query = request.head.target.query.as_deref();
@@ -86,8 +111,12 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
         from: text("from"),
         listen: text("listen"),
         client_certificate: text("client_certificate") == "true",
+        http2: text("http2") == "true",
     };
-    let explained = explain_on(&shared.site.load_full(), &question);
+    let profiles = shared.profiles.load();
+    let explained = explain_on(&shared.site.load_full(), &question, |listener| {
+        Some(of_listener(&profiles, listener)?.current())
+    });
     match explained.map(serde_json::to_value) {
         Ok(Ok(explanation)) => Reply::json(&explanation),
         Ok(Err(error)) => syntax(&error.to_string()),
@@ -135,7 +164,7 @@ fn patch_one(shared: &Shared, request: &Request, upstream: &str, backend: &str) 
     match read {
         Ok((patch, force)) => {
             let patches = vec![(backend.to_owned(), patch)];
-            change(shared, request, (upstream, Some(backend)), patches, force)
+            change(shared, request, upstream, Some(backend), patches, force)
         }
         Err(detail) => syntax(&detail),
     }
@@ -165,7 +194,7 @@ fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
         }
     });
     match read {
-        Ok((patches, force)) => change(shared, request, (upstream, None), patches, force),
+        Ok((patches, force)) => change(shared, request, upstream, None, patches, force),
         Err(detail) => syntax(&detail),
     }
 }
@@ -174,7 +203,8 @@ fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
 fn change(
     shared: &Shared,
     request: &Request,
-    (upstream, backend): (&str, Option<&str>),
+    upstream: &str,
+    backend: Option<&str>,
     patches: Vec<(String, Patch)>,
     force: bool,
 ) -> Reply {
@@ -185,14 +215,17 @@ fn change(
     let wanted = wanted.to_str().unwrap_or_default().trim().to_owned();
     let version = (wanted != "*").then(|| wanted.trim_matches('"'));
     let by = request.peer.to_string();
-    let made = shared.change(&Change {
-        upstream,
-        whole: backend.is_none(),
-        patches,
-        version,
-        force,
-        by: &by,
-    });
+    let made = shared.control.change(
+        &shared.site,
+        &Change {
+            upstream,
+            whole: backend.is_none(),
+            patches,
+            version,
+            force,
+            by: &by,
+        },
+    );
     match made {
         Ok(()) => show(shared, upstream, backend),
         Err(refusal) => refused(&refusal),

@@ -12,9 +12,9 @@ use catamaran_upstream::{
 use serde_json::{Map, Value, json};
 
 use crate::control::patch::show_moment;
+use crate::deadlines::Tick;
 use crate::site::{Site, Upstream};
 use crate::worker::Shared;
-use crate::worker::deadlines::Tick;
 use crate::worker::in_flight::Sight;
 
 /// The requests in flight: how many there are, and the slowest.
@@ -85,6 +85,15 @@ pub(super) fn errors(figures: &FiguresSnapshot) -> Value {
         .map(of_reason)
         .collect::<Map<_, _>>()
         .into()
+}
+
+/// Responses 5xx: since the start, and within the last minute of how many.
+pub(super) fn server_errors(figures: &FiguresSnapshot) -> Value {
+    json!({
+        "total": figures.responses[5],
+        "minute": figures.responses_minute[5],
+        "responses_minute": figures.responses_minute.iter().sum::<u64>(),
+    })
 }
 
 pub(super) fn sticky(outcomes: &[(Outcome, u64)]) -> Value {

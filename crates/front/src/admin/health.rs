@@ -5,65 +5,85 @@ use catamaran_message::RequestHead;
 use http::StatusCode;
 use http::header::ACCEPT;
 
+use super::Desk;
 use super::exposition::Format;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
 use crate::line_queue::LineQueue;
-use crate::site::Member;
+use crate::site::Upstream;
 use crate::tls;
 use crate::worker::Shared;
 
 /// The answer, if the path is one of these.
-pub(super) fn answer(shared: &Shared, head: &RequestHead) -> Option<Reply> {
+pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
+    let shared = &*desk.shared;
     let query = head.target.query.as_deref();
     Some(match &*head.target.path {
         b"/healthz" => Reply::text(StatusCode::OK, "alive\n"),
         b"/readyz" => match super::request::parameter(query, "upstream") {
             Some(upstream) => readiness_of(shared, &upstream),
-            None => readiness(&observe(shared)),
+            None => readiness(&observe(desk)),
         },
         b"/metrics" => {
             let accept = head.headers.get_all(ACCEPT).iter();
             let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
             let format = Format::accepted(&accept.join(","));
-            let text = metrics::render(&observe(shared), format);
+            let text = metrics::render(&observe(desk), format);
             Reply::new(StatusCode::OK, format.content_type(), text)
         }
         _ => return None,
     })
 }
 
+/// Each upstream that accepts no new client is named, also if `ready` does not ask for it.
 fn readiness(observed: &Observed) -> Reply {
-    let unready = StatusCode::SERVICE_UNAVAILABLE;
-    match observed {
-        Observed { ready: true, .. } => Reply::text(StatusCode::OK, "ready\n"),
-        Observed { leaving: true, .. } => Reply::text(unready, "draining\n"),
-        _ => Reply::text(unready, "every backend is out\n"),
+    let mut text = match observed {
+        Observed { leaving: true, .. } => "draining\n".to_owned(),
+        Observed { ready: true, .. } => "ready\n".to_owned(),
+        _ => "not ready\n".to_owned(),
+    };
+    for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
+        text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
     }
+    let status = match observed.ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Reply::text(status, &text)
+}
+
+/// Whether it gets clients that have no session yet.
+pub(super) fn accepts_new(upstream: &Upstream) -> bool {
+    upstream.members.iter().any(|member| member.share() > 0)
 }
 
 /// Whether a new session would be served by this upstream.
 fn readiness_of(shared: &Shared, name: &str) -> Reply {
     let site = shared.site.load();
     let unready = StatusCode::SERVICE_UNAVAILABLE;
-    let serves = |member: &Member| member.share() > 0;
     match site.upstream(name) {
         None => Reply::text(StatusCode::NOT_FOUND, "there is no such upstream\n"),
         Some(_) if shared.is_leaving() => Reply::text(unready, "draining\n"),
-        Some(upstream) if upstream.members.iter().any(serves) => {
-            Reply::text(StatusCode::OK, "ready\n")
-        }
+        Some(upstream) if accepts_new(upstream) => Reply::text(StatusCode::OK, "ready\n"),
         Some(_) => Reply::text(unready, "no backend takes new sessions\n"),
     }
 }
 
 /// All that metrics tell.
-pub(super) fn observe(shared: &Shared) -> Observed {
+pub(super) fn observe(desk: &Desk) -> Observed {
+    let shared = &*desk.shared;
+    let config = desk.config.load();
     let site = shared.site.load();
     let mut backends = site.status();
     let leaving = shared.is_leaving();
-    let mut present = backends.iter().filter(|it| !it.retired).peekable();
-    let usable = present.peek().is_none() || present.any(|it| it.counts.share > 0);
+    let upstreams = site.upstreams.iter();
+    let upstreams: Vec<(String, bool)> = upstreams
+        .map(|it| (it.name.clone(), accepts_new(it)))
+        .collect();
+    let counts = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
+    let usable = upstreams
+        .iter()
+        .all(|(name, is_ready)| *is_ready || !counts(name));
     backends.extend(shared.retired.status(&backends));
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
@@ -72,6 +92,7 @@ pub(super) fn observe(shared: &Shared) -> Observed {
         backends,
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),
+        refusals: tls::refusals(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
         log_lines_lost: shared.access_log.lost(),
         own_log_lines_dropped: shared.own_log.get().map_or(0, LineQueue::dropped),
@@ -79,6 +100,8 @@ pub(super) fn observe(shared: &Shared) -> Observed {
         draining: shared.drain.has_begun(),
         leaving,
         ready: usable && !leaving,
+        upstreams,
+        since: shared.since,
         state_file_fails: shared.control.state_file_fails(),
     }
 }

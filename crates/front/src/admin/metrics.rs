@@ -13,8 +13,8 @@ use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
 use crate::admin::exposition::{Exposition, Family, Format, Kind};
+use crate::counters::{CountersSnapshot, FileResult};
 use crate::site::BackendStatus;
-use crate::worker::counters::CountersSnapshot;
 
 /// All values at one moment.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Observed {
     pub(crate) usage: Option<Usage>,
     /// Each with the name of its profile.
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
+    /// The profiles, and whether their changed files are refused.
+    pub(crate) refusals: Vec<(String, bool)>,
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
@@ -37,6 +39,10 @@ pub(crate) struct Observed {
     /// Draining, or about to.
     pub(crate) leaving: bool,
     pub(crate) ready: bool,
+    /// The upstreams, and whether each accepts new clients.
+    pub(crate) upstreams: Vec<(String, bool)>,
+    /// When the first process of this front began, in seconds of the Unix epoch.
+    pub(crate) since: u64,
     pub(crate) state_file_fails: bool,
 }
 
@@ -46,11 +52,12 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     let counters = &observed.counters;
     page.family(&families::BUILD_INFO)
         .sample(&[env!("CARGO_PKG_VERSION")], 1);
-    page.family(&families::READY).only(u8::from(observed.ready));
+    render_ready(&mut page, observed);
     page.family(&families::DRAINING)
         .only(u8::from(observed.draining));
     page.family(&families::STATE_FILE_FAILS)
         .only(u8::from(observed.state_file_fails));
+    page.family(&families::SERVED_SINCE).only(observed.since);
     let mut reloads = page.family(&families::RELOADS);
     reloads.sample(&["applied"], counters.reloads_applied);
     reloads.sample(&["refused"], counters.reloads_refused);
@@ -88,6 +95,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     {
         tunnelled.sample(&[direction], bytes);
     }
+    render_files(&mut page, counters);
     let mut sticky = page.family(&families::STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -109,6 +117,24 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         render_process(&mut page, usage);
     }
     page.into_text()
+}
+
+fn render_ready(page: &mut Exposition, observed: &Observed) {
+    page.family(&families::READY).only(u8::from(observed.ready));
+    let mut ready = page.family(&families::UPSTREAM_READY);
+    for (upstream, is_ready) in &observed.upstreams {
+        ready.sample(&[upstream], u8::from(*is_ready));
+    }
+}
+
+fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
+    let mut files = page.family(&families::FILES_REQUESTS);
+    for (result, count) in FileResult::ALL.iter().zip(counters.files) {
+        files.sample(&[result.name()], count);
+    }
+    page.family(&families::FILES_OPEN).only(counters.files_open);
+    page.family(&families::FILES_THREAD_READS)
+        .only(counters.file_thread_reads);
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observed) {
@@ -139,6 +165,10 @@ fn render_tls(page: &mut Exposition, observed: &Observed) {
     let mut reloads = page.family(&families::TLS_CERTIFICATE_RELOADS);
     reloads.sample(&["applied"], counters.certificates_renewed);
     reloads.sample(&["refused"], counters.certificates_refused);
+    let mut refused = page.family(&families::TLS_CERTIFICATE_REFUSED);
+    for (profile, is_refused) in &observed.refusals {
+        refused.sample(&[profile], u8::from(*is_refused));
+    }
     let mut expiry = page.family(&families::TLS_CERTIFICATE_NOT_AFTER);
     for (profile, certificate) in &observed.certificates {
         let name = certificate.names.first().map_or("", |name| name);

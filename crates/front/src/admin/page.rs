@@ -1,4 +1,4 @@
-//! The page at `/`, by which a front is watched and steered in a browser: three files that are part of the
+//! The page at `/`, by which a front is watched and steered in a browser: four files that are part of the
 //! program. They hold nothing of a front: all that is shown comes from [`super::api`].
 
 use http::StatusCode;
@@ -24,6 +24,7 @@ fn find(path: &[u8]) -> Option<(&'static str, &'static str)> {
             "text/javascript; charset=utf-8",
             include_str!("page/page.js"),
         ),
+        b"/favicon.svg" => ("image/svg+xml", include_str!("page/favicon.svg")),
         _ => return None,
     })
 }

@@ -79,7 +79,7 @@ async fn answer(
     head: Box<RequestHead>,
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
-    if let Some(reply) = health::answer(&desk.shared, &head) {
+    if let Some(reply) = health::answer(desk, &head) {
         return Ok(match is_read {
             true => reply,
             false => Reply::method("GET, HEAD"),

@@ -17,7 +17,7 @@ use crate::site::{Controls, Member, Upstream};
 /// `GET /api/v1/status`.
 pub(super) fn all(desk: &Desk) -> Value {
     let shared = &*desk.shared;
-    let observed = health::observe(shared);
+    let observed = health::observe(desk);
     let overrides = shared.control.lock();
     let site = shared.site.load_full();
     let counters = &observed.counters;
@@ -26,8 +26,11 @@ pub(super) fn all(desk: &Desk) -> Value {
     let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides);
     let retired = shared.retired.in_use();
     let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
+    let (upgrades, failed) = shared.control.last_upgrade();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "process": std::process::id(),
+        "upgrade": {"number": upgrades, "failed": failed},
         "generation": site.generation,
         "now": show_moment(now()),
         "uptime_s": shared.began.elapsed().as_secs(),
@@ -62,6 +65,7 @@ pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
         "policy": upstream.config().policy.token(),
         "sticky": upstream.sticky.is_some(),
         "sticky_outcomes": figures::sticky_of_all(upstream),
+        "ready": health::accepts_new(upstream),
         "panic": upstream.members.iter().any(|it| it.backend.is_in_panic()),
         "retries": upstream.retries,
         "retry_budget": {"left": upstream.retry_budget.left(), "max": RetryBudget::MAX},
@@ -127,12 +131,14 @@ fn backend(backend: &Backend, settings: &BackendConfig) -> Value {
         "rates": snapshot.rates.map(figures::rates),
         "latency": figures::latency(&snapshot),
         "errors": figures::errors(&snapshot),
+        "server_errors": figures::server_errors(&snapshot),
         "sticky": figures::sticky(&snapshot.sticky),
         "last_failure": snapshot.last_failure.as_ref().map(figures::last_failure),
         "probes": {"answered": counts.probes_answered, "failed": counts.probes_failed},
         "last_probe": backend.last_probe().as_ref().map(figures::last_probe),
         "ejections": counts.ejections,
         "suspicions": counts.suspicions,
+        "down_s": counts.down.as_secs(),
     })
 }
 

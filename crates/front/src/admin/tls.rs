@@ -36,6 +36,7 @@ fn profile(name: &str, live: &LiveProfile) -> Value {
         },
         "read": show_moment(seconds(read)),
         "age_s": SystemTime::now().duration_since(read).unwrap_or_default().as_secs(),
+        "refused": live.refused().map(|reason| reason.as_str().to_owned()),
         "certificates": certificates.collect::<Vec<_>>(),
     })
 }

@@ -1,24 +1,21 @@
 //! The handshake of TLS on a connection that was accepted.
 //!
 //! It has one absolute deadline. How many a worker has under way is limited, and how many go on in a
-//! turn of its event loop ([`flood`]). A failure is counted under its reason, and logged once in a
+//! turn of its event loop ([`crate::worker::handshakes`]). A failure is counted under its reason, and logged once in a
 //! while for each reason, since scanners cause most of them.
-
-mod flood;
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use catamaran_transport::HandshakeError;
 use catamaran_upstream::Culprit;
-use flood::Open;
-pub(crate) use flood::{FailureLog, Handshakes};
 
 use crate::client::{ClientConnection, linger};
 use crate::config::TlsConfig;
+use crate::counters::Reason;
+use crate::deadlines::{Deadline, Tick};
 use crate::worker::Worker;
-use crate::worker::counters::Reason;
-use crate::worker::deadlines::{Deadline, Tick};
+use crate::worker::handshakes::Open;
 
 /// How a handshake ended.
 enum Outcome {

@@ -15,8 +15,8 @@ use tokio::task::coop::poll_proceed;
 use crate::client::pace::{Demand, Pace, Turn};
 use crate::client::{BodyPart, ClientConnection};
 use crate::config::ListenerConfig;
+use crate::deadlines::Deadline;
 use crate::worker::Worker;
-use crate::worker::deadlines::Deadline;
 
 /// How much is read of a client at most, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(crate) async fn settle(
         client.finish_sending().await;
     }
     let patience = Patience::with_body(client.config());
-    let ended = read((worker, deadline), client, patience, poll_body).await;
+    let ended = read(worker, deadline, client, patience, poll_body).await;
     if ended && client.can_reuse() {
         return true;
     }
@@ -56,18 +56,19 @@ pub(crate) async fn settle(
 pub(crate) async fn refused(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     let patience = Patience::with_unknown(client.config());
     client.finish_sending().await;
-    read((worker, deadline), client, patience, poll_bytes).await;
+    read(worker, deadline, client, patience, poll_bytes).await;
 }
 
 /// Ends a connection without further requests, or one whose client was too slow.
 pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     client.finish_sending().await;
-    read((worker, deadline), client, Patience::SHORT, poll_bytes).await;
+    read(worker, deadline, client, Patience::SHORT, poll_bytes).await;
 }
 
 /// Reads until `next` yields no more, or the patience ends. `true` if there is no more.
 async fn read(
-    (worker, wakes): (&Worker, &Deadline),
+    worker: &Worker,
+    wakes: &Deadline,
     client: &mut ClientConnection,
     patience: Patience,
     mut next: impl FnMut(&mut ClientConnection, &mut Context<'_>) -> Poll<Option<usize>>,

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
 
 /// What is demanded of a client.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,22 @@ pub(crate) struct Turn {
     /// When another had bytes, if the whole connection is held up. The exchange may then be silent for
     /// as long again.
     pub(crate) others: Option<Tick>,
+}
+
+/// Whether an exchange waits for its client, in each direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// For the client to take more of the response.
+    pub(crate) writing: bool,
+    /// For the client to send more of its body.
+    pub(crate) reading: bool,
+}
+
+/// What is allowed to an exchange for others on its client's connection, in each direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    pub(crate) writing: Turn,
+    pub(crate) reading: Turn,
 }
 
 impl Turn {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_files::FilesConfig;
 use catamaran_upstream::config::Activation;
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
@@ -16,9 +17,14 @@ use super::template::Template;
 pub struct RouteRules {
     /// What the route's path is replaced with. Default: nothing, the path is forwarded as it is.
     pub rewrite: Option<Rewrite>,
+    /// The directory whose files are served; beside an upstream, before it is asked. Default: none.
+    pub files: Option<Arc<FilesConfig>>,
     /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
     /// `Require ip`; nginx: `allow`, `deny all`.
     pub allow: Vec<IpNet>,
+    /// Networks whose clients are answered 403, even if `allow` has them. Empty: nobody is. httpd:
+    /// `Require not ip`; nginx: `deny`.
+    pub deny: Vec<IpNet>,
     /// Whether only clients are served whose certificate the front has verified; others are answered 403.
     /// What a proxy says of a certificate does not count. Default off. nginx: `if ($ssl_client_verify !=
     /// SUCCESS) { return 403; }`; httpd: `SSLVerifyClient require` in a `<Location>`.

@@ -30,6 +30,8 @@ pub(crate) struct Event {
 pub(crate) enum Kind {
     /// An operator, a deadline or a reload changed something.
     Change,
+    /// A backend is out, is back, or answers mostly 5xx.
+    Health,
     /// A request failed on a backend.
     Failure,
 }
@@ -38,6 +40,7 @@ impl Kind {
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Change => "change",
+            Self::Health => "health",
             Self::Failure => "failure",
         }
     }
@@ -58,7 +61,10 @@ impl Events {
             text,
         };
         if ring.events.len() == EVENTS_MAX {
-            ring.events.pop_front();
+            // A thousand requests may fail within a second: what they failed of must stay.
+            let is_failure = |event: &Event| event.kind == Kind::Failure;
+            let oldest = ring.events.iter().position(is_failure).unwrap_or(0);
+            ring.events.remove(oldest);
         }
         ring.events.push_back(event);
     }
@@ -93,5 +99,21 @@ mod tests {
         let last = events.after(1004);
         assert_eq!((last.len(), &last[0].text[..]), (1, "1005"));
         assert_eq!(events.after(u64::MAX), []);
+    }
+
+    #[test]
+    fn failures_do_not_drive_out_what_they_failed_of() {
+        let events = Events::default();
+        events.push(Kind::Health, "u", "b", "out".to_owned());
+        (0..2000).for_each(|_| events.push(Kind::Failure, "u", "b", "reset".to_owned()));
+        let all = events.after(0);
+        assert_eq!(
+            (all.len(), all[0].kind, all[0].number),
+            (1000, Kind::Health, 1)
+        );
+        (0..1000).for_each(|_| events.push(Kind::Change, "u", "b", "drain".to_owned()));
+        events.push(Kind::Change, "u", "b", "last".to_owned());
+        assert_eq!(events.after(0).last().map(|it| &it.text[..]), Some("last"));
+        assert_eq!(events.after(0).len(), 1000);
     }
 }

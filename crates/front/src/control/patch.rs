@@ -191,7 +191,12 @@ fn moment(value: &Value) -> Result<u64, String> {
         return Ok(now().saturating_add(duration.as_secs().max(1)));
     }
     let at: Timestamp = text.parse().map_err(|_| wrong())?;
-    u64::try_from(at.as_second()).map_err(|_| wrong().to_owned())
+    let at = u64::try_from(at.as_second()).map_err(|_| wrong().to_owned())?;
+    let now = now();
+    match at > now {
+        true => Ok(at),
+        false => Err(format!("lies in the past: it is {} now", show_moment(now))),
+    }
 }
 
 /// A moment as RFC 3339 has it.
@@ -251,6 +256,16 @@ mod tests {
                 "needs `then`",
             ),
             (json!({"until": "soon"}), "`until` must be a duration"),
+            (
+                json!({"until": "2020-01-31T04:00:00Z"}),
+                "`until` lies in the past: it is 20",
+            ),
+            (
+                json!({
+                    "activation": "drain", "then": "stopped", "deadline": "2020-01-31T04:00:00Z",
+                }),
+                "`deadline` lies in the past",
+            ),
             (json!({"reason": 7}), "`reason` must be a text"),
             (json!({"reason": "x".repeat(501)}), "no more than 500"),
             (json!({"wieght": 2}), "no setting \"wieght\""),

@@ -21,6 +21,9 @@ impl Exchange<'_> {
         };
         if let Some(status) = status {
             member.backend.figures().responded(worker.index(), status);
+            if let Some(run_max) = member.settings.eject_after_5xx {
+                member.backend.note_status(status, run_max);
+            }
         }
         if let Some(at) = self.progress.head_at.filter(|_| worker.keeps_times()) {
             let after = at.saturating_duration_since(began);

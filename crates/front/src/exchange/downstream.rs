@@ -2,7 +2,9 @@
 //!
 //! The set of protocols is closed, so it is an enum. Bytes of the request's body come in and a
 //! response goes out. The type in each arm knows its connection, and what happens to it between
-//! requests.
+//! requests. A client may also be missing.
+
+pub(crate) mod nobody;
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,15 +13,13 @@ use bytes::Bytes;
 use catamaran_message::{BodyLength, RequestHead, Response, ResponseHead};
 use catamaran_upstream::LeftBehind;
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderMap;
 
 use crate::client::http2::stream::H2Stream;
-use crate::client::pace::{Pace, Turn};
-use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
-use crate::worker::deadlines::{Deadline, Tick};
-
-/// Fields that are sent after those of a map.
-pub(crate) type Fields<'f> = &'f [(&'f HeaderName, &'f HeaderValue)];
+use crate::client::pace::{Pace, Turn, Turns, Waits};
+use crate::client::{BodyPart, ClientConnection, ClientError, Fields, ResponseError};
+use crate::deadlines::{Deadline, Tick};
+use crate::exchange::downstream::nobody::Nobody;
 
 /// The client of one exchange.
 #[derive(Debug)]
@@ -28,22 +28,8 @@ pub(crate) enum Downstream<'c> {
     Http1(&'c mut ClientConnection),
     /// A stream of an HTTP/2 connection.
     Http2(&'c mut H2Stream),
-}
-
-/// Whether an exchange waits for its client, in each direction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waits {
-    /// For the client to take more of the response.
-    pub(crate) writing: bool,
-    /// For the client to send more of its body.
-    pub(crate) reading: bool,
-}
-
-/// What is allowed to an exchange for others on its client's connection, in each direction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Turns {
-    pub(crate) writing: Turn,
-    pub(crate) reading: Turn,
+    /// There is no client.
+    Nobody(Nobody),
 }
 
 impl Downstream<'_> {
@@ -52,6 +38,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(_) => "http/1.1",
             Self::Http2(_) => "h2",
+            Self::Nobody(nobody) => nobody.protocol(),
         }
     }
 
@@ -60,6 +47,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(_) => None,
             Self::Http2(stream) => Some(stream.id()),
+            Self::Nobody(nobody) => nobody.stream(),
         }
     }
 
@@ -67,7 +55,7 @@ impl Downstream<'_> {
     /// says what is allowed for other exchanges of the connection.
     pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
         match self {
-            Self::Http1(_) => Turns {
+            Self::Http1(_) | Self::Nobody(_) => Turns {
                 writing: Turn::ALONE,
                 reading: Turn::ALONE,
             },
@@ -78,7 +66,7 @@ impl Downstream<'_> {
     /// The exchange is cut for the client's pace.
     pub(crate) fn leave_shares(&mut self) {
         match self {
-            Self::Http1(_) => {}
+            Self::Http1(_) | Self::Nobody(_) => {}
             Self::Http2(stream) => stream.leave_shares(),
         }
     }
@@ -91,6 +79,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_body(cx),
             Self::Http2(stream) => stream.poll_body(cx),
+            Self::Nobody(_) => Poll::Ready(Ok(BodyPart::End)),
         }
     }
 
@@ -99,6 +88,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.has_input(),
             Self::Http2(stream) => stream.has_input(),
+            Self::Nobody(_) => false,
         }
     }
 
@@ -111,6 +101,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_left(cx, now),
             Self::Http2(stream) => stream.poll_left(cx).map(|()| None),
+            Self::Nobody(_) => Ok(None),
         }
     }
 
@@ -119,6 +110,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_continue(),
             Self::Http2(stream) => stream.send_continue(),
+            Self::Nobody(_) => {}
         }
     }
 
@@ -127,6 +119,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_interim(status, headers),
             Self::Http2(stream) => stream.send_interim(status, headers),
+            Self::Nobody(_) => {}
         }
     }
 
@@ -146,6 +139,7 @@ impl Downstream<'_> {
                 let headers = std::mem::take(&mut head.headers);
                 stream.send_head(head.status, headers, extra, length(head))
             }
+            Self::Nobody(_) => Ok(()),
         }
     }
 
@@ -153,7 +147,7 @@ impl Downstream<'_> {
     /// backend has agreed to one.
     pub(crate) fn opens_by_success(&self) -> bool {
         match self {
-            Self::Http1(_) => false,
+            Self::Http1(_) | Self::Nobody(_) => false,
             Self::Http2(stream) => stream.asks_for_tunnel(),
         }
     }
@@ -165,6 +159,8 @@ impl Downstream<'_> {
             // The client made the key and checks the answer itself.
             Self::Http1(_) => true,
             Self::Http2(stream) => stream.is_agreement(headers),
+            // Nobody asked for a tunnel.
+            Self::Nobody(_) => false,
         }
     }
 
@@ -184,6 +180,7 @@ impl Downstream<'_> {
                 sent.map(|()| head.status)
             }
             Self::Http2(stream) => stream.send_upgrade(std::mem::take(&mut head.headers), extra),
+            Self::Nobody(_) => Err(ResponseError::OutOfTurn),
         }
     }
 
@@ -195,6 +192,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_finish(cx).map_err(ClientError::Io),
             Self::Http2(stream) => stream.poll_finish(cx),
+            Self::Nobody(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -202,7 +200,7 @@ impl Downstream<'_> {
     /// only by reading or writing.
     pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
         match self {
-            Self::Http1(_) => Ok(()),
+            Self::Http1(_) | Self::Nobody(_) => Ok(()),
             Self::Http2(stream) => stream.poll_left(cx),
         }
     }
@@ -212,7 +210,7 @@ impl Downstream<'_> {
     /// exchanges, it may be silent for twice as long.
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         match self {
-            Self::Http1(_) => at,
+            Self::Http1(_) | Self::Nobody(_) => at,
             Self::Http2(stream) => stream.silent_since(at, idle),
         }
     }
@@ -222,7 +220,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.release_input(),
             // A stream holds nothing that was taken.
-            Self::Http2(_) => {}
+            Self::Http2(_) | Self::Nobody(_) => {}
         }
     }
 
@@ -231,6 +229,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.must_end_tunnel(),
             Self::Http2(stream) => stream.must_end_tunnel(),
+            Self::Nobody(_) => true,
         }
     }
 
@@ -239,6 +238,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.reset_on_close(),
             Self::Http2(stream) => stream.fail_tunnel(),
+            Self::Nobody(_) => {}
         }
     }
 
@@ -247,6 +247,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_data(data),
             Self::Http2(stream) => stream.send_data(data),
+            Self::Nobody(_) => {}
         }
     }
 
@@ -256,6 +257,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_end().is_ok(),
             Self::Http2(stream) => stream.send_end(),
+            Self::Nobody(_) => true,
         }
     }
 
@@ -264,6 +266,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.is_full(),
             Self::Http2(stream) => stream.is_full(),
+            Self::Nobody(_) => false,
         }
     }
 
@@ -272,6 +275,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.unwritten(),
             Self::Http2(stream) => stream.unwritten(),
+            Self::Nobody(_) => 0,
         }
     }
 
@@ -283,6 +287,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_write(cx).map_err(ClientError::Io),
             Self::Http2(stream) => stream.poll_write(cx),
+            Self::Nobody(_) => Poll::Ready(Ok(0)),
         }
     }
 
@@ -291,6 +296,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.sent(),
             Self::Http2(stream) => stream.sent(),
+            Self::Nobody(nobody) => nobody.sent(),
         }
     }
 
@@ -299,6 +305,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.has_response(),
             Self::Http2(stream) => stream.has_response(),
+            Self::Nobody(_) => true,
         }
     }
 
@@ -307,7 +314,7 @@ impl Downstream<'_> {
     pub(crate) fn abandon_upload(&mut self) {
         match self {
             Self::Http1(client) => client.close_after(),
-            Self::Http2(_) => {}
+            Self::Http2(_) | Self::Nobody(_) => {}
         }
     }
 
@@ -317,6 +324,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
             Self::Http2(stream) => stream.give_up(deadline, limit).await,
+            Self::Nobody(_) => {}
         }
     }
 
@@ -325,6 +333,8 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.leave_behind(exchange),
             Self::Http2(stream) => stream.leave_behind(exchange),
+            // Nobody left it: its connection is closed.
+            Self::Nobody(_) => drop(exchange),
         }
     }
 
@@ -332,7 +342,7 @@ impl Downstream<'_> {
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
         match self {
             Self::Http1(client) => client.recycle(head),
-            Self::Http2(_) => {}
+            Self::Http2(_) | Self::Nobody(_) => {}
         }
     }
 }

@@ -6,16 +6,14 @@
 use std::error::Error;
 use std::{fmt, io};
 
-use catamaran_message::RequestHead;
-use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
+use catamaran_upstream::{Culprit, Lease, LeaseError, RequestError};
 use http::StatusCode;
 
 use crate::client::ClientError;
+use crate::counters::Reason;
 use crate::exchange::relay::{Progress, RelayError};
 use crate::exchange::retry::Stage;
-use crate::exchange::verdict::Decision;
-use crate::site::rules::Rules;
-use crate::worker::counters::Reason;
+use crate::exchange::verdict::{FilesRequest, OwnAnswer};
 
 /// Why an exchange failed: for the client and for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +40,12 @@ pub(super) struct Failed {
 
 /// Why an exchange has no response of a backend.
 #[derive(Debug)]
-pub(super) enum Stopped<'a> {
+pub(super) enum Stopped<'s> {
     Failed(Failure),
-    /// The front itself answers, as its route asks for.
-    Decided(Box<Decision<'a>>, Option<&'a Rules>, Box<RequestHead>),
+    /// A file answers, if there is one.
+    Files(Box<FilesRequest<'s>>),
+    /// The front itself answers, as the listener or the route says.
+    Answered(Box<OwnAnswer>),
 }
 
 impl From<Failure> for Stopped<'_> {
@@ -78,7 +78,7 @@ impl Failure {
     pub(super) fn from_relay(error: &RelayError) -> Self {
         use Culprit::{Backend, Client};
         let (culprit, status, token) = match error {
-            RelayError::Upstream(error) => (Backend, StatusCode::BAD_GATEWAY, error.token()),
+            RelayError::Source(error) => (error.culprit(), error.status(), error.token()),
             RelayError::FirstByteTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "first-byte-timeout")
             }
@@ -160,8 +160,10 @@ impl Failed {
 
     pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease<'_>) -> Self {
         let answered = progress.status.is_some() || lease.is_answered();
-        let broken = |error: &UpstreamError| error.is_disconnect();
-        let disconnected = matches!(error, RelayError::Upstream(error) if broken(error));
+        let disconnected = match error {
+            RelayError::Source(error) => error.is_disconnect(),
+            _ => false,
+        };
         Self {
             failure: Failure::from_relay(error),
             stage: if matches!(error, RelayError::Declined(_)) {

@@ -4,7 +4,7 @@
 //! for both protocols. Over HTTP/1.1 the front then writes its own fields (see
 //! [`crate::exchange::own_fields`]); over AJP13 the protocol has fields for the same facts.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
 use catamaran_message::{Authority, RequestHead, Scheme};
@@ -13,7 +13,8 @@ use http::{HeaderMap, Version};
 use ipnet::IpNet;
 
 use crate::exchange::certificate;
-use crate::exchange::scene::PeerFacts;
+use crate::peer::PeerFacts;
+use crate::trust::is_trusted;
 
 pub(crate) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -58,6 +59,25 @@ impl Peer {
     }
 }
 
+/// Who sent a request: the other end of its connection, and the client behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) peer: Peer,
+    pub(crate) identity: Identity,
+}
+
+impl Sender {
+    /// Reads who sent a request from its head as received.
+    #[inline]
+    pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
+        let peer = Peer::new(client, head, networks);
+        Self {
+            identity: identify(peer, networks, &head.headers),
+            peer,
+        }
+    }
+}
+
 /// The scheme that the peer itself says, for whom it may stand: a balancer that ends TLS and speaks
 /// HTTP/2 in clear says `https`. The URL in the first line of a request of HTTP/1.1 is no such word,
 /// since proxies pass it on as clients write it.
@@ -66,23 +86,37 @@ pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
     (head.version == Version::HTTP_2).then_some(scheme)
 }
 
-/// Whether an address is in one of the networks. An IPv4 address mapped into IPv6 counts as IPv4.
-pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
-    networks
-        .iter()
-        .any(|network| network.contains(&ip.to_canonical()))
-}
-
 /// Reads who the client is. Only a trusted proxy's fields are read.
+#[inline]
 pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> Identity {
     let direct = Identity {
-        ip: peer.address.ip().to_canonical(),
+        ip: match peer.address.ip() {
+            ip @ IpAddr::V4(_) => ip,
+            IpAddr::V6(ip) => canonical(ip),
+        },
         port: (peer.address.port() != 0).then_some(peer.address.port()),
         secure: peer.secure,
     };
-    if !peer.trusted {
-        return direct;
+    match peer.trusted {
+        true => identify_by_proxy(peer, direct, networks, headers),
+        false => direct,
     }
+}
+
+/// An address of IPv6, or of IPv4 if it is one mapped into IPv6. Apart, since it takes many instructions.
+#[inline(never)]
+fn canonical(ip: Ipv6Addr) -> IpAddr {
+    ip.to_canonical()
+}
+
+/// What a trusted proxy says of its client. Apart, since most peers are none.
+#[inline(never)]
+fn identify_by_proxy(
+    peer: Peer,
+    direct: Identity,
+    networks: &[IpNet],
+    headers: &HeaderMap,
+) -> Identity {
     let secure = is_secure(peer, headers);
     match client_address(networks, headers) {
         Some(ip) => Identity {
@@ -96,7 +130,7 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> I
 
 /// Whether the client came over TLS: here, or to a trusted proxy that says so. `X-Forwarded-Proto` wins
 /// over `:scheme`: a proxy writes the one itself, and may have the other from its client.
-pub(crate) fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
+fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
     let told = peer
         .trusted
         .then(|| last_element(headers, &X_FORWARDED_PROTO));
@@ -106,13 +140,16 @@ pub(crate) fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
 /// The port that the client used, as far as is known: what a trusted proxy says, else that of the host
 /// that was asked for, else that of the connection. `local` has port 0 for a Unix socket.
 pub(crate) fn client_port(
-    peer: Peer,
+    sender: Sender,
     headers: &HeaderMap,
     own: Option<&Authority>,
-    (local, secure): (SocketAddr, bool),
+    local: SocketAddr,
 ) -> u16 {
-    let default = if secure { 443 } else { 80 };
-    let asked = peer.trusted.then(|| asked_of_proxy(headers, own, secure));
+    let Sender { peer, identity } = sender;
+    let default = if identity.secure { 443 } else { 80 };
+    let asked = peer
+        .trusted
+        .then(|| asked_of_proxy(headers, own, identity.secure));
     match (asked.flatten().as_ref().or(own), local.port()) {
         (Some(authority), _) => authority.port.unwrap_or(default),
         (None, 0) => default,

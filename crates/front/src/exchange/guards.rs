@@ -4,41 +4,28 @@
 //! source of a response: a backend, a tunnel, a page, a status, a redirect. A route's `listen` is not
 //! among them: for clients of another listener such a route does not exist.
 
-use catamaran_message::RequestHead;
 use http::StatusCode;
 
-use crate::config::ServerConfig;
-use crate::exchange::forwarded::{self, Peer};
-use crate::exchange::scene::PeerFacts;
+use crate::exchange::forwarded::Identity;
+use crate::peer::PeerFacts;
 use crate::site::rules::Rules;
 
 /// A guard that refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// `allow`: the client's address is in none of the networks.
+    /// `allow`: the client's address is in none of the networks. `deny`: it is in one of them.
     Address,
     /// `client_certificate`: the client has shown no certificate to this front.
     Certificate,
 }
 
 impl Guard {
-    /// The first guard of a route that refuses the request.
-    pub(crate) fn refusing(
-        rules: &Rules,
-        server: &ServerConfig,
-        client: &PeerFacts,
-        head: &RequestHead,
-    ) -> Option<Self> {
-        if rules.asks_certificate() && !has_certificate(client) {
+    /// The first guard of a route that refuses a client.
+    pub(crate) fn refusing(rules: &Rules, peer: &PeerFacts, client: &Identity) -> Option<Self> {
+        if rules.asks_certificate() && !has_certificate(peer) {
             return Some(Self::Certificate);
         }
-        if rules.asks_address() {
-            let networks = &server.trusted_proxies;
-            let peer = Peer::new(client, head, networks);
-            let identity = forwarded::identify(peer, networks, &head.headers);
-            return (!rules.allows(identity.ip)).then_some(Self::Address);
-        }
-        None
+        (!rules.allows(client.ip)).then_some(Self::Address)
     }
 
     /// What a refused request is answered.
@@ -55,7 +42,7 @@ impl Guard {
     /// Why, in words.
     pub(crate) fn why(self) -> &'static str {
         match self {
-            Self::Address => "`allow` does not have the client's address",
+            Self::Address => "`allow` does not have the client's address, or `deny` has it",
             Self::Certificate => {
                 "`client_certificate` of the route: the client showed none to this front"
             }
@@ -65,7 +52,7 @@ impl Guard {
 
 /// Whether the front itself has verified a certificate of the client. What a trusted proxy says of one is
 /// no proof here: whoever reaches a listener of ours as that proxy would need none.
-fn has_certificate(client: &PeerFacts) -> bool {
-    let session = client.tls.as_deref();
+fn has_certificate(peer: &PeerFacts) -> bool {
+    let session = peer.tls.as_deref();
     session.is_some_and(|session| session.facts.client_sha256.is_some())
 }

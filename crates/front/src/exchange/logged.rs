@@ -17,6 +17,8 @@ pub(super) struct LoggedRequest {
     host: Option<Bytes>,
     referer: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
+    /// How the file was had, if one was.
+    pub(super) file: Option<&'static str>,
     /// When the last attempt had its connection.
     pub(super) leased: Option<Instant>,
     /// When the response was complete.
@@ -36,6 +38,7 @@ impl LoggedRequest {
                 .map(|authority| authority.host.clone()),
             referer: head.headers.get(REFERER).cloned(),
             user_agent: head.headers.get(USER_AGENT).cloned(),
+            file: None,
             leased: None,
             ended: None,
         }

@@ -11,19 +11,22 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
-use crate::config::{BackendConfig, ClientCertFields, Protocol};
-use crate::exchange::forwarded::{self, Identity, Peer};
-use crate::exchange::id::{self, RequestId};
+use crate::config::{BackendConfig, ClientCertFields, Protocol, QueryForm};
+use crate::counters::{Culprit, Reason};
+use crate::exchange::forwarded::{self, Identity, Peer, Sender};
 use crate::exchange::own_fields::OwnFields;
 use crate::exchange::passage::{self, Passage, Values};
-use crate::exchange::scene::PeerFacts;
+use crate::exchange::verdict::Grounds;
 use crate::exchange::{certificate, header};
-use crate::site::path::NormalPath;
+use crate::path::NormalPath;
+use crate::peer::PeerFacts;
+use crate::request_id::{self, RequestId};
 use crate::site::rules::Rules;
 use crate::site::sticky::own_cookie::Own;
-use crate::site::{Facts, Site, Told, Upstream};
-use crate::worker::counters::{Culprit, Reason};
+use crate::site::{Facts, Told, Upstream};
 
+/// A request on its way to a backend of one upstream.
+#[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
     /// Its fields have been cleaned.
     head: Box<RequestHead>,
@@ -36,7 +39,7 @@ pub(crate) struct Outgoing<'s> {
     certificate_is_ours: bool,
     certificate_chain: bool,
     /// The protocol that the client asks to change to.
-    upgrade: Option<Box<str>>,
+    upgrade: Option<&'s str>,
     pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
@@ -45,25 +48,45 @@ pub(crate) struct Outgoing<'s> {
     attributes: Option<Box<Attributes>>,
 }
 
-impl<'s> Outgoing<'s> {
-    /// Cleans the head for the backends of `upstream`. `count` takes note of what was dropped. `upgrade`
-    /// is the protocol that the client asks to change to, which goes by HTTP whatever the backends speak.
-    /// Besides the request there is the id that a trusted proxy gave it.
-    pub(crate) fn new(
-        count: impl FnOnce(Reason),
-        (site, upstream, id): (&'s Site, &Upstream, RequestId),
-        client: &'s PeerFacts,
-        (mut head, path): (Box<RequestHead>, NormalPath),
-        upgrade: Option<&str>,
-    ) -> Result<(Self, Option<HeaderValue>), Failure> {
-        let peer = Peer::new(client, &head, &site.server.trusted_proxies);
-        let headers = &mut head.headers;
-        let own_cookie = upstream
-            .sticky
-            .as_ref()
-            .and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
-        let are_usual = clean(headers, &site.server.underscore_fields, peer, count);
-        let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
+/// What a request for a backend is made of.
+pub(super) struct Original<'s> {
+    pub(super) grounds: Grounds<'s>,
+    pub(super) sender: Sender,
+    pub(super) upstream: &'s Upstream,
+    /// As received, but for `Max-Forwards`.
+    pub(super) head: Box<RequestHead>,
+    /// The path to be forwarded.
+    pub(super) path: NormalPath,
+    /// The protocol that the client asks to change to, and may. It goes by HTTP whatever the backends
+    /// speak.
+    pub(super) upgrade: Option<&'s str>,
+}
+
+/// A request for a backend, and what was found while it was made.
+pub(super) struct Made<'s> {
+    /// In a box: what decides, and what waits for a backend, moves it several times.
+    pub(super) outgoing: Box<Outgoing<'s>>,
+    /// The id that a trusted proxy gave the request.
+    pub(super) given_id: Option<Box<HeaderValue>>,
+    /// The reason to be counted, if fields were dropped.
+    pub(super) dropped: Option<Reason>,
+}
+
+impl<'s> Original<'s> {
+    /// Cleans the head for the backends of an upstream.
+    pub(super) fn clean(mut self) -> Result<Made<'s>, Failure> {
+        let (site, client) = (self.grounds.site, self.grounds.peer);
+        let Sender { peer, identity } = self.sender;
+        if self.grounds.listener.query == QueryForm::Escaped {
+            self.head.target.escape_query();
+        }
+        let headers = &mut self.head.headers;
+        let own_cookie = self.upstream.sticky.as_ref();
+        let own_cookie = own_cookie.and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
+        let Cleaned {
+            are_usual,
+            underscored,
+        } = clean(headers, &site.server.underscore_fields, peer);
         let session = client.tls.as_ref();
         let profile = session.and_then(|session| session.profile.as_ref());
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
@@ -71,65 +94,86 @@ impl<'s> Outgoing<'s> {
             // The front itself verifies certificates of clients: those that a proxy tells are not used.
             forwarded::remove_certificate_claims(headers);
         }
-        let over_http = upstream.wants_forwarded_fields() || upgrade.is_some();
-        let own = head.authority.as_ref();
+        let over_http = self.upstream.wants_forwarded_fields() || self.upgrade.is_some();
+        let own = self.head.authority.as_ref();
         if peer.trusted
             && !over_http
             && let Some(asked) = forwarded::asked_of_proxy(headers, own, identity.secure)
         {
-            head.authority = Some(asked);
+            self.head.authority = Some(asked);
         }
-        let host = settle_host(&mut head, client)
+        let host = settle_host(&mut self.head, client)
             .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
-        let headers = &mut head.headers;
-        let attributes = upstream.attributes.as_ref().map(|wanted| {
-            let told = attributes::Told {
-                peer,
-                identity,
-                host: head
-                    .authority
-                    .as_ref()
-                    .map_or(host.as_bytes(), |it| &it.host),
-                tls: client.tls.as_deref().map(|session| &session.facts),
-            };
-            Attributes::take(wanted, headers, told)
-        });
+        let attributes = self.take_attributes(&host);
         let mut own_fields = OwnFields::default();
         if over_http {
-            let connection = (client.local, identity.secure);
-            let port = forwarded::client_port(peer, headers, head.authority.as_ref(), connection);
+            let (headers, own) = (&mut self.head.headers, self.head.authority.as_ref());
+            let port = forwarded::client_port(self.sender, headers, own, client.local);
             own_fields.announce(headers, peer, &identity, port);
         }
+        let given_id = self.sign(&mut own_fields, are_usual);
+        if self.upstream.reads_fields() {
+            own_fields.move_into(&mut self.head.headers, &host);
+        }
+        let token = "underscore-field-dropped";
+        Ok(Made {
+            outgoing: Box::new(Outgoing {
+                head: self.head,
+                path: self.path,
+                host,
+                client,
+                certificate_is_ours: verifies || !peer.trusted,
+                certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
+                upgrade: self.upgrade,
+                identity,
+                own: own_cookie,
+                own_fields,
+                attributes,
+            }),
+            given_id,
+            dropped: (underscored > 0).then(|| Reason::new(Culprit::Client, token)),
+        })
+    }
+
+    /// Takes what AJP backends are told besides, if the upstream asks for it.
+    fn take_attributes(&mut self, host: &HeaderValue) -> Option<Box<Attributes>> {
+        let wanted = self.upstream.attributes.as_ref()?;
+        let authority = self.head.authority.as_ref();
+        let session = self.grounds.peer.tls.as_deref();
+        let told = attributes::Told {
+            peer: self.sender.peer,
+            identity: self.sender.identity,
+            host: authority.map_or(host.as_bytes(), |it| &it.host),
+            tls: session.map(|session| &session.facts),
+        };
+        Some(Attributes::take(wanted, &mut self.head.headers, told))
+    }
+
+    /// Adds the front's element to `Via`, and the request's id unless a trusted proxy gave it one, which is
+    /// returned.
+    fn sign(
+        &mut self,
+        own_fields: &mut OwnFields<'s>,
+        are_usual: bool,
+    ) -> Option<Box<HeaderValue>> {
+        let (site, headers) = (self.grounds.site, &mut self.head.headers);
         if let Some(via) = &site.via {
-            own_fields.add_via(headers, via, head.version);
+            own_fields.add_via(headers, via, self.head.version);
         }
         let name = site.server.request_id.as_ref();
         let sought = name.filter(|name| !are_usual || header::is_usual(name));
-        let given_id = sought.and_then(|name| id::take_given(headers, name, peer.trusted));
+        let trusted = self.sender.peer.trusted;
+        let given_id = sought.and_then(|name| request_id::take_given(headers, name, trusted));
         if given_id.is_none() {
-            own_fields.tell_id(name, id);
+            own_fields.tell_id(name, self.grounds.id);
         }
-        if upstream.reads_fields() {
-            own_fields.move_into(headers, &host);
-        }
-        let outgoing = Self {
-            head,
-            path,
-            host,
-            client,
-            certificate_is_ours: verifies || !peer.trusted,
-            certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
-            upgrade: upgrade.map(Into::into),
-            identity,
-            own: own_cookie,
-            own_fields,
-            attributes,
-        };
-        Ok((outgoing, given_id))
+        given_id.map(Box::new)
     }
+}
 
+impl<'s> Outgoing<'s> {
     /// The head, for reuse of its memory.
-    pub(super) fn into_head(self) -> Box<RequestHead> {
+    pub(super) fn into_head(self: Box<Self>) -> Box<RequestHead> {
         self.head
     }
 
@@ -177,6 +221,11 @@ impl<'s> Outgoing<'s> {
         }
     }
 
+    /// The protocol that the client asks to change to.
+    pub(crate) fn upgrade(&self) -> Option<&'s str> {
+        self.upgrade
+    }
+
     pub(super) fn version(&self) -> Version {
         self.head.version
     }
@@ -196,7 +245,7 @@ impl<'s> Outgoing<'s> {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<(), RequestError> {
-        self.with_parts((backend, told), |request, client| match &self.upgrade {
+        self.with_parts(backend, told, |request, client| match self.upgrade {
             Some(token) => lease.send_upgrade(request, token),
             None => lease.send_request(request, client, backend),
         })
@@ -208,7 +257,7 @@ impl<'s> Outgoing<'s> {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<Preview, RequestError> {
-        self.with_parts((backend, told), |request, client| match &self.upgrade {
+        self.with_parts(backend, told, |request, client| match self.upgrade {
             Some(token) => preview_upgrade(request, token),
             None => preview(request, client, backend),
         })
@@ -217,7 +266,8 @@ impl<'s> Outgoing<'s> {
     /// Does something with the request and with what a backend is told besides.
     fn with_parts<T>(
         &self,
-        (backend, told): (&BackendConfig, Told<'_>),
+        backend: &BackendConfig,
+        told: Told<'_>,
         act: impl FnOnce(&Request<'_>, &ClientFacts<'_>) -> T,
     ) -> T {
         let own_headers = self.headers_of(backend);
@@ -324,26 +374,30 @@ impl<'s> Outgoing<'s> {
     }
 }
 
+/// What became of the fields of a request when they were cleaned.
+struct Cleaned {
+    /// Whether all of them are usual ones ([`header::are_usual`]).
+    are_usual: bool,
+    /// How many were dropped because of an underscore in their name.
+    underscored: usize,
+}
+
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
-/// that is not trusted says of the client. Whether all fields are usual ones ([`header::are_usual`]).
-fn clean(
-    headers: &mut HeaderMap,
-    underscored_names: &[String],
-    peer: Peer,
-    count: impl FnOnce(Reason),
-) -> bool {
+/// that is not trusted says of the client.
+fn clean(headers: &mut HeaderMap, underscored_names: &[String], peer: Peer) -> Cleaned {
     let are_usual = header::are_usual(headers);
+    let mut underscored = 0;
     if !are_usual {
-        let underscored = header::clean_request(headers, underscored_names);
-        if underscored > 0 {
-            count(Reason::new(Culprit::Client, "underscore-field-dropped"));
-        }
+        underscored = header::clean_request(headers, underscored_names);
         if !peer.trusted {
             forwarded::remove_claims(headers);
         }
     }
     header::join_cookies(headers);
-    are_usual
+    Cleaned {
+        are_usual,
+        underscored,
+    }
 }
 
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.

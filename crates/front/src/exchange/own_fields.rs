@@ -15,8 +15,9 @@ use http::{HeaderMap, Version};
 use crate::exchange::forwarded::{
     Identity, Peer, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO,
 };
-use crate::exchange::id::RequestId;
 use crate::exchange::passage;
+use crate::request_id::RequestId;
+use crate::via::Via;
 
 /// The front's fields of one request, as far as they are not in its map.
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,35 +159,6 @@ impl<'s> OwnFields<'s> {
 
 /// As a value that can be borrowed for as long as a request lasts.
 static VIA_NAME: HeaderName = VIA;
-
-/// The front's element of `Via` (RFC 9110, section 7.6.3), formatted.
-#[derive(Clone, Debug)]
-pub(crate) struct Via {
-    http10: HeaderValue,
-    http11: HeaderValue,
-    http2: HeaderValue,
-}
-
-impl Via {
-    /// `None` if the pseudonym cannot stand in a field.
-    pub(crate) fn new(pseudonym: &str) -> Option<Self> {
-        let element = |version| HeaderValue::try_from(format!("{version} {pseudonym}")).ok();
-        Some(Self {
-            http10: element("1.0")?,
-            http11: element("1.1")?,
-            http2: element("2.0")?,
-        })
-    }
-
-    /// The element for a request of this `version`.
-    fn element(&self, version: Version) -> &HeaderValue {
-        match version {
-            Version::HTTP_10 => &self.http10,
-            Version::HTTP_2 => &self.http2,
-            _ => &self.http11,
-        }
-    }
-}
 
 /// Makes one field of all lines of `name` and the further `element`. `false` if there is no line.
 fn extend_list(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) -> bool {

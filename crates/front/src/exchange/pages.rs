@@ -13,9 +13,9 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 
 use crate::config::{ErrorPages, Page};
-use crate::exchange::id::RequestId;
+use crate::counters::Reason;
 use crate::exchange::respond;
-use crate::worker::counters::Reason;
+use crate::request_id::RequestId;
 
 /// The pages of one exchange.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +130,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::exchange::id::RequestIds;
+    use crate::request_id::RequestIds;
 
     fn page(body: Option<&'static str>) -> Arc<Page> {
         Arc::new(Page {

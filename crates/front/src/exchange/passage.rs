@@ -4,19 +4,18 @@
 //! It is made once, from the request's head, for all attempts and for pages of the front. A request
 //! whose route has no rules has none.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use catamaran_message::{Authority, RequestHead, ResponseHead};
+use catamaran_message::{Authority, RequestHead};
 use catamaran_upstream::IpText;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{BackendConfig, FieldRule, Placeholder, ServerConfig, Template};
+use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
 use crate::exchange::cookie_flags;
-use crate::exchange::forwarded::{self, Peer};
-use crate::exchange::id::RequestId;
+use crate::exchange::forwarded::{self, Identity, Sender};
 use crate::exchange::reverse::{self, Site};
-use crate::exchange::scene::PeerFacts;
+use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 
 /// A route's rules, as they apply to one exchange.
@@ -63,8 +62,9 @@ impl<'s> Passage<'s> {
         }
     }
 
-    /// Changes a backend's response.
-    pub(crate) fn change(&self, head: &mut ResponseHead, backend: &BackendConfig) {
+    /// Turns the fields of a response back: from paths and hosts of the backend that gave it to those that
+    /// the client uses. What is stored for others is the result of this.
+    pub(crate) fn turn_back(&self, headers: &mut HeaderMap, backend: &BackendConfig) {
         if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
             let site = Site {
                 rewrite,
@@ -73,50 +73,46 @@ impl<'s> Passage<'s> {
                 authority: self.host.as_bytes(),
                 secure: self.secure,
             };
-            reverse::turn_back(&mut head.headers, &site);
+            reverse::turn_back(headers, &site);
         }
-        cookie_flags::add(&mut head.headers, self.rules.cookie_flags());
-        self.edit(&mut head.headers);
     }
 
-    /// Changes the fields of a response of the front's own.
+    /// Changes the fields of a response as the route says, whatever its source. What is filled in is of
+    /// this exchange, so it is done at each sending.
     pub(crate) fn edit(&self, headers: &mut HeaderMap) {
+        cookie_flags::add(headers, self.rules.cookie_flags());
         apply(&self.edits, headers);
     }
 }
 
-/// What a client asked for and who it is, for an answer of the front's own.
+/// What a client asked for, as the answers of the front's own know it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedUrl {
     authority: Bytes,
-    pub(crate) client: IpAddr,
-    pub(crate) secure: bool,
+    client: Identity,
 }
 
-impl Asked {
-    pub(crate) fn new(server: &ServerConfig, client: &PeerFacts, head: &RequestHead) -> Self {
-        let networks = &server.trusted_proxies;
-        let peer = Peer::new(client, head, networks);
-        let identity = forwarded::identify(peer, networks, &head.headers);
+impl RequestedUrl {
+    pub(super) fn new(sender: Sender, local: SocketAddr, head: &RequestHead) -> Self {
+        let Sender { peer, identity } = sender;
         let own = head.authority.as_ref();
         let asked = peer
             .trusted
             .then(|| forwarded::asked_of_proxy(&head.headers, own, identity.secure));
         let asked = asked.flatten().or_else(|| head.authority.clone());
-        let local = || Bytes::from(client.local.to_string());
+        let local = || Bytes::from(local.to_string());
         Self {
             authority: asked.map_or_else(local, |asked| asked.to_bytes()),
-            client: identity.ip,
-            secure: identity.secure,
+            client: identity,
         }
     }
 
-    pub(crate) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
+    pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
         Values {
             authority: &self.authority,
-            client: self.client,
+            client: self.client.ip,
             id,
-            secure: self.secure,
+            secure: self.client.secure,
             path: &head.target.path,
             rest: b"",
             query: head.target.query.as_deref(),
@@ -215,7 +211,7 @@ pub(crate) fn scheme(secure: bool) -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::id::RequestIds;
+    use crate::request_id::RequestIds;
 
     #[test]
     fn placeholders_are_what_the_client_asked_for() {

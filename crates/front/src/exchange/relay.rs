@@ -1,5 +1,8 @@
-//! The relay sends the request body to the backend and the response to the client, for all
-//! protocols.
+//! The relay sends the request body to the source of a response, and the response to the client, for
+//! all protocols.
+//!
+//! It knows bytes and deadlines. What becomes of a head on its way is decided by the
+//! [`ResponsePolicy`], which source it is by [`Source`] alone.
 //!
 //! One task runs both directions at the same time and waits for whichever socket is ready. Each
 //! direction buffers no more than a few socket writes, so a slow reader also slows down the
@@ -15,29 +18,34 @@ use std::time::Duration;
 use bytes::Bytes;
 use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::ByteQueue;
-use catamaran_upstream::{Error as UpstreamError, Event};
-use http::header::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
+use catamaran_upstream::Event;
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::client::pace::{Demand, Pace};
+use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError, ResponseError};
-use crate::exchange::downstream::{Downstream, Waits};
+use crate::deadlines::Tick;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::nobody::Nobody;
+use crate::exchange::failure::Failure;
 use crate::exchange::replay::Replay;
+use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
-use crate::exchange::source::{Leased, Source};
-use crate::site::sticky::response_cookies::may_carry_cookie;
-use crate::worker::deadlines::Tick;
+use crate::exchange::source::{Source, SourceError};
 use crate::worker::in_flight::Phase;
 
 /// What the relay needs to know of the request and its exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Terms<'a> {
+    /// What is made of the response.
+    pub(crate) policy: &'a ResponsePolicy<'a>,
     /// The client's version; interim responses exist from HTTP/1.1 on.
     pub(crate) version: Version,
     /// The body that is to come from the client.
     pub(crate) body: BodyLength,
+    /// The most bytes that it may have.
+    pub(crate) body_max: u64,
     /// The client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
     /// When the exchange must be over.
@@ -65,15 +73,25 @@ pub(crate) struct Progress {
     pub(crate) upgraded: bool,
     /// The client got a page in the place of the backend's response.
     pub(crate) replaced: bool,
+    /// The client left, and the rest of the response was received for others.
+    pub(crate) left: Option<Box<LeftClient>>,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
+}
+
+/// How a client left an exchange that went on without it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeftClient {
+    pub(crate) failure: Failure,
+    /// What it had been sent.
+    pub(crate) status: Option<StatusCode>,
 }
 
 /// Why a relay failed.
 #[derive(Debug, Error)]
 pub(crate) enum RelayError {
     #[error(transparent)]
-    Upstream(UpstreamError),
+    Source(SourceError),
     #[error("the backend sent no response in time")]
     FirstByteTimeout,
     #[error("the backend was put out while its answer was awaited")]
@@ -102,12 +120,23 @@ pub(crate) enum RelayError {
     BodyTooLarge,
 }
 
+impl RelayError {
+    /// Whether nobody is left to send the response to.
+    fn is_client_gone(&self) -> bool {
+        match self {
+            Self::Client(error) => error.is_gone(),
+            Self::WriteTimeout => true,
+            _ => false,
+        }
+    }
+}
+
 /// The client and the source of one attempt, and the state of both directions.
 pub(crate) struct Relay<'a, 'b, 'c> {
     scene: Scene<'a>,
     down: &'a mut Downstream<'c>,
     source: Source<'a, 'b>,
-    terms: Terms,
+    terms: Terms<'a>,
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
@@ -182,15 +211,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         scene: Scene<'a>,
         down: &'a mut Downstream<'c>,
         source: Source<'a, 'b>,
-        terms: Terms,
+        terms: Terms<'a>,
         progress: &'a mut Progress,
     ) -> Self {
         let now = scene.now();
         let invited = !terms.expect_continue || progress.continued;
         Self {
-            upload: match (&source, terms.body) {
-                // There is no body, or an answer of the front needs none.
-                (Source::Answer(_), _) | (_, BodyLength::Known(0)) => Upload::Done,
+            upload: match terms.body {
+                BodyLength::Known(0) => Upload::Done,
+                _ if !source.takes_upload() => Upload::Done,
                 _ if invited => Upload::Streaming,
                 _ => Upload::Expected,
             },
@@ -209,12 +238,58 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Runs until the response is complete and written, or something failed.
+    /// A relay for the rest of a response whose head was sent by another relay, as well as all of its body
+    /// that comes before what `source` yields. `source` yields no head.
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "for sources that are read while another fills them"
+        )
+    )]
+    pub(crate) fn resume(
+        scene: Scene<'a>,
+        down: &'a mut Downstream<'c>,
+        source: Source<'a, 'b>,
+        terms: Terms<'a>,
+        progress: &'a mut Progress,
+    ) -> Self {
+        Self {
+            upload: Upload::Done,
+            download: Download::Body,
+            ..Self::new(scene, down, source, terms, progress)
+        }
+    }
+
+    /// Runs until the response is complete and written, or something failed. If the client leaves and
+    /// others want the response, it runs until the response is complete.
     ///
     /// # Cancel safety
     /// Both connections are left in the middle of messages and must be closed.
     pub(crate) async fn run(&mut self) -> Result<(), RelayError> {
-        std::future::poll_fn(|cx| self.poll(cx)).await
+        loop {
+            match std::future::poll_fn(|cx| self.poll(cx)).await {
+                Err(error) if self.goes_on_after(&error) => self.leave_client(&error),
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Whether the response is received to its end though the relay failed.
+    #[cold]
+    fn goes_on_after(&self, error: &RelayError) -> bool {
+        error.is_client_gone() && self.upload == Upload::Done && self.source.outlives_client()
+    }
+
+    /// Goes on without a client.
+    #[cold]
+    fn leave_client(&mut self, error: &RelayError) {
+        self.progress.left = Some(Box::new(LeftClient {
+            failure: Failure::from_relay(error),
+            status: self.progress.status,
+        }));
+        self.head_held = None;
+        *self.down = Downstream::Nobody(Nobody::instead_of(self.down));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
@@ -341,23 +416,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let bytes = data.len() as u64;
         self.reading.moved(self.now(), bytes);
         self.progress.received += bytes;
-        if self.progress.received > self.body_max() {
+        if self.progress.received > self.terms.body_max {
             return Err(RelayError::BodyTooLarge);
         }
         self.progress.replay.keep(&data);
         self.taken += data.len();
         self.hold(data);
         Ok(())
-    }
-
-    /// The most bytes that the request's body may have.
-    fn body_max(&self) -> u64 {
-        let of_route = match &self.source {
-            Source::Backend(leased) => leased.passage.and_then(|it| it.rules.body_max()),
-            Source::Answer(_) => None,
-        };
-        let max = of_route.or(self.scene.listener.body_max);
-        max.unwrap_or(u64::MAX)
     }
 
     #[inline]
@@ -386,7 +451,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 if self.source.is_answered() {
                     return Ok(moved);
                 }
-                Err(RelayError::Upstream(error))
+                Err(RelayError::Source(error))
             }
             Poll::Pending => {
                 if self.source.unwritten() < waiting {
@@ -414,7 +479,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
             // Asks for the request's body are collected: their answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
-            self.handle(event.map_err(RelayError::Upstream)?)?;
+            self.handle(event.map_err(RelayError::Source)?)?;
             if flush {
                 break;
             }
@@ -426,8 +491,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// time.
     fn note_moved(&mut self, sent: bool) {
         self.backend_moved = self.now();
-        if sent && let Source::Backend(leased) = &mut self.source {
-            leased.lease.note_heard(self.backend_moved.into());
+        if sent {
+            self.source.note_heard(self.backend_moved);
         }
     }
 
@@ -471,7 +536,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 }
             }
             Event::Head(mut head) => {
-                let page = self.replace(&mut head);
+                let judged = self
+                    .terms
+                    .policy
+                    .judge(&mut head, self.scene, self.progress);
+                let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
                 self.handle_head(&mut head)?;
                 self.source.recycle(head);
                 if let Some(page) = page {
@@ -500,22 +569,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Makes the head that of a page, if one takes the place of the response.
-    fn replace(&self, head: &mut ResponseHead) -> Option<Bytes> {
-        let Source::Backend(leased) = &self.source else {
-            return None;
-        };
-        let pages = leased.pages.as_ref()?;
-        pages.replace(head, |reason| self.scene.worker.count(reason))
-    }
-
+    /// Sends a head as the policy has it.
     fn handle_head(&mut self, head: &mut ResponseHead) -> Result<(), RelayError> {
-        if let Source::Backend(leased) = &self.source
-            && leased.config.retries_status(head.status)
-            && leased.elsewhere.may_decline(self.progress)
-        {
-            return Err(RelayError::Declined(head.status));
-        }
         if head.status.is_success() && self.down.opens_by_success() {
             return Err(RelayError::NotUpgraded(head.status));
         }
@@ -524,38 +579,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        self.source
-            .note_sessions(&head.headers, || self.scene.clock());
-        if let Source::Backend(Leased {
-            passage: Some(passage),
-            config,
-            ..
-        }) = &self.source
-        {
-            passage.change(head, config);
-        }
-        if let (Some(hsts), Some(_)) = (&self.scene.listener.hsts, &self.scene.peer.tls)
-            && !head.headers.contains_key(STRICT_TRANSPORT_SECURITY)
-        {
-            let name = STRICT_TRANSPORT_SECURITY;
-            // A map that is full is one that no codec would have made.
-            head.headers.try_insert(name, hsts.clone()).ok();
-        }
-        // Without a hash: there are few, and it is one of the first.
-        let dated = head.headers.keys().any(|name| *name == DATE);
-        let date = (!dated).then(crate::date::now).flatten();
-        let cookie = self.source.cookie();
-        let cookie = cookie.filter(|_| may_carry_cookie(head.status, &head.headers));
-        let fields = [(&DATE, date.as_ref()), (&SET_COOKIE, cookie)];
-        let extra = match fields {
-            [(date, Some(now)), (_, None)] => &[(date, now)][..],
-            [(_, None), (cookie, Some(value))] => &[(cookie, value)],
-            [(date, Some(now)), (cookie, Some(value))] => &[(date, now), (cookie, value)],
-            [(_, None), (_, None)] => &[],
-        };
+        let additions = self.terms.policy.apply(head, self.scene);
+        let fields = additions.fields();
         let sent = match head.status {
-            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, extra),
-            status => self.down.send_head(head, extra).map(|()| status),
+            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, &fields),
+            status => self.down.send_head(head, &fields).map(|()| status),
         };
         self.progress.status = Some(sent.map_err(RelayError::Response)?);
         self.download = Download::Body;
@@ -613,37 +641,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Poll::Pending
     }
 
-    /// Makes the backend suspect if no byte of it arrived for too long while its answer is awaited.
-    /// Gives the exchange up if the backend is out and another may serve it. Returns when to check
-    /// again.
+    /// Has the source notice if no byte of it arrived for too long while its answer is awaited. Returns
+    /// when to check again.
     fn check_silence(&self) -> Result<Tick, RelayError> {
-        let Source::Backend(Leased {
-            lease,
-            config,
-            elsewhere,
-            ..
-        }) = &self.source
-        else {
-            return Ok(Tick::NEVER);
-        };
-        let (Some(limit), Download::Head) = (config.suspect_after, self.download) else {
-            return Ok(Tick::NEVER);
-        };
-        if self.wants_body() {
+        if self.download != Download::Head || self.wants_body() {
             return Ok(Tick::NEVER);
         }
-        let now = self.now();
-        let due = self.backend_moved.max(lease.last_heard().into()) + limit;
-        if now < due {
-            return Ok(due);
-        }
-        let backend = lease.backend();
-        backend.note_silence();
-        let gives_up = backend.share() == 0 && !lease.is_answered();
-        if gives_up && elsewhere.may_serve(self.progress) {
-            return Err(RelayError::BackendOut);
-        }
-        Ok(now + SILENCE_CHECK)
+        let (moved, now) = (self.backend_moved, self.now());
+        let again = self.source.check_silence(moved, now, self.progress);
+        again.ok_or(RelayError::BackendOut)
     }
 
     /// Whether only a head waits to be written and its body may follow at once. Tomcat writes head,
@@ -686,15 +692,16 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             turn: turns.reading,
         };
         let body = deadline(&mut self.reading, wants_body, now, body);
-        let silence = match (&self.source, self.download) {
-            (Source::Backend(leased), Download::Head) => {
-                Some((leased.first_byte_timeout(), Timeout::FirstByte))
+        let silence = match self.download {
+            Download::Head => {
+                let limit = self.source.first_byte_timeout();
+                limit.map(|limit| (limit, Timeout::FirstByte))
             }
-            (Source::Backend(leased), Download::Body) => {
-                Some((leased.idle_body_timeout(), Timeout::IdleBody))
+            Download::Body => {
+                let limit = self.source.idle_body_timeout();
+                limit.map(|limit| (limit, Timeout::IdleBody))
             }
-            (Source::Backend(_), Download::Discard(_) | Download::Ended)
-            | (Source::Answer(_), _) => None,
+            Download::Discard(_) | Download::Ended => None,
         };
         let mut first = (self.terms.deadline, Timeout::Exchange);
         let mut runs = |at: Tick, timeout| {
@@ -720,7 +727,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
 impl Rest {
     /// What follows an event of a response that is discarded.
-    fn after(self, event: &Result<Event, UpstreamError>) -> Download {
+    fn after(self, event: &Result<Event, SourceError>) -> Download {
         match event {
             Ok(Event::Body(data)) if data.len() <= self.bytes => Download::Discard(Self {
                 bytes: self.bytes - data.len(),
@@ -741,9 +748,6 @@ fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Opt
     }
     Some(pace.wait(now, demand))
 }
-
-/// How often an exchange checks whether its suspect backend was put out.
-const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
 /// Bytes of a replaced response that are read for the sake of its connection: far more than the error
 /// pages of containers have.

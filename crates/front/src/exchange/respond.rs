@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 
 use crate::date;
-use crate::exchange::id::RequestId;
+use crate::request_id::RequestId;
 
 /// The fields of a page's response.
 pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {

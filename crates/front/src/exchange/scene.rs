@@ -1,14 +1,11 @@
 //! Where an exchange takes place: the worker, the listener's settings, its deadline, and the client.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use catamaran_tls::Session;
 use tokio::time::Instant;
 
 use crate::config::ListenerConfig;
+use crate::deadlines::{Deadline, Tick};
+use crate::peer::PeerFacts;
 use crate::worker::Worker;
-use crate::worker::deadlines::{Deadline, Tick};
 
 /// What an exchange may know of its surroundings, whichever protocol the request came by.
 #[derive(Clone, Copy, Debug)]
@@ -20,17 +17,6 @@ pub(crate) struct Scene<'a> {
     /// several at a time.
     pub(crate) deadline: &'a Deadline,
     pub(crate) peer: &'a PeerFacts,
-}
-
-/// What is known of the client by its connection.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerFacts {
-    /// The client's address; for a Unix socket the loopback address and port 0.
-    pub(crate) remote: SocketAddr,
-    /// The address the client connected to; for a Unix socket as `remote`.
-    pub(crate) local: SocketAddr,
-    /// What the handshake agreed on; `None` without TLS.
-    pub(crate) tls: Option<Arc<Session>>,
 }
 
 impl Scene<'_> {

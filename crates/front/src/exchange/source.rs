@@ -1,25 +1,33 @@
-//! Where a response comes from: a backend, or the front itself.
+//! Where a response comes from: a backend, a file, or the front itself.
 //!
 //! The set is closed, so it is an enum. The relay asks for events and offers the request's body in
-//! the same way for both. Only a backend has timeouts.
+//! the same way for all. Only this file looks at which it is, and each function says what holds for
+//! each: a further source does not compile until every question has its answer.
+
+#[cfg(test)]
+pub(crate) mod scripted;
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use catamaran_files::{FileBody, FileBodyError, FileSending};
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
-use catamaran_upstream::{Error, Event, Lease};
+use catamaran_upstream::{Culprit, Error as UpstreamError, Event, Lease};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::time::Instant;
+use thiserror::Error;
 
 use crate::config::BackendConfig;
+use crate::counters::WorkerCounters;
+use crate::deadlines::Tick;
 use crate::exchange::elsewhere::Elsewhere;
-use crate::exchange::id::RequestId;
-use crate::exchange::pages::Pages;
-use crate::exchange::passage::Passage;
+use crate::exchange::outgoing::Outgoing;
+use crate::exchange::relay::Progress;
 use crate::exchange::respond;
+use crate::request_id::RequestId;
+use crate::site::rules::Rules;
 use crate::worker::in_flight::{Phase, Seen};
 
 /// The source of a response.
@@ -29,6 +37,59 @@ pub(crate) enum Source<'a, 'b> {
     Backend(Leased<'a, 'b>),
     /// A page of the front. It takes nothing of the request's body.
     Answer(Answer),
+    /// A file. It takes nothing of the request's body.
+    File(Box<FileSource<'a>>),
+    /// What a test has written down.
+    #[cfg(test)]
+    Scripted(scripted::Scripted),
+}
+
+/// Why a source did not give the whole response.
+#[derive(Debug, Error)]
+pub(crate) enum SourceError {
+    /// The backend's connection failed, or the backend broke its protocol.
+    #[error(transparent)]
+    Upstream(UpstreamError),
+    /// The rest of a file cannot be had.
+    #[error(transparent)]
+    File(FileBodyError),
+}
+
+impl SourceError {
+    /// Whose fault it is.
+    pub(crate) fn culprit(&self) -> Culprit {
+        match self {
+            Self::Upstream(_) => Culprit::Backend,
+            Self::File(_) => Culprit::Front,
+        }
+    }
+
+    /// The reason in one word, for logs and counters.
+    pub(crate) fn token(&self) -> &'static str {
+        match self {
+            Self::Upstream(error) => error.token(),
+            Self::File(FileBodyError::Changed) => "file-changed",
+            Self::File(FileBodyError::Read(_)) => "file-read",
+            Self::File(FileBodyError::Busy(_)) => "files-busy",
+        }
+    }
+
+    /// What a client is answered that has got nothing yet.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::File(FileBodyError::Read(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::File(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Whether the connection to a backend broke, so that another may be tried.
+    pub(crate) fn is_disconnect(&self) -> bool {
+        match self {
+            Self::Upstream(error) => error.is_disconnect(),
+            Self::File(_) => false,
+        }
+    }
 }
 
 /// A backend's connection for this exchange, and the backend's timeouts.
@@ -36,29 +97,38 @@ pub(crate) enum Source<'a, 'b> {
 pub(crate) struct Leased<'a, 'b> {
     pub(crate) lease: &'a mut Lease<'b>,
     pub(crate) config: &'a BackendConfig,
+    /// What the route says, if it says anything.
+    pub(crate) rules: Option<&'a Rules>,
     /// Whether another backend may serve the request if this one is put out.
-    pub(crate) elsewhere: Elsewhere<'a>,
-    /// A cookie for the client. It is left out if a shared cache could store it for others.
-    pub(crate) cookie: Option<&'a HeaderValue>,
+    pub(crate) elsewhere: &'a Elsewhere<'a>,
     /// What administrators see of the request.
     pub(crate) seen: Option<&'a Seen<'a>>,
-    /// What the route changes, if it changes anything.
-    pub(crate) passage: Option<&'a Passage<'a>>,
-    /// Pages in the place of its error responses, if that is wanted.
-    pub(crate) pages: Option<Pages<'a>>,
 }
 
 impl Leased<'_, '_> {
-    /// How long the first byte of the response may take.
-    pub(crate) fn first_byte_timeout(&self) -> Duration {
-        let of_route = self.passage.and_then(|it| it.rules.first_byte_timeout());
+    fn first_byte_timeout(&self) -> Duration {
+        let of_route = self.rules.and_then(Rules::first_byte_timeout);
         of_route.unwrap_or(self.config.first_byte_timeout)
     }
 
-    /// How long the backend may be silent within a body.
-    pub(crate) fn idle_body_timeout(&self) -> Duration {
-        let of_route = self.passage.and_then(|it| it.rules.idle_body_timeout());
+    fn idle_body_timeout(&self) -> Duration {
+        let of_route = self.rules.and_then(Rules::idle_body_timeout);
         of_route.unwrap_or(self.config.idle_body_timeout)
+    }
+
+    fn check_silence(&self, moved: Tick, now: Tick, progress: &Progress) -> Option<Tick> {
+        let Some(limit) = self.config.suspect_after else {
+            return Some(Tick::NEVER);
+        };
+        let due = moved.max(self.lease.last_heard().into()) + limit;
+        if now < due {
+            return Some(due);
+        }
+        let backend = self.lease.backend();
+        backend.note_silence();
+        let gives_up = backend.share() == 0 && !self.lease.is_answered();
+        let goes_elsewhere = gives_up && self.elsewhere.may_serve(progress);
+        (!goes_elsewhere).then(|| now + SILENCE_CHECK)
     }
 }
 
@@ -90,7 +160,7 @@ impl Answer {
     pub(crate) fn redirect(status: StatusCode, location: HeaderValue, id: RequestId) -> Self {
         let body = Bytes::from(respond::page(status, id));
         let mut answer = Self::new(status, (respond::fields(status, id), body));
-        let headers = answer.headers_mut();
+        let headers = &mut answer.head.headers;
         // The status decides whether a cache may keep it (RFC 9110, section 15.1).
         headers.remove(CACHE_CONTROL);
         headers.insert(LOCATION, location);
@@ -104,9 +174,17 @@ impl Answer {
         Self::new(StatusCode::OK, (headers, body))
     }
 
-    /// Its fields.
-    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
-        &mut self.head.headers
+    /// Says that the client's copy of a file is good.
+    pub(crate) fn not_modified(headers: HeaderMap) -> Self {
+        let mut answer = Self::new(StatusCode::NOT_MODIFIED, (headers, Bytes::new()));
+        answer.head.content_length = None;
+        answer
+    }
+
+    /// The answer with these fields besides.
+    pub(crate) fn with(mut self, fields: HeaderMap) -> Self {
+        self.head.headers.extend(fields);
+        self
     }
 
     /// Its status.
@@ -125,44 +203,165 @@ impl Answer {
     }
 }
 
-impl<'a> Source<'a, '_> {
-    /// A cookie for the client, if the front has one.
-    pub(crate) fn cookie(&self) -> Option<&'a HeaderValue> {
+/// A file on its way to the client.
+#[derive(Debug)]
+pub(crate) struct FileSource<'a> {
+    /// `None` once it was taken.
+    head: Option<Box<ResponseHead>>,
+    /// `None` for a HEAD.
+    body: Option<FileBody>,
+    counters: &'a WorkerCounters,
+}
+
+impl<'a> FileSource<'a> {
+    /// What was decided to be sent of a file, with its body.
+    pub(crate) fn new(
+        sending: FileSending,
+        body: Option<FileBody>,
+        counters: &'a WorkerCounters,
+    ) -> Self {
+        let head = ResponseHead {
+            status: sending.status,
+            reason: None,
+            headers: sending.headers,
+            content_length: Some(sending.length),
+        };
+        Self {
+            head: Some(Box::new(head)),
+            body,
+            counters,
+        }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, FileBodyError>> {
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Ok(Event::Head(head)));
+        }
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(Ok(Event::End));
+        };
+        let piece = body.poll_next(cx);
+        piece.map_ok(|piece| piece.map_or(Event::End, Event::Body))
+    }
+}
+
+impl Drop for FileSource<'_> {
+    fn drop(&mut self) {
+        if let Some(body) = &self.body {
+            self.counters.file_thread_reads(body.thread_reads());
+        }
+    }
+}
+
+impl Source<'_, '_> {
+    /// A source of the front's own for a request that else goes to a backend. No route has one: what the
+    /// listener, the route or a file answers is decided before there is such a request.
+    #[cfg_attr(
+        not(test),
+        expect(
+            unused_variables,
+            reason = "what a source depends on, once there is one"
+        )
+    )]
+    pub(super) fn instead_of_backends(request: &Outgoing<'_>) -> Option<Self> {
+        #[cfg(test)]
+        if let Some(scripted) = scripted::of(&request.facts(None).path.forward) {
+            return Some(Self::Scripted(scripted));
+        }
+        None
+    }
+
+    /// Whether it takes the request's body.
+    pub(crate) fn takes_upload(&self) -> bool {
         match self {
-            Self::Backend(leased) => leased.cookie,
-            Self::Answer(_) => None,
+            Self::Backend(_) => true,
+            Self::Answer(_) | Self::File(_) => false,
+            #[cfg(test)]
+            Self::Scripted(_) => false,
+        }
+    }
+
+    /// Whether the response is worth having though the client has left: others read it, too.
+    pub(crate) fn outlives_client(&self) -> bool {
+        match self {
+            Self::Backend(_) | Self::Answer(_) | Self::File(_) => false,
+            #[cfg(test)]
+            Self::Scripted(scripted) => scripted.outlives_client(),
+        }
+    }
+
+    /// How long the first byte of the response may take; `None` for a source that is never silent.
+    pub(crate) fn first_byte_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Backend(leased) => Some(leased.first_byte_timeout()),
+            Self::Answer(_) | Self::File(_) => None,
+            #[cfg(test)]
+            Self::Scripted(scripted) => scripted.patience(),
+        }
+    }
+
+    /// How long it may be silent within a body; `None` for a source that is never silent.
+    pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Backend(leased) => Some(leased.idle_body_timeout()),
+            Self::Answer(_) | Self::File(_) => None,
+            #[cfg(test)]
+            Self::Scripted(scripted) => scripted.patience(),
+        }
+    }
+
+    /// Takes note that something arrived.
+    pub(crate) fn note_heard(&mut self, at: Tick) {
+        match self {
+            Self::Backend(leased) => leased.lease.note_heard(at.into()),
+            Self::Answer(_) | Self::File(_) => {}
+            #[cfg(test)]
+            Self::Scripted(_) => {}
+        }
+    }
+
+    /// Makes a backend suspect that has sent nothing for too long while its head is awaited, and that
+    /// has had all that it may wait for since `moved`. Returns when to check again; `None` if the
+    /// exchange is to be given up, because the backend is out and another may serve it.
+    pub(crate) fn check_silence(
+        &self,
+        moved: Tick,
+        now: Tick,
+        progress: &Progress,
+    ) -> Option<Tick> {
+        match self {
+            Self::Backend(leased) => leased.check_silence(moved, now, progress),
+            Self::Answer(_) | Self::File(_) => Some(Tick::NEVER),
+            #[cfg(test)]
+            Self::Scripted(_) => Some(Tick::NEVER),
         }
     }
 
     /// Lets administrators see how far the request is.
     pub(crate) fn enter(&self, phase: Phase) {
-        if let Self::Backend(Leased {
-            seen: Some(seen), ..
-        }) = self
-        {
-            seen.enter(phase);
-        }
-    }
-
-    /// Takes note of the sessions that a response begins.
-    pub(crate) fn note_sessions(&self, headers: &HeaderMap, now: impl Fn() -> Instant) {
-        if let Self::Backend(leased) = self
-            && let Some(sticky) = &leased.elsewhere.upstream.sticky
-        {
-            for id in sticky.response_cookies.begun(headers) {
-                leased.lease.backend().note_session(id, now());
+        match self {
+            Self::Backend(leased) => {
+                if let Some(seen) = leased.seen {
+                    seen.enter(phase);
+                }
             }
+            Self::Answer(_) | Self::File(_) => {}
+            #[cfg(test)]
+            Self::Scripted(_) => {}
         }
     }
 
     /// The next event of the response; see [`Lease::poll_event`].
     ///
     /// # Errors
-    /// The backend's connection failed, or the backend broke its protocol.
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
+    /// The rest of the response will not come.
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
-            Self::Backend(leased) => leased.lease.poll_event(cx),
+            Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
             Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
+            Self::File(file) => file.poll_event(cx).map_err(SourceError::File),
+            #[cfg(test)]
+            Self::Scripted(scripted) => scripted.poll_event(cx),
         }
     }
 
@@ -170,7 +369,9 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn body_credit(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.body_credit(),
-            Self::Answer(_) => 0,
+            Self::Answer(_) | Self::File(_) => 0,
+            #[cfg(test)]
+            Self::Scripted(_) => 0,
         }
     }
 
@@ -178,7 +379,9 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
         match self {
             Self::Backend(leased) => leased.lease.send_body(body),
-            Self::Answer(_) => {}
+            Self::Answer(_) | Self::File(_) => {}
+            #[cfg(test)]
+            Self::Scripted(_) => {}
         }
     }
 
@@ -187,7 +390,9 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn finish_body(&mut self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.finish_body(),
-            Self::Answer(_) => true,
+            Self::Answer(_) | Self::File(_) => true,
+            #[cfg(test)]
+            Self::Scripted(_) => true,
         }
     }
 
@@ -195,7 +400,9 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn unwritten(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.unwritten(),
-            Self::Answer(_) => 0,
+            Self::Answer(_) | Self::File(_) => 0,
+            #[cfg(test)]
+            Self::Scripted(_) => 0,
         }
     }
 
@@ -203,10 +410,12 @@ impl<'a> Source<'a, '_> {
     ///
     /// # Errors
     /// The backend's connection failed.
-    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, SourceError>> {
         match self {
-            Self::Backend(leased) => leased.lease.poll_write(cx),
-            Self::Answer(_) => Poll::Ready(Ok(0)),
+            Self::Backend(leased) => leased.lease.poll_write(cx).map_err(SourceError::Upstream),
+            Self::Answer(_) | Self::File(_) => Poll::Ready(Ok(0)),
+            #[cfg(test)]
+            Self::Scripted(_) => Poll::Ready(Ok(0)),
         }
     }
 
@@ -214,7 +423,9 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn is_answered(&self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.is_answered(),
-            Self::Answer(_) => true,
+            Self::Answer(_) | Self::File(_) => true,
+            #[cfg(test)]
+            Self::Scripted(_) => true,
         }
     }
 
@@ -222,7 +433,15 @@ impl<'a> Source<'a, '_> {
     pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
         match self {
             Self::Backend(leased) => leased.lease.recycle(head),
-            Self::Answer(_) => {}
+            Self::Answer(_) | Self::File(_) => {}
+            #[cfg(test)]
+            Self::Scripted(_) => {}
         }
     }
 }
+
+/// How often an exchange checks whether its suspect backend was put out.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

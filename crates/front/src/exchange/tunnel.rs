@@ -9,65 +9,16 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, Error as UpstreamError, Tunnel as Backend};
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderName, Method, Version};
 use thiserror::Error;
 
 use crate::client::{BodyPart, ClientError};
+use crate::counters::Reason;
+use crate::deadlines::Tick;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Causes;
 use crate::exchange::scene::Scene;
 use crate::exchange::{Exchange, logged};
-use crate::worker::counters::Reason;
-use crate::worker::deadlines::Tick;
-
-/// A tunnel that a request asks for and its route allows.
-#[derive(Debug)]
-pub(crate) struct Wanted<'a> {
-    /// The protocol, as the route names it.
-    pub(crate) token: &'a str,
-    /// How long it may be silent.
-    pub(crate) idle: Duration,
-    /// Its end at the backend, once that has agreed and the client was told so.
-    pub(crate) opened: Option<Backend>,
-}
-
-/// The protocol of `allowed` that a request asks to change to: a GET of HTTP/1.1 without a body that
-/// names this one alone, or an extended CONNECT of HTTP/2 (RFC 8441), whose head has the protocol as
-/// `Upgrade`. Other requests of HTTP/1.1 are served as if they asked for nothing (RFC 9110, section
-/// 7.8).
-pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a str> {
-    if allowed.is_empty() || !(is_extended_connect(head) || is_upgrade(head)) {
-        return None;
-    }
-    let mut asked = elements(&head.headers, &UPGRADE);
-    let (token, None) = (asked.next()?, asked.next()) else {
-        return None;
-    };
-    let mut allowed = allowed.iter().map(String::as_str);
-    allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
-}
-
-/// Whether the request is a CONNECT with a protocol; one without is refused before.
-pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
-    head.version == Version::HTTP_2 && head.method == Method::CONNECT
-}
-
-fn is_upgrade(head: &RequestHead) -> bool {
-    head.method == Method::GET
-        && head.version == Version::HTTP_11
-        && head.body == BodyLength::Known(0)
-        && elements(&head.headers, &CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
-}
-
-/// The elements of a list in all fields of that name.
-fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
-    let values = headers.get_all(name).into_iter();
-    let elements = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-    elements.map(<[u8]>::trim_ascii).filter(|it| !it.is_empty())
-}
 
 /// Why a tunnel ended before both sides had closed.
 #[derive(Debug, Error)]
@@ -335,7 +286,10 @@ impl Exchange<'_> {
         self.detach();
         let worker = self.scene.worker;
         let _open = worker.counters().count_tunnel();
-        let patience = self.member.map(|member| member.settings.idle_body_timeout);
+        let patience = self
+            .attempts
+            .member
+            .map(|member| member.settings.idle_body_timeout);
         let limits = Limits {
             idle,
             backend: patience.unwrap_or(idle),
@@ -362,11 +316,11 @@ impl Exchange<'_> {
 
     /// Frees the memory of the request's head, which a tunnel would keep for hours.
     fn detach(&mut self) {
-        self.passage = None;
+        self.decided.passage = None;
         if let Some(logged) = &mut self.logged {
             logged.detach();
         }
-        if let Some(id) = &mut self.given_id {
+        if let Some(id) = &mut self.decided.given_id {
             logged::detach(id);
         }
     }
@@ -374,45 +328,3 @@ impl Exchange<'_> {
 
 /// How long the other side of a tunnel has after the first has closed.
 const HALF_CLOSED: Duration = Duration::from_secs(30);
-
-#[cfg(test)]
-mod tests {
-    use bytes::BytesMut;
-    use catamaran_http1::{Limits as HttpLimits, Server, ServerEvent};
-
-    use super::*;
-
-    fn token(head: &str) -> Option<String> {
-        let mut input = BytesMut::from(head.as_bytes());
-        let Some(ServerEvent::Head(head)) = Server::new(HttpLimits::request())
-            .receive(&mut input)
-            .unwrap()
-        else {
-            panic!("a head");
-        };
-        let allowed = ["websocket".to_owned(), "other".to_owned()];
-        asked(&allowed, &head).map(str::to_owned)
-    }
-
-    #[test]
-    fn only_a_bodiless_get_with_one_allowed_token_asks() {
-        let good = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
-                    Upgrade: WebSocket\r\n\r\n";
-        assert_eq!(token(good).as_deref(), Some("websocket"));
-        for (from, to) in [
-            ("WebSocket", "h2c"),
-            ("WebSocket", "websocket, other"),
-            ("Upgrade: WebSocket", "Upgrade: websocket\r\nUpgrade: other"),
-            ("WebSocket", ""),
-            ("Upgrade: WebSocket\r\n", ""),
-            ("keep-alive, Upgrade", "keep-alive"),
-            ("GET", "POST"),
-            ("Host", "Content-Length: 3\r\nHost"),
-            ("Host", "Transfer-Encoding: chunked\r\nHost"),
-        ] {
-            assert_eq!(token(&good.replace(from, to)), None, "{from} -> {to}");
-        }
-        let old = "GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-        assert_eq!(token(old), None);
-    }
-}

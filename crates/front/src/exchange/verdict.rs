@@ -1,56 +1,190 @@
-//! Who answers a request: the route table's word, and what comes before it.
+//! What becomes of a request: the one decision between its head and the first byte to a source.
 //!
-//! It reads the head alone, so that it can be asked without a request being served.
+//! [`decide`] is pure: it depends on its arguments alone, takes no turn, counts nothing, and reads no
+//! clock and no file. The exchange obeys it and `explain` shows it, so what is explained is what is done.
+//! What has effects follows the decision: the exchange counts what was dropped, charges the retry budget,
+//! picks and leases a backend, retries, or reads the file of a challenge.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use catamaran_files::Directory;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
-use http::{HeaderValue, Method, StatusCode};
+use catamaran_upstream::Culprit;
+use http::{HeaderValue, Method, StatusCode, Version};
 
 use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
+use crate::counters::Reason;
 use crate::exchange::failure::Failure;
-use crate::exchange::forwarded::{self, Peer};
+use crate::exchange::forwarded::{self, Identity, Sender};
 use crate::exchange::guards::Guard;
-use crate::exchange::passage::Values;
-use crate::exchange::scene::PeerFacts;
-use crate::exchange::{header, secured, tunnel};
-use crate::site::path::{self, NormalPath, PathFault};
+use crate::exchange::outgoing::{Original, Outgoing};
+use crate::exchange::passage::{Passage, RequestedUrl, Values};
+use crate::exchange::{header, secured};
+use crate::path::{self, NormalPath, PathFault};
+use crate::peer::PeerFacts;
+use crate::request_id::RequestId;
 use crate::site::rewrite::Prefix;
 use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
+use crate::tunnel_request::{self, TunnelRequest};
+
+/// What decides about a request besides its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grounds<'s> {
+    pub(crate) site: &'s Site,
+    /// The settings of the listener when it accepted the connection.
+    pub(crate) listener: &'s ListenerConfig,
+    pub(crate) peer: &'s PeerFacts,
+    /// The id that the request has, unless a trusted proxy gave it one.
+    pub(crate) id: RequestId,
+}
 
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
-    /// The route that matched, if one did.
+    /// Who the client is.
+    pub(crate) client: Identity,
+    /// The route that matched, if one was sought and found.
     pub(crate) route: Option<&'s Route>,
+    /// What the route changes of the response, if it changes anything. A refused request has none.
+    pub(crate) passage: Option<Box<Passage<'s>>>,
     pub(crate) decision: Decision<'s>,
 }
 
 /// Who answers a request.
 #[derive(Debug)]
 pub(crate) enum Decision<'s> {
-    /// The front, with a page of this status, and the reason for the log.
-    Answer(StatusCode, &'static str),
-    /// The front, which tells the client that this guard of the route refuses it.
-    Refuse(Guard),
-    /// The front, which sends a client in clear to this place at `https://`.
-    Https(HeaderValue),
-    /// The front, with this file's answer to one of ACME's challenges.
+    /// A backend.
+    Forward(Forward<'s>),
+    /// A file, if there is one.
+    Files(Box<FilesRequest<'s>>),
+    /// The front itself.
+    Answer(Box<OwnAnswer>),
+    /// The front, which refuses the request.
+    Refuse(Failure),
+}
+
+/// A request for a backend. A backend of `upstream` remains to be picked, by its policy and by
+/// [`Outgoing::facts`].
+#[derive(Debug)]
+pub(crate) struct Forward<'s> {
+    pub(crate) upstream: &'s Upstream,
+    pub(crate) outgoing: Box<Outgoing<'s>>,
+    /// The tunnel that the request asks for, if the route allows it.
+    pub(crate) tunnel: Option<Box<TunnelRequest<'s>>>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    pub(crate) given_id: Option<Box<HeaderValue>>,
+    /// What is to be counted besides.
+    pub(crate) dropped: Option<Reason>,
+}
+
+/// A GET or a HEAD of what may be a file.
+#[derive(Debug)]
+pub(crate) struct FilesRequest<'s> {
+    pub(crate) directory: &'s Arc<Directory>,
+    /// The path that the client sent, normalised and not rewritten.
+    pub(crate) sent: Bytes,
+    pub(crate) origin: FilesOrigin<'s>,
+}
+
+/// Whether a request for a file ends at the front.
+#[derive(Debug)]
+pub(crate) enum FilesOrigin<'s> {
+    /// Without a file it is answered 404. The path is the one to be looked up.
+    Alone(Box<RequestHead>, Bytes),
+    /// Without a file it goes to an upstream.
+    Before(Forward<'s>),
+}
+
+impl FilesRequest<'_> {
+    /// The request's head.
+    pub(crate) fn head(&self) -> &RequestHead {
+        match &self.origin {
+            FilesOrigin::Alone(head, _) => head,
+            FilesOrigin::Before(forward) => forward.outgoing.facts(None).head,
+        }
+    }
+
+    /// The path to be looked up.
+    pub(crate) fn path(&self) -> &Bytes {
+        match &self.origin {
+            FilesOrigin::Alone(_, path) => path,
+            FilesOrigin::Before(forward) => &forward.outgoing.facts(None).path.forward,
+        }
+    }
+}
+
+/// A response of the front's own that is no failure.
+#[derive(Debug)]
+pub(crate) struct OwnAnswer {
+    /// The client's version.
+    pub(crate) version: Version,
+    pub(crate) content: OwnContent,
+    /// For the log.
+    pub(crate) reason: Reason,
+    /// The guard of the route that refuses the client, if one does.
+    pub(crate) guard: Option<Guard>,
+}
+
+/// What the front answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OwnContent {
+    /// The page of this status.
+    Page(StatusCode),
+    /// The page of this status, with the methods that files have.
+    FileMethods(StatusCode),
+    /// A redirect of this status to this place.
+    Redirect(StatusCode, HeaderValue),
+    /// This file's answer to one of ACME's challenges; 404 if there is no such file.
     Challenge(PathBuf),
-    /// The front, which sends the client elsewhere.
-    Redirect(Redirection<'s>),
+}
+
+/// Who is to answer.
+#[derive(Debug)]
+enum Target<'s> {
     /// A backend of this upstream; the path is the one to be forwarded.
-    Forward(&'s Upstream, NormalPath),
+    Upstream(&'s Upstream, NormalPath),
+    Files(FilesTarget<'s>),
+    Own(OwnTarget<'s>),
+}
+
+/// A file that is to answer, if there is one.
+#[derive(Debug)]
+struct FilesTarget<'s> {
+    directory: &'s Arc<Directory>,
+    /// Who else may answer.
+    upstream: Option<&'s Upstream>,
+    /// The one that the client sent.
+    sent: Bytes,
+    /// The one to be looked up or forwarded.
+    path: NormalPath,
+}
+
+/// What the front itself is to answer.
+#[derive(Debug)]
+enum OwnTarget<'s> {
+    /// The page of a status, and the reason for the log.
+    Page(StatusCode, &'static str),
+    /// That this guard of the route refuses the client.
+    Guard(Guard),
+    /// That a client in clear is to go to this place at `https://`.
+    Https(HeaderValue),
+    /// This file's answer to one of ACME's challenges.
+    Challenge(PathBuf),
+    /// That the client is to go elsewhere.
+    Redirect(Redirection<'s>),
+    /// Which methods files have, with this status and reason.
+    FileMethods(StatusCode, &'static str),
 }
 
 /// Where a client is sent, as its route says.
 #[derive(Debug)]
-pub(crate) struct Redirection<'s> {
-    pub(crate) to: &'s Redirect,
+struct Redirection<'s> {
+    to: &'s Redirect,
     /// The one that the client sent.
     path: NormalPath,
     /// What is behind the route's path, if the redirect asks for it.
@@ -72,7 +206,7 @@ impl<'s> Redirection<'s> {
 
     /// The value of `Location`; `None` if it is what the client asked for. Of `values` its paths are left
     /// out.
-    pub(crate) fn location(&self, values: Values<'_>) -> Option<HeaderValue> {
+    fn location(&self, values: Values<'_>) -> Option<HeaderValue> {
         let values = Values {
             path: &self.path.forward,
             rest: &self.rest,
@@ -82,136 +216,367 @@ impl<'s> Redirection<'s> {
     }
 }
 
-impl<'s> Verdict<'s> {
-    /// What the route asks for, if it asks for anything.
-    pub(crate) fn rules(&self) -> Option<&'s Rules> {
-        self.route?.rules.as_deref()
+/// Decides what becomes of a request.
+pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
+    let networks = &grounds.site.server.trusted_proxies;
+    let case = Case {
+        grounds,
+        sender: Sender::new(grounds.peer, &head, networks),
+    };
+    match case.before_routes(&mut head) {
+        Ok(None) => case.by_route(head),
+        Ok(Some(target)) => case.conclude(None, target, head),
+        Err(failure) => case.refuse(None, failure),
     }
+}
 
-    /// What is to be forwarded, otherwise the decision; both with what the route asks for. Taken apart
-    /// at once, since a future would keep whatever it borrowed of a verdict.
-    pub(crate) fn into_forward(self) -> Result<Forward<'s>, Own<'s>> {
-        let rules = self.rules();
-        match self.decision {
-            Decision::Forward(upstream, path) => Ok((upstream, path, rules)),
-            decision => Err((Box::new(decision), rules)),
+/// What the route of a request is looked up by, besides its path.
+pub(crate) fn wanted<'h>(
+    grounds: &Grounds<'_>,
+    sender: &Sender,
+    head: &'h RequestHead,
+) -> Result<Wanted<'h>, Failure> {
+    let site = grounds.site;
+    let mut wanted = Wanted {
+        host: head.authority.as_ref().map(|authority| &authority.host[..]),
+        listener: None,
+        secure: sender.identity.secure,
+    };
+    if site.parts_listeners {
+        // Of one that a reload removed nothing says which routes are its own.
+        let removed = || Failure::client(StatusCode::MISDIRECTED_REQUEST, "listener-removed");
+        wanted.listener = Some(site.listener(grounds.listener).ok_or_else(removed)?);
+    }
+    Ok(wanted)
+}
+
+/// A request that is being decided about.
+#[derive(Clone, Copy)]
+struct Case<'s> {
+    grounds: Grounds<'s>,
+    sender: Sender,
+}
+
+impl<'s> Case<'s> {
+    fn refuse(&self, route: Option<&'s Route>, failure: Failure) -> Verdict<'s> {
+        Verdict {
+            client: self.sender.identity,
+            route,
+            passage: None,
+            decision: Decision::Refuse(failure),
         }
     }
-}
 
-/// Who answers, the path to be forwarded, and what the route asks for.
-type Forward<'s> = (&'s Upstream, NormalPath, Option<&'s Rules>);
+    /// What is decided before a route is sought.
+    fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnTarget<'s>>, Failure> {
+        if head.method == Method::TRACE {
+            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            return Ok(Some(OwnTarget::Page(status, "method-trace")));
+        }
+        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
+            return Ok(Some(OwnTarget::Page(
+                StatusCode::NO_CONTENT,
+                "max-forwards",
+            )));
+        }
+        self.check_names(head)?;
+        self.by_listener(head)
+    }
 
-/// How the front itself answers, and what the route asks for.
-type Own<'s> = (Box<Decision<'s>>, Option<&'s Rules>);
-
-/// Decides who answers a request, or why it is refused.
-pub(crate) fn decide<'s>(
-    site: &'s Site,
-    listener: &ListenerConfig,
-    peer: &PeerFacts,
-    head: &mut RequestHead,
-) -> Result<Verdict<'s>, Failure> {
-    let own = |decision| {
-        Ok(Verdict {
-            route: None,
-            decision,
-        })
-    };
-    let early = |status, token| own(Decision::Answer(status, token));
-    if head.method == Method::TRACE {
-        // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
-        return early(StatusCode::METHOD_NOT_ALLOWED, "method-trace");
-    }
-    if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
-        return early(StatusCode::NO_CONTENT, "max-forwards");
-    }
-    check_names(site, peer, head)?;
-    if let Some(decision) = by_listener(site, listener, peer, head)? {
-        return own(decision);
-    }
-    let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
-    let path = path::normalise(&head.target.path).map_err(refused)?;
-    let wanted = wanted(site, listener, peer, head)?;
-    let index = site.routes.decide(wanted, &path).map_err(refused)?;
-    let route = index.map(|index| &site.routes.routes()[index]);
-    let rules = route.and_then(|route| route.rules.as_deref());
-    if let Some(guard) = rules.and_then(|it| Guard::refusing(it, &site.server, peer, head)) {
-        let decision = Decision::Refuse(guard);
-        return Ok(Verdict { route, decision });
-    }
-    let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
-    check_length(head.body, body_max)?;
-    check_tunnel(route, head)?;
-    let decision = match route.map(|route| (route.action, &route.config)) {
-        Some((Action::Upstream(index), _)) => Decision::Forward(
-            &site.upstreams[index],
-            rewritten(path, rules.filter(|rules| rules.rewrite.is_some())),
-        ),
-        Some((Action::Status(status), _)) => Decision::Answer(status, "route-status"),
-        Some((Action::Redirect, route)) => match &route.target {
-            RouteTarget::Redirect(to) => Decision::Redirect(Redirection::new(to, route, path)),
-            _ => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
-        },
-        None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
-    };
-    Ok(Verdict { route, decision })
-}
-
-/// What the listener itself answers, before any route.
-fn by_listener<'s>(
-    site: &Site,
-    listener: &ListenerConfig,
-    peer: &PeerFacts,
-    head: &RequestHead,
-) -> Result<Option<Decision<'s>>, Failure> {
-    let reads = matches!(head.method, Method::GET | Method::HEAD);
-    let is_challenge = secured::is_challenge(&head.target.path);
-    if is_challenge
-        && reads
-        && let Some(webroot) = &listener.acme_webroot
-    {
-        let file = secured::challenge_file(webroot, &head.target.path);
-        return Ok(Some(match file {
-            Some(file) => Decision::Challenge(file),
-            None => Decision::Answer(StatusCode::NOT_FOUND, "acme-token"),
-        }));
-    }
-    let redirect = listener.redirect_https.filter(|_| !is_challenge);
-    let Some(port) = redirect.filter(|_| !is_secure(site, peer, head)) else {
-        return Ok(None);
-    };
-    let location = head.authority.as_ref();
-    let location = location.and_then(|it| secured::location(it, &head.target, port));
-    let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
-    let location = location.ok_or_else(nowhere)?;
-    Ok(Some(Decision::Https(location)))
-}
-
-/// Whether the client came over TLS: here, or to a trusted proxy that says so.
-fn is_secure(site: &Site, peer: &PeerFacts, head: &RequestHead) -> bool {
-    let networks = &site.server.trusted_proxies;
-    forwarded::is_secure(Peer::new(peer, head, networks), &head.headers)
-}
-
-/// Refuses a host or scheme that the connection does not stand for.
-fn check_names(site: &Site, peer: &PeerFacts, head: &RequestHead) -> Result<(), Failure> {
-    let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
-    if !stands_for(peer, head) {
-        return Err(misdirected("sni-mismatch"));
-    }
-    match head.target.scheme {
-        // Not the connection's own (RFC 9110, section 7.4).
-        Some(scheme) if (scheme == Scheme::Https) != peer.tls.is_some() => {
-            let networks = &site.server.trusted_proxies;
-            let told = forwarded::told_scheme(head);
-            match told.is_some() && forwarded::is_trusted(networks, peer.remote.ip()) {
-                true => Ok(()),
-                false => Err(misdirected("scheme-mismatch")),
+    /// Refuses a host or scheme that the connection does not stand for.
+    fn check_names(&self, head: &RequestHead) -> Result<(), Failure> {
+        let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
+        let connection = self.grounds.peer;
+        if !stands_for(connection, head) {
+            return Err(misdirected("sni-mismatch"));
+        }
+        match head.target.scheme {
+            // Not the connection's own (RFC 9110, section 7.4).
+            Some(scheme) if (scheme == Scheme::Https) != connection.tls.is_some() => {
+                match forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
+                    true => Ok(()),
+                    false => Err(misdirected("scheme-mismatch")),
+                }
             }
+            _ => Ok(()),
         }
-        _ => Ok(()),
     }
+
+    /// What the listener itself answers, before any route.
+    fn by_listener(&self, head: &RequestHead) -> Result<Option<OwnTarget<'s>>, Failure> {
+        let listener = self.grounds.listener;
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        let is_challenge = secured::is_challenge(&head.target.path);
+        if is_challenge
+            && reads
+            && let Some(webroot) = &listener.acme_webroot
+        {
+            let file = secured::challenge_file(webroot, &head.target.path);
+            let no_token = OwnTarget::Page(StatusCode::NOT_FOUND, "acme-token");
+            return Ok(Some(file.map_or(no_token, OwnTarget::Challenge)));
+        }
+        let redirect = listener.redirect_https.filter(|_| !is_challenge);
+        let Some(port) = redirect.filter(|_| !self.sender.identity.secure) else {
+            return Ok(None);
+        };
+        let location = head.authority.as_ref();
+        let location = location.and_then(|it| secured::location(it, &head.target, port));
+        let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
+        Ok(Some(OwnTarget::Https(location.ok_or_else(nowhere)?)))
+    }
+
+    /// What the route says.
+    fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
+        let (route, path) = match self.route(&head) {
+            Ok(found) => found,
+            Err(failure) => return self.refuse(None, failure),
+        };
+        match self.target(route, path, &head) {
+            Ok(Target::Upstream(upstream, path)) => self.forward(route, upstream, path, head),
+            Ok(Target::Files(target)) => self.serve_files(route, target, head),
+            Ok(Target::Own(target)) => self.conclude(route, target, head),
+            Err(failure) => self.refuse(route, failure),
+        }
+    }
+
+    /// The route of a request, and its normalised path.
+    fn route(&self, head: &RequestHead) -> Result<(Option<&'s Route>, NormalPath), Failure> {
+        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
+        let path = path::normalise(&head.target.path).map_err(refused)?;
+        let wanted = wanted(&self.grounds, &self.sender, head)?;
+        let routes = &self.grounds.site.routes;
+        let index = routes.decide(wanted, &path).map_err(refused)?;
+        Ok((index.map(|index| &routes.routes()[index]), path))
+    }
+
+    /// Who answers a request of this route.
+    fn target(
+        &self,
+        route: Option<&'s Route>,
+        path: NormalPath,
+        head: &RequestHead,
+    ) -> Result<Target<'s>, Failure> {
+        let Grounds {
+            site,
+            listener,
+            peer,
+            ..
+        } = self.grounds;
+        let rules = rules_of(route);
+        let client = &self.sender.identity;
+        if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
+            return Ok(Target::Own(OwnTarget::Guard(guard)));
+        }
+        let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
+        check_length(head.body, body_max)?;
+        check_tunnel(route, head)?;
+        let no_route = OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");
+        let Some(route) = route else {
+            return Ok(Target::Own(no_route));
+        };
+        Ok(match (route.action, &route.config.target) {
+            (Action::Upstream(index), _) => {
+                let upstream = &site.upstreams[index];
+                match rules.and_then(Rules::files) {
+                    Some(directory) if may_be_file(rules, head) => {
+                        Target::Files(FilesTarget::new(directory, Some(upstream), path, rules))
+                    }
+                    _ => Target::Upstream(upstream, rewritten(path, rules)),
+                }
+            }
+            (Action::Status(status), _) => Target::Own(OwnTarget::Page(status, "route-status")),
+            (Action::Redirect, RouteTarget::Redirect(to)) => {
+                let redirection = Redirection::new(to, &route.config, path);
+                Target::Own(OwnTarget::Redirect(redirection))
+            }
+            (Action::Files, _) => match rules.and_then(Rules::files) {
+                Some(directory) => files_alone(directory, path, rules, head),
+                None => Target::Own(no_route),
+            },
+            (Action::Redirect, _) => Target::Own(no_route),
+        })
+    }
+
+    /// Makes the request for a backend.
+    fn forward(
+        &self,
+        route: Option<&'s Route>,
+        upstream: &'s Upstream,
+        path: NormalPath,
+        head: Box<RequestHead>,
+    ) -> Verdict<'s> {
+        let rules = rules_of(route);
+        let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
+        let original = Original {
+            grounds: self.grounds,
+            sender: self.sender,
+            upstream,
+            head,
+            path,
+            upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
+        };
+        let mut made = match original.clean() {
+            Ok(made) => made,
+            Err(failure) => return self.refuse(route, failure),
+        };
+        Verdict {
+            client: self.sender.identity,
+            route,
+            passage: rules.map(|rules| made.outgoing.pass(rules, self.grounds.id)),
+            decision: Decision::Forward(Forward {
+                upstream,
+                outgoing: made.outgoing,
+                tunnel,
+                given_id: made.given_id,
+                dropped: made.dropped,
+            }),
+        }
+    }
+
+    /// Makes the request for a file.
+    fn serve_files(
+        &self,
+        route: Option<&'s Route>,
+        target: FilesTarget<'s>,
+        head: Box<RequestHead>,
+    ) -> Verdict<'s> {
+        let FilesTarget {
+            directory,
+            upstream,
+            sent,
+            path,
+        } = target;
+        let request = |origin| {
+            Decision::Files(Box::new(FilesRequest {
+                directory,
+                sent,
+                origin,
+            }))
+        };
+        if let Some(upstream) = upstream {
+            let verdict = self.forward(route, upstream, path, head);
+            return Verdict {
+                decision: match verdict.decision {
+                    Decision::Forward(forward) => request(FilesOrigin::Before(forward)),
+                    other => other,
+                },
+                ..verdict
+            };
+        }
+        Verdict {
+            client: self.sender.identity,
+            route,
+            passage: self.own_passage(route, &head),
+            decision: request(FilesOrigin::Alone(head, path.forward)),
+        }
+    }
+
+    /// What the route changes of an answer of the front's own.
+    fn own_passage(
+        &self,
+        route: Option<&'s Route>,
+        head: &RequestHead,
+    ) -> Option<Box<Passage<'s>>> {
+        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
+        let values = url.values(self.grounds.id, head);
+        rules_of(route).map(|rules| Box::new(Passage::new(rules, values)))
+    }
+
+    /// Makes the front's own answer.
+    fn conclude(
+        &self,
+        route: Option<&'s Route>,
+        target: OwnTarget<'s>,
+        head: Box<RequestHead>,
+    ) -> Verdict<'s> {
+        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, &head);
+        let values = url.values(self.grounds.id, &head);
+        let guard = match target {
+            OwnTarget::Guard(guard) => Some(guard),
+            _ => None,
+        };
+        let mut culprit = Culprit::Client;
+        let (content, token) = match target {
+            OwnTarget::Page(status, token) => (OwnContent::Page(status), token),
+            OwnTarget::Guard(guard) => (OwnContent::Page(Guard::STATUS), guard.token()),
+            OwnTarget::Https(location) => {
+                let status = StatusCode::PERMANENT_REDIRECT;
+                (OwnContent::Redirect(status, location), "redirect-https")
+            }
+            OwnTarget::FileMethods(status, token) => (OwnContent::FileMethods(status), token),
+            OwnTarget::Challenge(file) => (OwnContent::Challenge(file), "acme-challenge"),
+            OwnTarget::Redirect(redirection) => match redirection.location(values) {
+                Some(location) => {
+                    let status = redirection.to.status;
+                    (OwnContent::Redirect(status, location), "route-redirect")
+                }
+                None => {
+                    culprit = Culprit::Front;
+                    let status = StatusCode::INTERNAL_SERVER_ERROR;
+                    (OwnContent::Page(status), "redirect-loop")
+                }
+            },
+        };
+        let passage = rules_of(route).map(|rules| Box::new(Passage::new(rules, values)));
+        Verdict {
+            client: self.sender.identity,
+            route,
+            passage,
+            decision: Decision::Answer(Box::new(OwnAnswer {
+                version: head.version,
+                content,
+                reason: Reason::new(culprit, token),
+                guard,
+            })),
+        }
+    }
+}
+
+impl<'s> FilesTarget<'s> {
+    fn new(
+        directory: &'s Arc<Directory>,
+        upstream: Option<&'s Upstream>,
+        path: NormalPath,
+        rules: Option<&Rules>,
+    ) -> Self {
+        Self {
+            directory,
+            upstream,
+            sent: path.forward.clone(),
+            path: rewritten(path, rules),
+        }
+    }
+}
+
+/// Whether a file may answer a request that else goes to a backend: it reads, and asks for no tunnel.
+fn may_be_file(rules: Option<&Rules>, head: &RequestHead) -> bool {
+    let reads = matches!(head.method, Method::GET | Method::HEAD);
+    reads && rules.and_then(|rules| rules.tunnel(head)).is_none()
+}
+
+/// Who answers on a route that has files and no upstream.
+fn files_alone<'s>(
+    directory: &'s Arc<Directory>,
+    path: NormalPath,
+    rules: Option<&Rules>,
+    head: &RequestHead,
+) -> Target<'s> {
+    match head.method {
+        Method::GET | Method::HEAD => Target::Files(FilesTarget::new(directory, None, path, rules)),
+        Method::OPTIONS => {
+            let status = StatusCode::NO_CONTENT;
+            Target::Own(OwnTarget::FileMethods(status, "file-options"))
+        }
+        _ => {
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            Target::Own(OwnTarget::FileMethods(status, "file-method"))
+        }
+    }
+}
+
+fn rules_of(route: Option<&Route>) -> Option<&Rules> {
+    route?.rules.as_deref()
 }
 
 /// Whether the connection's certificate, and the name its client was verified for, stand for the host.
@@ -225,30 +590,10 @@ fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
     profile.allows(&host, facts.sni.as_deref())
 }
 
-/// What the route of a request is looked up by, besides its path.
-pub(crate) fn wanted<'h>(
-    site: &Site,
-    listener: &ListenerConfig,
-    peer: &PeerFacts,
-    head: &'h RequestHead,
-) -> Result<Wanted<'h>, Failure> {
-    let mut wanted = Wanted {
-        host: head.authority.as_ref().map(|authority| &authority.host[..]),
-        listener: None,
-        secure: site.routes.has_schemes() && is_secure(site, peer, head),
-    };
-    if site.parts_listeners {
-        // Of one that a reload removed nothing says which routes are its own.
-        let removed = || Failure::client(StatusCode::MISDIRECTED_REQUEST, "listener-removed");
-        wanted.listener = Some(site.listener(listener).ok_or_else(removed)?);
-    }
-    Ok(wanted)
-}
-
 /// Refuses a CONNECT for a protocol that the route does not allow: unlike a request with `Upgrade` it
 /// means nothing else.
 fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure> {
-    if !tunnel::is_extended_connect(head) {
+    if !tunnel_request::is_extended_connect(head) {
         return Ok(());
     }
     let forwards = route.filter(|route| matches!(route.action, Action::Upstream(_)));

@@ -216,7 +216,7 @@ fn why_not(
     } else if foresight.by_key {
         "the key leads elsewhere".to_owned()
     } else if upstream.config().policy == Policy::LeastInFlight {
-        "it has more requests in flight".to_owned()
+        "it has more requests in flight for its weight".to_owned()
     } else {
         "others are preferred".to_owned()
     }

@@ -7,10 +7,19 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use catamaran_http1::{Fault, Server, ServerEvent};
 use catamaran_message::RequestHead;
-use catamaran_tls::{Facts, Session};
+use catamaran_tls::{Facts, Profile, Session};
+use h2::ext::Protocol;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Method, StatusCode, Uri, Version};
 
-use crate::config::{ListenAddress, ListenerConfig};
-use crate::exchange::scene::PeerFacts;
+use crate::client::http2::websocket;
+use crate::config::{ListenAddress, ListenerConfig, Protocols};
+use crate::exchange::failure::Failure;
+use crate::peer::PeerFacts;
+use crate::serve::http2::head::{self, Refusal};
+use crate::site::Site;
 
 /// A request that is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,30 +28,90 @@ pub struct Question {
     pub url: String,
     /// Its method; empty is GET.
     pub method: String,
-    /// Further header fields, each as `Name: value`.
+    /// Further header fields, each as `Name: value`. Over HTTP/2 `:protocol: NAME` goes with CONNECT.
     pub headers: Vec<String>,
-    /// The address that the connection comes from, with or without a port; empty is 127.0.0.1.
+    /// The address that the connection comes from, with or without a port; empty is 127.0.0.1. On a
+    /// listener with `proxy_protocol` the one that the proxy tells.
     pub from: String,
     /// The listener that accepts the connection, by its name or its address; empty is the one that fits
     /// the URL best.
     pub listen: String,
     /// Whether the client has shown a certificate that was verified, if the listener speaks TLS.
     pub client_certificate: bool,
+    /// Whether the client speaks HTTP/2. On a listener that speaks nothing else it does.
+    pub http2: bool,
 }
 
 /// A request on a connection that it might have come by.
 pub(super) struct Supposed<'l> {
-    head: String,
+    request: Request,
     pub(super) listener: &'l ListenerConfig,
     pub(super) peer: PeerFacts,
+}
+
+/// A request as its client would send it.
+enum Request {
+    /// The head, byte by byte.
+    Http1(String),
+    /// What the library reads from the frames.
+    Http2(Box<Http2Request>),
+}
+
+/// A request over HTTP/2, as far as the library that reads it is concerned.
+struct Http2Request {
+    /// `None`: a part of it is malformed.
+    parts: Option<http::request::Parts>,
+    /// The size of its head by the rules of the protocol (RFC 9113, section 6.5.2).
+    size: usize,
+    /// Whether it has fields of a connection, which are malformed (RFC 9113, section 8.2.2).
+    is_of_connection: bool,
+}
+
+/// Why a request is not served.
+pub(super) struct Unreadable {
+    pub(super) status: StatusCode,
+    pub(super) token: &'static str,
+    pub(super) text: String,
+}
+
+impl Unreadable {
+    fn failed(failure: Failure) -> Self {
+        let token = failure.reason.token();
+        Self {
+            status: failure.status,
+            token,
+            text: format!("it is no request: {token}"),
+        }
+    }
+
+    /// What only resets its stream of HTTP/2 (RFC 9113, section 8.1.1).
+    fn reset(token: &'static str) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            token,
+            text: format!("it is no request of HTTP/2, and its stream is reset: {token}"),
+        }
+    }
+}
+
+impl From<Fault> for Unreadable {
+    fn from(fault: Fault) -> Self {
+        Self {
+            status: fault.status(),
+            token: fault.token(),
+            text: format!("it is no request: {fault}"),
+        }
+    }
 }
 
 impl<'l> Supposed<'l> {
     /// The listener is the one that is asked about. Without one it is the first that has the URL's port
     /// and scheme, or else the first with its scheme, or else the first.
+    /// `profile` is what a listener serves TLS with.
     pub(super) fn new(
         listeners: &'l [ListenerConfig],
         question: &Question,
+        profile: impl FnOnce(&ListenerConfig) -> Option<Arc<Profile>>,
     ) -> Result<Self, String> {
         let url = Url::read(&question.url)?;
         let port = url.port();
@@ -57,13 +126,28 @@ impl<'l> Supposed<'l> {
             }
         };
         let session = || {
-            let mut facts = Facts::supposed(&url.host());
+            let host = url.host();
+            let mut facts = Facts::supposed(&host);
+            // Clients do not send addresses (RFC 6066, section 3).
+            let bare = host.trim_start_matches('[').trim_end_matches(']');
+            facts.sni = facts.sni.filter(|_| bare.parse::<IpAddr>().is_err());
             facts.client_sha256 = question.client_certificate.then(|| "0".repeat(64));
-            let profile = None;
+            let profile = profile(listener);
             Session { facts, profile }
         };
         Ok(Self {
-            head: head(question, &url)?,
+            request: match (question.http2, listener.protocols) {
+                (true, Protocols::Http1) => {
+                    return Err(format!(
+                        "the listener {} does not speak HTTP/2: see its `protocols`",
+                        listener.label()
+                    ));
+                }
+                (true, _) | (_, Protocols::Http2) => {
+                    Request::Http2(Box::new(http2(question, &url, secure)?))
+                }
+                (false, _) => Request::Http1(head(question, &url)?),
+            },
             listener,
             peer: PeerFacts {
                 remote: address(&question.from)?,
@@ -74,14 +158,58 @@ impl<'l> Supposed<'l> {
     }
 
     /// Reads the head as the listener would.
-    pub(super) fn read(&self) -> Result<Box<RequestHead>, Fault> {
-        let mut server = Server::new(self.listener.limits);
-        match server.receive(&mut BytesMut::from(self.head.as_bytes()))? {
-            Some(ServerEvent::Head(head)) => Ok(head),
-            // A head that is whole is one, or a fault.
-            _ => Err(Fault::RequestLine),
+    pub(super) fn read(self, site: &Site) -> Result<Box<RequestHead>, Unreadable> {
+        let limits = self.listener.limits;
+        let parts = match self.request {
+            Request::Http1(head) => {
+                let mut server = Server::new(limits);
+                return match server.receive(&mut BytesMut::from(head.as_bytes()))? {
+                    Some(ServerEvent::Head(head)) => Ok(head),
+                    // A head that is whole is one, or a fault.
+                    _ => Err(Fault::RequestLine.into()),
+                };
+            }
+            Request::Http2(request) => request.read(limits.head_bytes)?,
+        };
+        let is_tunnel = parts.extensions.get::<Protocol>().is_some();
+        if is_tunnel && !site.routes.has_tunnels() {
+            return Err(Unreadable::reset("h2-refused"));
+        }
+        let length = parts.headers.get(CONTENT_LENGTH);
+        let ended = !is_tunnel && length.is_none_or(|length| length == "0");
+        match head::read(parts, ended, &limits) {
+            Ok(mut head) => {
+                if is_tunnel {
+                    websocket::suppose_key(&mut head.headers);
+                }
+                Ok(head)
+            }
+            Err(Refusal::Answer(failure)) => Err(Unreadable::failed(failure)),
+            Err(Refusal::Reset(token)) => Err(Unreadable::reset(token)),
         }
     }
+}
+
+impl Http2Request {
+    /// Judges it as the library does, in the same order.
+    fn read(self, head_max: usize) -> Result<http::request::Parts, Unreadable> {
+        let refused = || Unreadable::reset("h2-refused");
+        if self.is_of_connection || self.size > head_max.saturating_mul(ABUSE) {
+            return Err(refused());
+        }
+        if self.size >= head_max {
+            return Err(Fault::HeadTooLarge.into());
+        }
+        self.parts.ok_or_else(refused)
+    }
+}
+
+/// Whether a field is one of a connection, or names codings of one.
+fn is_of_connection(name: &HeaderName, value: &HeaderValue) -> bool {
+    let names = ["keep-alive", "proxy-connection"];
+    [CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(name)
+        || names.contains(&name.as_str())
+        || *name == TE && value != "trailers"
 }
 
 /// The first listener that has the URL's port and scheme, or else its scheme, or else the first.
@@ -182,20 +310,89 @@ fn strip<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
         .then(|| &text[scheme.len()..])
 }
 
+fn method(question: &Question) -> Result<&str, String> {
+    match &question.method[..] {
+        "" => Ok("GET"),
+        method if method.contains(|it: char| it.is_ascii_control() || it == ' ') => {
+            Err(format!("there is no method {method:?}"))
+        }
+        method => Ok(method),
+    }
+}
+
+/// What stands before a target that has no path.
+fn slash(target: &str) -> &'static str {
+    match target.starts_with(['/', '*']) {
+        true => "",
+        false => "/",
+    }
+}
+
+/// The request as a client of HTTP/2 sends it.
+fn http2(question: &Question, url: &Url<'_>, secure: bool) -> Result<Http2Request, String> {
+    let is_secure = match url.authority {
+        Some(_) => url.secure,
+        None => secure,
+    };
+    let scheme = if is_secure { "https" } else { "http" };
+    let authority = url.authority.unwrap_or(HOST);
+    let target = format!("{}{}", slash(url.target), url.target);
+    let method = method(question)?;
+    let mut pairs = vec![
+        (":method", method),
+        (":scheme", scheme),
+        (":authority", authority),
+        (":path", &target),
+    ];
+    for line in &question.headers {
+        pairs.push(field(line)?);
+    }
+    let size = |(name, value): &(&str, &str)| name.len() + value.len() + 32;
+    let mut request = Http2Request {
+        parts: None,
+        size: pairs.iter().map(size).sum(),
+        is_of_connection: false,
+    };
+    let mut made = http::Request::new(());
+    let mut is_malformed = false;
+    for (name, value) in pairs.into_iter().skip(4) {
+        if name == ":protocol" {
+            made.extensions_mut().insert(Protocol::from(value));
+            continue;
+        }
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
+            is_malformed = true;
+            continue;
+        };
+        request.is_of_connection |= is_of_connection(&name, &value);
+        made.headers_mut().append(name, value);
+    }
+    let uri = Uri::builder().scheme(scheme).authority(authority);
+    let uri = uri.path_and_query(&target[..]).build();
+    if let (Ok(method), Ok(uri), false) = (method.parse::<Method>(), uri, is_malformed) {
+        *made.method_mut() = method;
+        *made.uri_mut() = uri;
+        *made.version_mut() = Version::HTTP_2;
+        request.parts = Some(made.into_parts().0);
+    }
+    Ok(request)
+}
+
+/// The name and the value of a line. A colon at the beginning belongs to the name.
+fn field(line: &str) -> Result<(&str, &str), String> {
+    let end = line.get(1..).and_then(|rest| rest.find(':'));
+    let end = end.filter(|_| !line.contains(['\r', '\n', '\0']));
+    let (name, value) = end
+        .map(|end| (&line[..=end], &line[end + 2..]))
+        .ok_or_else(|| format!("{line:?} is no header; write \"Name: value\""))?;
+    Ok((name, value.trim_matches([' ', '\t'])))
+}
+
 /// The head as the client sends it.
 fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
-    let method = match &question.method[..] {
-        "" => "GET",
-        method => method,
-    };
-    if method.contains(|it: char| it.is_ascii_control() || it == ' ') {
-        return Err(format!("there is no method {method:?}"));
-    }
-    let slash = if url.target.starts_with(['/', '*']) {
-        ""
-    } else {
-        "/"
-    };
+    let method = method(question)?;
+    let slash = slash(url.target);
     let mut head = format!("{method} {slash}{} HTTP/1.1\r\n", url.target);
     let is_host = |line: &String| strip(line, "host:").is_some();
     match (url.authority, question.headers.iter().any(is_host)) {
@@ -204,9 +401,7 @@ fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
         (authority, false) => head += &format!("Host: {}\r\n", authority.unwrap_or(HOST)),
     }
     for line in &question.headers {
-        if !line.contains(':') || line.contains(['\r', '\n', '\0']) {
-            return Err(format!("{line:?} is no header; write \"Name: value\""));
-        }
+        field(line)?;
         head += &format!("{line}\r\n");
     }
     Ok(head + "\r\n")
@@ -240,3 +435,6 @@ fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
 
 /// Whom a client asks for of which only the path is known.
 const HOST: &str = "localhost";
+
+/// By how many times a head may be too large before the library ends the connection.
+const ABUSE: usize = 4;

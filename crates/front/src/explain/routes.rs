@@ -3,11 +3,10 @@
 use catamaran_message::RequestHead;
 use serde::Serialize;
 
-use super::question::Supposed;
 use crate::config::{ListenerConfig, RouteConfig, RouteScheme, RouteTarget};
-use crate::exchange::verdict;
-use crate::site::Site;
-use crate::site::path::NormalPath;
+use crate::exchange::forwarded::Sender;
+use crate::exchange::verdict::{self, Grounds};
+use crate::path::NormalPath;
 
 /// A route, in the words of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +27,7 @@ pub struct RouteShown {
     pub listen: Vec<String>,
     /// `http` or `https`, if it is for one of them only.
     pub scheme: Option<&'static str>,
-    /// Where it leads: `upstream NAME`, `status CODE`, or `redirect CODE`.
+    /// Where it leads: `upstream NAME`, `files`, `status CODE`, or `redirect CODE`.
     pub target: String,
 }
 
@@ -45,7 +44,7 @@ pub struct Runner {
 }
 
 impl RouteShown {
-    pub(super) fn new(config: &RouteConfig, listeners: &[ListenerConfig]) -> Self {
+    pub(crate) fn new(config: &RouteConfig, listeners: &[ListenerConfig]) -> Self {
         let listen = config.listen.iter();
         let listen = listen.filter_map(|&index| Some(listeners.get(index)?.label()));
         Self {
@@ -63,6 +62,7 @@ impl RouteShown {
             target: match &config.target {
                 RouteTarget::Upstream(name) => format!("upstream {name}"),
                 RouteTarget::Status(status) => format!("status {}", status.as_u16()),
+                RouteTarget::Files => "files".to_owned(),
                 RouteTarget::Redirect(to) => format!("redirect {}", to.status.as_u16()),
             },
         }
@@ -71,14 +71,15 @@ impl RouteShown {
 
 /// The routes that come after the one that is chosen.
 pub(super) fn runners(
-    site: &Site,
-    supposed: &Supposed<'_>,
+    grounds: &Grounds<'_>,
+    sender: &Sender,
     head: &RequestHead,
     path: &NormalPath,
 ) -> Vec<Runner> {
-    let Ok(wanted) = verdict::wanted(site, supposed.listener, &supposed.peer, head) else {
+    let Ok(wanted) = verdict::wanted(grounds, sender, head) else {
         return Vec::new();
     };
+    let site = grounds.site;
     let runners = site.routes.runners(wanted, path.route(), RUNNERS);
     let shown = |runner: crate::site::route::runners::Runner| Runner {
         route: RouteShown::new(&site.routes.routes()[runner.route].config, &site.listeners),
@@ -95,6 +96,12 @@ pub(super) fn why_answered(token: &str) -> &'static str {
         "route-status" => "the route says so",
         "method-trace" => "TRACE is refused",
         "max-forwards" => "its Max-Forwards is 0",
+        "route-redirect" => "the route redirects",
+        "redirect-loop" => "it would lead to itself",
+        "file-options" => "a file has the methods that `Allow` says",
+        "file-method" => "a file has no such method",
+        "redirect-https" => "`redirect_https` of the listener",
+        "acme-challenge" => "`acme_webroot` of the listener; 404 if there is no such file",
         _ => "",
     }
 }

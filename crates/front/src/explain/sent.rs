@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use catamaran_units::show_duration;
+use catamaran_upstream::RequestError;
 use serde::Serialize;
 
 use crate::config::{BackendConfig, Protocol};
@@ -21,7 +22,7 @@ pub struct Sent {
     pub address: String,
     /// The protocol of the tunnel that the backend is asked for, if it is asked for one.
     pub tunnel: Option<String>,
-    /// Method, path and query; a fault if it cannot be sent.
+    /// Method, path and query.
     pub request: String,
     /// Header fields.
     pub fields: Vec<(String, String)>,
@@ -41,20 +42,16 @@ impl Sent {
         rules: Option<&Rules>,
         choice: &Choice<'_>,
         outgoing: &Outgoing<'_>,
-        tunnel: Option<&str>,
-    ) -> Self {
+    ) -> Result<Self, RequestError> {
         let settings = &upstream.members[choice.member].settings;
-        let (request, fields, attributes) = match outgoing.preview(settings, upstream.tell(choice))
-        {
-            Ok(preview) => (preview.line, preview.fields, preview.attributes),
-            Err(error) => (format!("cannot be sent: {error}"), Vec::new(), Vec::new()),
-        };
+        let tunnel = outgoing.upgrade();
+        let preview = outgoing.preview(settings, upstream.tell(choice))?;
         let (address, tls) = match tunnel {
             Some(_) => settings.tunnel_end(),
             None => settings.end(),
         };
         let cookie = upstream.cookie(choice, outgoing.identity.secure);
-        Self {
+        Ok(Self {
             backend: settings.name.clone(),
             protocol: match settings.protocol {
                 Protocol::Ajp if tunnel.is_none() => "ajp",
@@ -63,13 +60,13 @@ impl Sent {
             },
             address: address.to_string(),
             tunnel: tunnel.map(str::to_owned),
-            request,
-            fields,
-            attributes,
+            request: preview.line,
+            fields: preview.fields,
+            attributes: preview.attributes,
             set_cookie: cookie.map(|it| super::text(it.as_bytes())),
             timeouts: timeouts(settings, rules),
             retries: rules.and_then(Rules::retries).unwrap_or(upstream.retries),
-        }
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::config::{
     Activation, Address, BackendConfig, End, HashBy, ListenAddress, ListenerConfig, LogConfig,
-    Policy, Protocol, RouteConfig, RouteRules, RouteTarget, ServerConfig, StickyConfig,
-    StickyCookie, UpstreamConfig,
+    Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules, RouteTarget, ServerConfig,
+    StickyConfig, StickyCookie, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -336,6 +336,72 @@ fn what_is_sent_is_what_a_container_reads() {
 }
 
 #[test]
+fn the_query_is_the_one_that_is_sent() {
+    let mut config = config();
+    let sent = |config: &Config| {
+        let explanation = ask(config, "/app?x=[1]&q=100%", &[]);
+        explanation.sent.expect("it is sent").request
+    };
+    assert_eq!(sent(&config), "GET /app?x=[1]&q=100%");
+    config.listeners[0].query = QueryForm::Escaped;
+    assert_eq!(sent(&config), "GET /app?x=%5B1%5D&q=100%25");
+}
+
+#[test]
+fn what_has_effects_is_told_by_rule() {
+    let explanation = ask(&config(), "/app", &["X_Real_IP: 192.0.2.9"]);
+    assert_eq!(
+        explanation.then,
+        [
+            "client:underscore-field-dropped is counted: a field was dropped",
+            "an id is made for x-request-id; here it is 0000000000000000",
+            "a backend is picked, by round-robin unless a session decides",
+            "if the backend fails, at most 2 further attempts, each only if it is safe",
+        ]
+    );
+}
+
+#[test]
+fn a_client_of_http2_is_read_as_one() {
+    let mut config = config();
+    config.upstreams[1].backends[0].protocol = Protocol::Http;
+    config.listeners[0].protocols = Protocols::Both;
+    let ask = |config: &Config, url: &str, method: &str, header: &str| {
+        let question = Question {
+            url: url.to_owned(),
+            method: method.to_owned(),
+            headers: vec![header.to_owned()],
+            http2: true,
+            ..Question::default()
+        };
+        explain(config, &question)
+    };
+    let url = "http://shop.example.org/chat";
+    let explanation = ask(&config, url, "GET", "Accept: */*").expect("a question");
+    let sent = explanation.sent.expect("it is sent");
+    let via = ("via".to_owned(), "2.0 catamaran".to_owned());
+    assert!(sent.fields.contains(&via), "{sent:?}");
+    // What the library refuses is no request.
+    let reset = ask(&config, url, "GET", "Connection: close").expect("a question");
+    assert!(reset.summary.contains("its stream is reset"), "{reset:?}");
+
+    let connect = |config: &Config| ask(config, url, "CONNECT", ":protocol: websocket");
+    let refused = connect(&config).expect("a question");
+    assert!(refused.summary.contains("h2-refused"), "{refused:?}");
+    config.routes[1].rules = Some(Arc::new(RouteRules {
+        upgrade: vec!["websocket".to_owned()],
+        ..RouteRules::default()
+    }));
+    let sent = connect(&config).expect("a question").sent.expect("sent");
+    assert_eq!(sent.request, "GET /chat");
+    assert_eq!(sent.tunnel.as_deref(), Some("websocket"));
+
+    config.listeners[0].protocols = Protocols::Http1;
+    let error = connect(&config).expect_err("no HTTP/2");
+    assert!(error.contains("does not speak HTTP/2"), "{error}");
+}
+
+#[test]
 fn a_tunnel_goes_to_the_upgrade_url() {
     let mut config = config();
     config.routes[1].rules = Some(Arc::new(RouteRules {
@@ -475,15 +541,23 @@ fn sites() -> impl Strategy<Value = Config> {
 
 /// Chooses as serving does.
 fn serve(site: &Site, question: &Question) -> Option<usize> {
-    let supposed = Supposed::new(&site.listeners, question).expect("a question");
-    let mut head = supposed.read().expect("a request");
-    let verdict = verdict::decide(site, supposed.listener, &supposed.peer, &mut head);
-    let Ok(Decision::Forward(upstream, path)) = verdict.map(|it| it.decision) else {
+    let supposed = Supposed::new(&site.listeners, question, |_| None).expect("a question");
+    let (listener, peer) = (supposed.listener, supposed.peer.clone());
+    let Ok(head) = supposed.read(site) else {
+        panic!("a request");
+    };
+    let grounds = Grounds {
+        site,
+        listener,
+        peer: &peer,
+        id: RequestId::from_number(0),
+    };
+    let Decision::Forward(forward) = verdict::decide(grounds, head).decision else {
         panic!("it is forwarded");
     };
-    let place = (site, upstream, RequestId::from_number(0));
-    let outgoing = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), None);
-    let (outgoing, _) = outgoing.unwrap_or_else(|_| panic!("it can be sent"));
+    let Forward {
+        upstream, outgoing, ..
+    } = &forward;
     let chosen = upstream.choose(0, outgoing.facts(None), &[], Instant::now());
     let member = |Choice { member, .. }: Choice<'_>| member;
     chosen.ok().flatten().map(member)
@@ -504,8 +578,8 @@ proptest! {
                 headers: vec![format!("Cookie: JSESSIONID={id}")],
                 ..Question::default()
             };
-            let explanation = explain_on(&site, &question).expect("a question");
-            prop_assert_eq!(&explain_on(&site, &question).expect("the same"), &explanation);
+            let explanation = explain_on(&site, &question, |_| None).expect("a question");
+            prop_assert_eq!(&explain_on(&site, &question, |_| None).expect("the same"), &explanation);
             let members = &explanation.members;
             let shares: f64 = members.iter().map(|it| it.share).sum();
             match serve(&site, &question) {
@@ -533,5 +607,59 @@ fn a_front_of_many_routes_is_explained_in_a_moment() {
     assert_eq!(
         explanation.others[0].route.path, "/app77/x",
         "the nearest is shown"
+    );
+}
+
+/// What is told of files is what is looked up: nothing is opened for it.
+#[test]
+fn a_file_is_named_and_what_follows_without_it() {
+    let mut config = config();
+    let served = |target| {
+        let mut files = crate::config::FilesConfig::new("/none/such");
+        files.fallback = Some("app.html".to_owned());
+        let rules = RouteRules {
+            files: Some(Arc::new(files)),
+            ..RouteRules::default()
+        };
+        (target, Some(Arc::new(rules)))
+    };
+    for (path, (target, rules)) in [
+        ("/alone", served(RouteTarget::Files)),
+        ("/both", served(to("one"))),
+    ] {
+        config.routes.push(RouteConfig {
+            rules,
+            ..route(path, target)
+        });
+    }
+    let alone = ask(&config, "http://a/alone/x%20y.css", &[]);
+    assert_eq!(
+        (alone.outcome, alone.route.unwrap().target.as_str()),
+        ("answer", "files")
+    );
+    let file = "the file /none/such/alone/x y.css";
+    assert_eq!(alone.summary, format!("200: {file}, or 404 without it"));
+    assert!(
+        alone.then.iter().any(|it| it.contains("app.html")),
+        "{:?}",
+        alone.then
+    );
+    let hidden = ask(&config, "http://a/alone/WEB-INF/web.xml", &[]);
+    assert_eq!(hidden.answer.unwrap().status, 404);
+    let both = ask(&config, "http://a/both/x.css", &[]);
+    assert_eq!(
+        (both.outcome, both.backend.as_deref()),
+        ("forward", Some("only"))
+    );
+    assert!(
+        both.summary
+            .starts_with("the file /none/such/both/x.css; without it backend only")
+    );
+    let jsp = ask(&config, "http://a/both/x.jsp", &[]);
+    assert!(jsp.summary.starts_with("backend only"), "{}", jsp.summary);
+    assert!(
+        jsp.then[0].contains("no file is looked for"),
+        "{:?}",
+        jsp.then
     );
 }

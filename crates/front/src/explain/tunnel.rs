@@ -34,7 +34,8 @@ impl Passed {
 /// backend without `upgrade_url` takes one of the attempts that `retries` allows.
 pub(super) fn foresee<'r>(
     upstream: &'r Upstream,
-    (facts, stopped): (Facts<'r>, &[usize]),
+    facts: Facts<'r>,
+    stopped: &[usize],
     first: Foresight<'r>,
     retries: u32,
 ) -> (Foresight<'r>, Passed) {

@@ -108,8 +108,8 @@ impl Incoming {
     fn tcp(stream: TcpStream, remote: SocketAddr) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self {
-            remote,
-            local: stream.local_addr()?,
+            remote: canonical(remote),
+            local: canonical(stream.local_addr()?),
             stream: Stream::Tcp(stream),
         })
     }
@@ -121,6 +121,11 @@ impl Incoming {
             stream: Stream::Unix(stream),
         }
     }
+}
+
+/// A client of IPv4 on a socket that takes both has an IPv6 address that holds its own.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

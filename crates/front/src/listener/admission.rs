@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::config::ServerConfig;
-use crate::exchange::forwarded::is_trusted;
+use crate::deadlines::Tick;
 use crate::listener::Incoming;
 use crate::listener::addresses::{Addresses, Counted};
 use crate::listener::descriptors::Reserve;
-use crate::worker::deadlines::Tick;
+use crate::trust::is_trusted;
 
 /// The counts and the reserve, shared by all workers.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Admission {
         incoming: &Incoming,
     ) -> Result<Admitted, &'static str> {
         let mut admitted = self.admit_unknown(server)?;
-        self.admit_address(server, &mut admitted, (incoming.remote, incoming.is_tcp()))?;
+        self.admit_address(server, &mut admitted, incoming.remote, incoming.is_tcp())?;
         Ok(admitted)
     }
 
@@ -80,7 +80,8 @@ impl Admission {
         &self,
         server: &ServerConfig,
         admitted: &mut Admitted,
-        (remote, limited): (SocketAddr, bool),
+        remote: SocketAddr,
+        limited: bool,
     ) -> Result<(), &'static str> {
         let ip = remote.ip();
         let max = server

@@ -3,14 +3,16 @@
 //! Inherited sockets are all kept, whatever their number: each has a queue of its own, in which
 //! clients may be waiting.
 
+use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use catamaran_transport::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 use socket2::Socket;
 
 use super::{BindError, BoundAddress};
-use crate::config::ListenAddress;
+use crate::config::{Config, ListenAddress};
 
 /// A listener's sockets, at least one for each worker.
 #[derive(Debug)]
@@ -21,24 +23,58 @@ pub(crate) struct Bound {
     pub(crate) file: Option<SocketFile>,
 }
 
+/// The ports on which a configuration has listeners of IPv4: there one on `[::]` takes IPv6 alone.
+/// Elsewhere it takes both, as `Listen 80` of httpd does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ipv4Ports(HashSet<u16>);
+
+impl Ipv4Ports {
+    /// Of all listeners, that of administrators too.
+    pub(crate) fn of(config: &Config) -> Self {
+        let listeners = config.listeners.iter().map(|it| &it.address);
+        let admin = config.admin.iter().flat_map(|admin| &admin.addresses);
+        let ports = listeners.chain(admin).filter_map(|address| match address {
+            ListenAddress::Tcp(SocketAddr::V4(address)) => Some(address.port()),
+            ListenAddress::Tcp(_) | ListenAddress::Unix(_) => None,
+        });
+        Self(ports.collect())
+    }
+
+    fn options(&self, address: SocketAddr) -> TcpOptions {
+        let takes_both = address.ip().is_unspecified() && !self.0.contains(&address.port());
+        TcpOptions {
+            backlog: BACKLOG,
+            only_v6: !takes_both,
+        }
+    }
+}
+
 /// Binds a listener for so many workers.
-pub(crate) fn bind(address: &ListenAddress, workers: usize) -> Result<Bound, BindError> {
-    bind_as(address, workers, UNIX.mode)
+pub(crate) fn bind(
+    address: &ListenAddress,
+    beside: &Ipv4Ports,
+    workers: usize,
+) -> Result<Bound, BindError> {
+    bind_as(address, beside, workers, UNIX.mode)
 }
 
 /// The same with the permissions of a Unix socket's file.
 pub(crate) fn bind_as(
     address: &ListenAddress,
+    beside: &Ipv4Ports,
     workers: usize,
     mode: u32,
 ) -> Result<Bound, BindError> {
     let unix = UnixOptions { mode, ..UNIX };
     let bound = match address {
-        ListenAddress::Tcp(tcp) => listen_tcp(*tcp, workers, TCP).map(|(tcp, sockets)| Bound {
-            address: BoundAddress::Tcp(tcp),
-            sockets,
-            file: None,
-        }),
+        ListenAddress::Tcp(tcp) => {
+            let options = beside.options(*tcp);
+            listen_tcp(*tcp, workers, options).map(|(tcp, sockets)| Bound {
+                address: BoundAddress::Tcp(tcp),
+                sockets,
+                file: None,
+            })
+        }
         ListenAddress::Unix(path) => {
             listen_unix(path, workers, unix).map(|(file, sockets)| Bound {
                 address: BoundAddress::Unix(path.clone()),
@@ -90,7 +126,11 @@ fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> i
         let more = match &address {
             // Who inherits a port below 1024 may lack the privilege to bind it; a duplicate serves.
             BoundAddress::Tcp(bound) => {
-                join_tcp(*bound, TCP).or_else(|_| sockets[0].try_clone())?
+                let options = TcpOptions {
+                    backlog: BACKLOG,
+                    only_v6: bound.is_ipv6() && sockets[0].only_v6()?,
+                };
+                join_tcp(*bound, options).or_else(|_| sockets[0].try_clone())?
             }
             BoundAddress::Unix(_) => sockets[0].try_clone()?,
         };
@@ -102,11 +142,6 @@ fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> i
         file,
     })
 }
-
-const TCP: TcpOptions = TcpOptions {
-    backlog: BACKLOG,
-    only_v6: true,
-};
 
 const UNIX: UnixOptions = UnixOptions {
     backlog: BACKLOG,
@@ -126,20 +161,41 @@ mod tests {
 
     #[test]
     fn a_port_in_use_is_said_plainly() {
-        let bound = bind(&tcp("127.0.0.1:0"), 1).expect("a free port");
+        let bound = bind(&tcp("127.0.0.1:0"), &Ipv4Ports::default(), 1).expect("a free port");
         let BoundAddress::Tcp(address) = bound.address else {
             panic!("a TCP address")
         };
-        let error = bind(&ListenAddress::Tcp(address), 1).expect_err("in use");
+        let error =
+            bind(&ListenAddress::Tcp(address), &Ipv4Ports::default(), 1).expect_err("in use");
         assert!(matches!(error, BindError::InUse { .. }), "{error}");
         assert!(error.to_string().contains(&address.to_string()));
+    }
+
+    #[test]
+    fn all_of_ipv6_is_all_of_ipv4_too_unless_another_listener_has_that() {
+        let port = |bound: &Bound| match bound.address {
+            BoundAddress::Tcp(address) => address.port(),
+            BoundAddress::Unix(_) => panic!("a TCP address"),
+        };
+        let reaches = |bound: &Bound| {
+            let address = SocketAddr::from(([127, 0, 0, 1], port(bound)));
+            std::net::TcpStream::connect(address).is_ok()
+        };
+        let Ok(both) = bind(&tcp("[::]:0"), &Ipv4Ports::default(), 2) else {
+            // A machine without IPv6.
+            return;
+        };
+        assert!(reaches(&both));
+        let beside = Ipv4Ports(HashSet::from([0]));
+        let alone = bind(&tcp("[::]:0"), &beside, 2).expect("a free port");
+        assert!(!reaches(&alone));
     }
 
     #[test]
     fn inherited_sockets_are_all_kept_and_filled_up() {
         for (before, workers, after) in [(3, 2, 3), (1, 4, 4)] {
             let address = tcp("127.0.0.1:0");
-            let old = bind(&address, before).expect("a free port");
+            let old = bind(&address, &Ipv4Ports::default(), before).expect("a free port");
             let sockets = old.sockets.into_iter().map(OwnedFd::from).collect();
             let new = inherit(&address, sockets, workers).expect("inherited");
             assert_eq!(new.address, old.address);

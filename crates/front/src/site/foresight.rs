@@ -77,7 +77,7 @@ impl Upstream {
         match &self.members[..] {
             [only] if tried.is_empty() && only.share() > 0 => vec![(0, 1)],
             [_] => Vec::new(),
-            members => self.turns.foresee(members, None, (tried, self.key(facts))),
+            members => self.turns.foresee(members, None, tried, self.key(facts)),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Standing for Foreseeing<'_> {
         } = &self.asking;
         let key = upstream.key(facts);
         let (turns, without) = (&upstream.turns, facts.without(tried));
-        self.members = turns.foresee(&upstream.members, Some(members), (&without, key));
+        self.members = turns.foresee(&upstream.members, Some(members), &without, key);
         Some(self.members.first()?.0)
     }
 }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use crate::config::Rewrite;
-use crate::site::path::{self, NormalPath};
+use crate::path::{self, NormalPath};
 
 /// A route's prefix and what stands in its place.
 #[derive(Clone, Debug)]

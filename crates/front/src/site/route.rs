@@ -2,7 +2,7 @@
 //!
 //! A host is looked up in a hash map, its path in a [`tree`] of segments, so the cost does not depend
 //! on the number of routes. The order in the file matters only between routes that are equally
-//! specific. There is no default backend. Paths are compared in the form that [`crate::site::path`]
+//! specific. There is no default backend. Paths are compared in the form that [`crate::path`]
 //! makes.
 
 pub(crate) mod pattern;
@@ -17,7 +17,7 @@ use pattern::{Excluded, Rank};
 use tree::{Asked, Tree};
 
 use crate::config::{RouteConfig, RouteTarget};
-use crate::site::path::{NormalPath, PathFault};
+use crate::path::{NormalPath, PathFault};
 use crate::site::rules::Rules;
 
 /// The routes by host, and those for any host. Each is known by its index in the file's order.
@@ -36,8 +36,6 @@ pub(crate) struct RouteTable {
     takes_all: bool,
     /// Whether any route is for some listeners only.
     has_listeners: bool,
-    /// Whether any route asks for a scheme.
-    has_schemes: bool,
     /// Whether any route allows a tunnel.
     has_tunnels: bool,
 }
@@ -62,6 +60,8 @@ pub(crate) enum Action {
     Status(StatusCode),
     /// The front sends the client elsewhere, as the route's target says.
     Redirect,
+    /// The front serves a file, as the route's rules say.
+    Files,
 }
 
 /// What a route is looked up by.
@@ -72,7 +72,7 @@ pub(crate) struct Wanted<'a> {
     /// The listener that accepted the connection, by its index in the configuration. It matters only if
     /// [`RouteTable::has_listeners`].
     pub(crate) listener: Option<usize>,
-    /// Whether the client came over TLS. It matters only if [`RouteTable::has_schemes`].
+    /// Whether the client came over TLS, here or to a trusted proxy.
     pub(crate) secure: bool,
 }
 
@@ -91,6 +91,7 @@ impl RouteTable {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
                 RouteTarget::Redirect(_) => Action::Redirect,
+                RouteTarget::Files => Action::Files,
             };
             Ok::<_, String>(Route {
                 action,
@@ -117,7 +118,6 @@ impl RouteTable {
         let rules = configs.iter().filter_map(|config| config.rules.as_ref());
         table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
         table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
-        table.has_schemes = configs.iter().any(|config| config.scheme.is_some());
         Ok(table)
     }
 
@@ -154,11 +154,6 @@ impl RouteTable {
     /// Whether any route is for some listeners only.
     pub(crate) fn has_listeners(&self) -> bool {
         self.has_listeners
-    }
-
-    /// Whether any route asks for a scheme.
-    pub(crate) fn has_schemes(&self) -> bool {
-        self.has_schemes
     }
 
     /// The index of the most specific route for a request.

@@ -6,17 +6,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_files::Directory;
 use catamaran_message::RequestHead;
 
-use crate::config::{Activation, CookieFlags, ErrorPages, FieldRule, RouteConfig, RouteRules};
-use crate::exchange::forwarded::is_trusted;
-use crate::exchange::tunnel;
+use crate::config::{
+    Activation, CookieFlags, ErrorPages, FieldRule, FilesConfig, RouteConfig, RouteRules,
+};
 use crate::site::rewrite::PathRewrite;
+use crate::trust::is_trusted;
+use crate::tunnel_request::{self, TunnelRequest};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     config: Arc<RouteRules>,
     pub(crate) rewrite: Option<PathRewrite>,
+    /// The directory whose files are served.
+    files: Option<Arc<Directory>>,
     /// Members that get nothing here.
     stopped: Box<[usize]>,
     /// Members that get only the sessions they have.
@@ -32,6 +37,10 @@ impl Rules {
                 .rewrite
                 .as_ref()
                 .map(|rewrite| PathRewrite::new(&route.path, rewrite)),
+            files: config
+                .files
+                .as_ref()
+                .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             stopped: Box::default(),
             drained: Box::default(),
             config: Arc::clone(config),
@@ -48,14 +57,15 @@ impl Rules {
         (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
     }
 
-    /// Whether only clients of some addresses are served.
-    pub(crate) fn asks_address(&self) -> bool {
-        !self.config.allow.is_empty()
+    /// The directory whose files are served, if any are.
+    pub(crate) fn files(&self) -> Option<&Arc<Directory>> {
+        self.files.as_ref()
     }
 
     /// Whether a client at this address is served.
     pub(crate) fn allows(&self, client: IpAddr) -> bool {
-        self.config.allow.is_empty() || is_trusted(&self.config.allow, client)
+        let RouteRules { allow, deny, .. } = &*self.config;
+        !is_trusted(deny, client) && (allow.is_empty() || is_trusted(allow, client))
     }
 
     /// Whether only clients with a verified certificate are served.
@@ -83,11 +93,11 @@ impl Rules {
     }
 
     /// The tunnel that a request asks for, if it is allowed here.
-    pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<tunnel::Wanted<'_>> {
-        let token = tunnel::asked(&self.config.upgrade, head)?;
+    pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<TunnelRequest<'_>> {
+        let token = tunnel_request::asked(&self.config.upgrade, head)?;
         let idle = self.config.tunnel_idle_timeout;
         let idle = idle.unwrap_or(TUNNEL_IDLE_TIMEOUT);
-        Some(tunnel::Wanted {
+        Some(TunnelRequest {
             token,
             idle,
             opened: None,

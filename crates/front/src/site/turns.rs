@@ -110,7 +110,8 @@ impl Turns {
         &self,
         worker: usize,
         members: &[Member],
-        (tried, key): (&[usize], Option<Key>),
+        tried: &[usize],
+        key: Option<Key>,
         now: Instant,
     ) -> Option<usize> {
         let now = now.saturating_duration_since(self.built);
@@ -131,7 +132,8 @@ impl Turns {
         worker: usize,
         members: &[Member],
         among: &[usize],
-        (tried, key): (&[usize], Option<Key>),
+        tried: &[usize],
+        key: Option<Key>,
     ) -> Option<usize> {
         self.first(worker, members, tried, |schedule, asked, tried, tier| {
             let among = self.locals(among, tier);
@@ -185,7 +187,8 @@ impl Turns {
         &self,
         members: &[Member],
         among: Option<&[usize]>,
-        (tried, key): (&[usize], Option<Key>),
+        tried: &[usize],
+        key: Option<Key>,
     ) -> Vec<(usize, u64)> {
         let foreseen = self.in_order(members, tried, |asked, tried, tier| {
             let among = among.map(|among| self.locals(among, tier));

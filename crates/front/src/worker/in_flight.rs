@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use catamaran_message::RequestHead;
 use catamaran_transport::Count;
 
-use crate::exchange::id::RequestId;
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
+use crate::request_id::RequestId;
 
 /// The slots of one worker. Only its thread writes.
 #[derive(Debug, Default)]

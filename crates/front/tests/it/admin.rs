@@ -125,7 +125,10 @@ fn it_is_not_ready_while_every_backend_is_out() {
     let front = admin(&running);
     assert_eq!(page(front, "/readyz").0, 200, "nobody has tried it yet");
     assert_eq!(get(tcp(&running, 0)).status, 503);
-    let out = (503, "every backend is out\n".to_owned());
+    let out = (
+        503,
+        "not ready\nupstream app accepts no new clients\n".to_owned(),
+    );
     assert_eq!(page(front, "/readyz"), out);
     assert_eq!(page(front, "/healthz").0, 200);
     let _reborn = Peer::start_unix(&path, |_| Script::new().stall());

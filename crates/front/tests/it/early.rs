@@ -1,5 +1,7 @@
 //! Backends that answer before they have read the request's body, and then close or reset.
 
+mod over_http2;
+
 use std::time::Duration;
 
 use catamaran_front::config::ListenerConfig;
@@ -159,7 +161,8 @@ fn there_is_an_end_to_it() {
         let mut client = begin(&running, 9 * MEBIBYTE);
         assert_eq!(client.receive().unwrap().status, 401);
         assert_eq!(client.receive_to_end().unwrap(), b"");
-        client.send(&[b'x'; 20_000]).unwrap();
+        // Two of the limits may have ended it by now.
+        client.send(&[b'x'; 20_000]).ok();
         let closed = || (running.counters().open == 0).then_some(());
         Deadline::default().poll("a close", closed).unwrap();
         stop(running);

@@ -40,14 +40,13 @@ fn what_came_of_a_backends_requests_is_told() {
         let now = running.counters();
         (now.responses[2] == 3 && now.responses[5] == 1).then_some(())
     });
-    let rates = || {
-        backend_of(&status(&running), "good")["rates"]
-            .is_object()
-            .then_some(())
-    };
-    until("a second sample", rates);
-
-    let now = status(&running);
+    // What became of a session is counted after the response, and rates need two samples.
+    let now = until("sessions and a second sample", || {
+        let now = status(&running);
+        let counted = now["upstreams"][0]["sticky_outcomes"]["kept"] == 4;
+        let sampled = backend_of(&now, "good")["rates"].is_object();
+        (counted && sampled).then_some(now)
+    });
     let good = backend_of(&now, "good");
     assert_eq!(good["requests"], 3);
     assert_eq!(good["latency"]["count"], 3);

@@ -164,7 +164,7 @@ fn f24_a_request_that_makes_backends_close_puts_nobody_out() {
 
 /// A backend that closes without an answer is asked CPING. The first connection brings the
 /// request, the second the probe.
-fn after_a_failed_exchange(probe: Script) -> BackendCounts {
+fn after_a_failed_exchange(probe: Script, patience: Duration) -> BackendCounts {
     let peer = Peer::start_with(move |index| match index {
         0 => Script::new().expect_packet(),
         _ => Script::new().expect(CPING.len()).then(probe.clone()),
@@ -173,7 +173,7 @@ fn after_a_failed_exchange(probe: Script) -> BackendCounts {
         protocol: Protocol::Ajp,
         ..to(&peer)
     };
-    backend.ajp.ping_timeout = Duration::from_millis(200);
+    backend.ajp.ping_timeout = patience;
     let mut config = config(&[loopback()], vec![backend]);
     config.upstreams[0].unwell_max = 100;
     let running = start(config).unwrap();
@@ -189,9 +189,10 @@ fn after_a_failed_exchange(probe: Script) -> BackendCounts {
 
 #[test]
 fn a_failed_exchange_is_followed_by_cping_and_silence_puts_out() {
-    let answered = after_a_failed_exchange(Script::new().send(CPONG).stall());
+    let answered = Script::new().send(CPONG).stall();
+    let answered = after_a_failed_exchange(answered, Duration::from_secs(30));
     assert_eq!((answered.share, answered.ejections), (100, 0));
-    let silent = after_a_failed_exchange(Script::new().stall());
+    let silent = after_a_failed_exchange(Script::new().stall(), Duration::from_millis(200));
     assert_eq!((silent.share, silent.ejections), (0, 1));
 }
 

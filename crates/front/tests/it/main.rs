@@ -11,6 +11,7 @@ mod drain;
 mod early;
 mod error_pages;
 mod figures;
+mod files;
 mod handover;
 mod health;
 mod http2;
@@ -35,43 +36,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
-    Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+    Address, BackendConfig, Config, ListenAddress, ListenerConfig, Protocol, UpstreamConfig,
 };
 use catamaran_front::{BoundAddress, Running};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
 /// A front with two workers that listens on `listen` and hands everything to `backends`.
 fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
-    Config {
-        tls: Vec::new(),
-        server: ServerConfig {
-            workers: 2.try_into().unwrap(),
-            drain_timeout: Duration::from_secs(10),
-            ..ServerConfig::default()
-        },
-        listeners: listen.iter().cloned().map(ListenerConfig::new).collect(),
-        upstreams: vec![UpstreamConfig {
-            name: "app".to_owned(),
-            policy: catamaran_front::config::Policy::default(),
-            hash_by: catamaran_front::config::HashBy::Address,
-            backends,
-            retries: 2,
-            unwell_max: 50,
-            sticky: None,
-            attributes: None,
-        }],
-        routes: vec![RouteConfig::new(
-            "/",
-            RouteTarget::Upstream("app".to_owned()),
-        )],
-        error_pages: None,
-        log: LogConfig {
-            access: AccessLogTarget::Off,
-            ..LogConfig::default()
-        },
-        admin: None,
-    }
+    let listeners = listen.iter().cloned().map(ListenerConfig::new).collect();
+    let mut config = Config::of_one(listeners, UpstreamConfig::new("app", backends));
+    config.server.workers = 2.try_into().unwrap();
+    config.server.drain_timeout = Duration::from_secs(10);
+    config
 }
 
 /// Any free port.

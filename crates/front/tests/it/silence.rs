@@ -20,6 +20,14 @@ fn impatient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
     backend
 }
 
+/// Never suspected, however slow the machine is.
+fn patient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
+    backend.protocol = protocol;
+    backend.suspect_after = None;
+    backend.ajp.ping_timeout = Duration::from_secs(30);
+    backend
+}
+
 /// `None` is no limit.
 fn fronted(backends: Vec<BackendConfig>, unwell_max: u8) -> Running {
     let mut config: Config = config(&[loopback()], backends);
@@ -41,6 +49,12 @@ fn sound() -> Peer {
             .fold(Script::new(), |script, _| script.then(turn.clone()))
             .stall(),
     )
+}
+
+/// One that is suspected soon, and one that is not.
+fn both(hung: &Peer, other: &Peer) -> Vec<BackendConfig> {
+    let hung = impatient(to(hung), Protocol::Ajp);
+    vec![hung, patient(to(other), Protocol::Ajp)]
 }
 
 fn counts(running: &Running, index: usize) -> BackendCounts {
@@ -105,7 +119,7 @@ fn a_request_of_a_probe_does_not_put_off_what_silence_leads_to() {
         ProbeKind::Cping,
     ] {
         let (hung, other) = (mute(), sound());
-        let mut backends = [&hung, &other].map(|peer| impatient(to(peer), Protocol::Ajp));
+        let mut backends = both(&hung, &other);
         backends[0].probe = Some(ProbeConfig {
             interval: Duration::from_millis(1),
             timeout: Duration::from_secs(3600),
@@ -113,7 +127,7 @@ fn a_request_of_a_probe_does_not_put_off_what_silence_leads_to() {
             down: 1_000_000,
             ..ProbeConfig::new(kind.clone())
         });
-        let running = fronted(backends.to_vec(), 50);
+        let running = fronted(backends, 50);
         hung.wait_connections(1);
         until("the mute one to be out", || {
             assert_eq!(get(tcp(&running, 0)).status, 200);
@@ -127,8 +141,7 @@ fn a_request_of_a_probe_does_not_put_off_what_silence_leads_to() {
 #[test]
 fn an_ajp_backend_that_does_not_answer_is_out_and_what_may_run_twice_goes_elsewhere() {
     let (hung, other) = (mute(), sound());
-    let backends = [&hung, &other].map(|peer| impatient(to(peer), Protocol::Ajp));
-    let running = fronted(backends.to_vec(), 50);
+    let running = fronted(both(&hung, &other), 50);
     let mut clients: Vec<_> = (0..10).map(|_| send(&running, REQUEST)).collect();
     for client in &mut clients {
         assert_eq!(client.receive().unwrap().status, 200);
@@ -178,15 +191,9 @@ fn neither_a_saturated_backend_nor_the_last_half_is_put_out_by_silence() {
 #[test]
 fn a_fresh_connection_without_cpong_counts_as_none() {
     let (hung, other) = (mute(), pingable());
-    let mut backends = [&hung, &other].map(|peer| {
-        let mut backend = impatient(to(peer), Protocol::Ajp);
-        backend.ajp.ping_fresh = true;
-        backend
-    });
-    // However slow the machine is.
-    backends[1].ajp.ping_timeout = Duration::from_secs(30);
-    backends[1].suspect_after = None;
-    let running = fronted(backends.to_vec(), 50);
+    let mut backends = both(&hung, &other);
+    backends.iter_mut().for_each(|it| it.ajp.ping_fresh = true);
+    let running = fronted(backends, 50);
     let post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     until("a request that begins with the hung backend", || {
         let answer = send(&running, post).receive().unwrap();

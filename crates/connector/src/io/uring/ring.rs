@@ -482,7 +482,8 @@ impl Message {
             slices: list,
         });
         message.header.msg_iov = message.slices.as_mut_ptr();
-        message.header.msg_iovlen = slices.len();
+        // `usize` by glibc, `i32` by musl.
+        message.header.msg_iovlen = slices.len() as _;
         message
     }
 }

@@ -3,11 +3,13 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 30] = [
+pub(super) static OF_FRONT: [&Family; 36] = [
     &BUILD_INFO,
     &READY,
+    &UPSTREAM_READY,
     &DRAINING,
     &STATE_FILE_FAILS,
+    &SERVED_SINCE,
     &RELOADS,
     &CONFIG_GENERATION,
     &LAST_RELOAD_SUCCESSFUL,
@@ -21,12 +23,16 @@ pub(super) static OF_FRONT: [&Family; 30] = [
     &TLS_HANDSHAKES,
     &TLS_HANDSHAKES_OPEN,
     &TLS_CERTIFICATE_RELOADS,
+    &TLS_CERTIFICATE_REFUSED,
     &TLS_CERTIFICATE_NOT_AFTER,
     &REQUESTS,
     &RESPONSES,
     &RETRIES,
     &TUNNELS_OPEN,
     &TUNNEL_BYTES,
+    &FILES_REQUESTS,
+    &FILES_OPEN,
+    &FILES_THREAD_READS,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
@@ -55,6 +61,31 @@ pub(super) static TUNNEL_BYTES: Family = Family {
     kind: Kind::Counter,
     help: "Bytes that went through tunnels.",
     labels: &[("direction", "`from_client` or `to_client`")],
+};
+
+pub(super) static FILES_REQUESTS: Family = Family {
+    name: "catamaran_files_requests_total",
+    kind: Kind::Counter,
+    help: "Requests that were for a file, on routes with `files`.",
+    labels: &[(
+        "result",
+        "`open` if the file was opened at once, `thread` if a thread had to wait for the disk, `missing` \
+         if there is none that is served, `failed` if it cannot be had",
+    )],
+};
+
+pub(super) static FILES_OPEN: Family = Family {
+    name: "catamaran_files_open",
+    kind: Kind::Gauge,
+    help: "Files that are being sent now, each with a descriptor.",
+    labels: &[],
+};
+
+pub(super) static FILES_THREAD_READS: Family = Family {
+    name: "catamaran_files_thread_reads_total",
+    kind: Kind::Counter,
+    help: "Pieces of files that a thread had to read, because the kernel did not have them in memory.",
+    labels: &[],
 };
 
 pub(super) static READY: Family = Family {
@@ -174,6 +205,29 @@ pub(super) static TLS_CERTIFICATE_RELOADS: Family = Family {
     kind: Kind::Counter,
     help: "Changes of files of a TLS profile; after a refused one those of before stay in force.",
     labels: &[("result", "`applied` or `refused`")],
+};
+
+pub(super) static TLS_CERTIFICATE_REFUSED: Family = Family {
+    name: "catamaran_tls_certificate_refused",
+    kind: Kind::Gauge,
+    help: "1 while changed files of a TLS profile cannot be used and those of before stay in force, else 0.",
+    labels: &[("profile", "the name of the TLS profile")],
+};
+
+pub(super) static UPSTREAM_READY: Family = Family {
+    name: "catamaran_upstream_ready",
+    kind: Kind::Gauge,
+    help: "1 while an upstream accepts new clients, 0 while each of its backends is out, drained or \
+           stopped.",
+    labels: &[("upstream", "the name of the group")],
+};
+
+pub(super) static SERVED_SINCE: Family = Family {
+    name: "catamaran_served_since_seconds",
+    kind: Kind::Gauge,
+    help: "When the front was started, in Unix time. An upgrade keeps it, although its process is a new \
+           one; a restart does not.",
+    labels: &[],
 };
 
 pub(super) static TLS_CERTIFICATE_NOT_AFTER: Family = Family {

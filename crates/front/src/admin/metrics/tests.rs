@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamaran_upstream::{BackendCounts, FiguresTotals};
 
 use super::*;
-use crate::worker::counters::{Culprit, LastReload, Reason};
+use crate::counters::{Culprit, LastReload, Reason};
 
 /// One sample: its labels and its value.
 type Sample = (Vec<(String, String)>, f64);

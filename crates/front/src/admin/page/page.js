@@ -6,6 +6,7 @@ const PERIOD_MS = 1000;
 const HISTORY = 120;
 const EVENTS_MAX = 200;
 const SLOW_MS = 1000;
+const ROUTES_MAX = 500;
 
 const $ = id => document.getElementById(id);
 
@@ -82,6 +83,12 @@ function millis(value) {
   if (value >= 1000) return `${(value / 1000).toFixed(1)} s`;
   return `${value >= 10 ? value.toFixed(0) : value.toFixed(value >= 1 ? 1 : 2)} ms`;
 }
+/** Two times with one unit, if they have the same. */
+function pair(less, more) {
+  const [one, other] = [millis(less), millis(more)];
+  const unit = other.replace(/^\S+/, '');
+  return `${one.endsWith(unit) ? one.slice(0, -unit.length) : one} / ${other}`;
+}
 function span(seconds) {
   if (seconds < 120) return `${Math.max(0, Math.round(seconds))} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
@@ -91,6 +98,7 @@ function span(seconds) {
 let serverNow = Date.now();
 const ago = moment => `${span((serverNow - Date.parse(moment)) / 1000)} ago`;
 const clock = moment => new Date(moment).toLocaleTimeString([], { hour12: false });
+const at = moment => Math.abs(Date.parse(moment) - serverNow) < 12 * 3600000 ? clock(moment) : day(moment);
 const day = moment => new Date(moment).toLocaleString([], { hour12: false });
 
 const MARKS = { up: 'good', ramping: 'warn', verifying: 'warn', suspect: 'warn', out: 'bad' };
@@ -102,51 +110,102 @@ function markOf(backend) {
 }
 const isTrouble = backend => markOf(backend) !== 'good' || backend.condition !== 'up';
 
+// ---- Histories ----
+
+// Requests a second and the state of each backend, as [moment, rate, mark]. A reload of the page keeps them.
+const histories = new Map();
+const HISTORIES = 'histories';
+
+function restoreHistories() {
+  try {
+    for (const [key, samples] of JSON.parse(sessionStorage.getItem(HISTORIES) || '[]')) histories.set(key, samples);
+  } catch { /* Written by another version of the page: it begins anew. */ }
+}
+function saveHistories() {
+  try { sessionStorage.setItem(HISTORIES, JSON.stringify([...histories])); } catch { /* No room: a reload begins anew. */ }
+}
+
+/** Adds a sample to the history of a backend, and forgets what is too old to be drawn. */
+function remember(key, value, mark) {
+  const samples = histories.get(key) || [];
+  samples.push([serverNow, value, mark]);
+  while (serverNow - samples[0][0] > HISTORY * 1000) samples.shift();
+  histories.set(key, samples);
+  return samples;
+}
+
+/** Draws samples into a field of so much height: a line of the rates, above a strip of the states. */
+function drawSamples(path, strip, samples, height) {
+  const most = Math.max(1, ...samples.map(([, value]) => value));
+  const at = moment => HISTORY - (serverNow - moment) / 1000;
+  const top = height - 6;
+  let last = 0;
+  path.setAttribute('d', samples.map(([moment, value]) => {
+    // What was not seen, while the page was hidden or loaded anew, is a gap.
+    const step = moment - last > 4 * PERIOD_MS ? 'M' : 'L';
+    last = moment;
+    return `${step}${at(moment).toFixed(1)},${(top - (top - 1) * value / most).toFixed(1)}`;
+  }).join(''));
+  strip.replaceChildren(...samples.map(([moment, , kind]) => drawing('rect', {
+    // Trouble is taller, so that it is seen without colours.
+    class: kind, x: (at(moment) - 1).toFixed(1), width: 1.2, y: height - (kind === 'good' ? 2 : 4), height: kind === 'good' ? 2 : 4,
+  })));
+  return most;
+}
+
 // ---- Backends ----
+
+/** What the table of an upstream shows of each backend: a key, its head, and what the head means. */
+const COLUMNS = [
+  ['sessions', 'Sessions', 'application sessions seen within session_timeout'],
+  ['flight', 'In flight', 'requests that wait for their response; + those that wait for a connection'],
+  ['connections', 'Connections', 'open connections of those that are allowed'],
+  ['requests', 'Requests/s', 'over the last 5 s, and a chart of the last 2 min'],
+  ['latency', 'p50 / p99', 'time to the head of a response, over the last minute'],
+  ['answers', '5xx', 'responses 5xx of the last minute: the application answers, and fails'],
+  ['failures', 'Failures', 'attempts that failed in the last minute'],
+  ['check', 'Last check', 'when its health was last asked, and what came of it'],
+  ['outages', 'Outages', 'how often it was out since the start, and how long in all'],
+  ['weight', 'Weight', 'its share of new sessions, relative to the others'],
+];
 
 /** The rows of one backend. They are made once and changed in place. */
 class Row {
   constructor(backend) {
-    this.history = [];
     this.open = false;
-    const cell = (label, name = '') => make('td', { className: name, data: label ? { label } : {} });
+    this.key = `${backend.upstream}/${backend.name}`;
     this.name = make('button', { type: 'button', className: 'name', ariaExpanded: 'false' });
     this.name.addEventListener('click', () => this.toggle());
-    this.address = make('small', { className: 'code' });
     this.state = make('span');
     this.activation = make('span');
-    this.words = make('small');
-    this.reason = make('small');
-    this.cells = {};
-    for (const [key, label] of [['sessions', 'Sessions seen'], ['flight', 'In flight'], ['connections', 'Connections'],
-      ['requests', 'Requests'], ['latency', 'Response time'], ['errors', 'Failures, last minute'], ['weight', 'Weight']])
-      this.cells[key] = cell(label, key === 'errors' || key === 'requests' || key === 'flight' ? 'num' : 'num keep');
-    const number = key => {
-      const [main, small] = [make('span'), make('small')];
-      this.cells[key].append(main, small);
-      return { main, small };
-    };
-    this.numbers = Object.fromEntries(Object.keys(this.cells).map(key => [key, number(key)]));
+    this.words = make('span', { className: 'words quiet' });
+    this.cells = Object.fromEntries(COLUMNS.map(([key, label]) => [key, make('td', { className: 'num', data: { label } }, make('span'))]));
     this.path = drawing('path', {});
     this.strip = drawing('g', { class: 'strip' });
-    this.spark = drawing('svg', { class: 'spark', viewBox: `0 0 ${HISTORY} 22`, preserveAspectRatio: 'none', role: 'img' }, this.path, this.strip);
+    this.spark = drawing('svg', { class: 'spark', viewBox: `0 0 ${HISTORY} 18`, preserveAspectRatio: 'none', role: 'img' }, this.path, this.strip);
     this.cells.requests.append(this.spark);
-    this.buttons = make('td', { className: 'do' });
-    this.one = make('tr', { className: 'one' },
-      make('td', { className: 'who' }, this.name, this.address),
-      make('td', { className: 'how' }, make('div', { className: 'marks' }, this.state, this.activation), this.words, this.reason),
-      ...Object.values(this.cells), this.buttons);
-    this.one.dataset.backend = backend.name;
+    this.more = make('button', { type: 'button', className: 'more', textContent: '⋯', title: 'Actions', data: { action: 'menu' } });
+    this.more.setAttribute('aria-haspopup', 'menu');
+    this.more.setAttribute('aria-label', `Actions on ${backend.name} of ${backend.upstream}`);
+    this.more.addEventListener('click', () => openMenu(this.more, this.backend, this.writable));
+    this.one = make('tr', { className: 'one', data: { backend: backend.name } },
+      make('td', { className: 'who' }, this.name),
+      make('td', { className: 'how' }, make('div', {}, this.state, this.activation, this.words)),
+      ...Object.values(this.cells), make('td', { className: 'do' }, this.more));
+    const columns = COLUMNS.length + 3;
     this.progress = make('progress');
     this.progressWords = make('span');
-    const cancel = make('button', { type: 'button', textContent: 'Cancel the drain' });
+    const cancel = make('button', { type: 'button', textContent: 'Cancel the drain', data: { action: 'cancel' } });
     cancel.addEventListener('click', () => change('cancel', this.backend));
-    cancel.dataset.action = 'cancel';
     this.drain = make('tr', { className: 'extra drain-row', hidden: true },
-      make('td', { colSpan: 10 }, make('div', { className: 'draining' }, this.progress, this.progressWords, cancel)));
+      make('td', { colSpan: columns }, make('div', { className: 'draining' }, this.progress, this.progressWords, cancel)));
     this.detail = make('div', { className: 'detail' });
-    this.extra = make('tr', { className: 'extra', hidden: true }, make('td', { colSpan: 10 }, this.detail));
-    this.shownActions = '';
+    this.chart = new Chart();
+    this.extra = make('tr', { className: 'extra', hidden: true }, make('td', { colSpan: columns }, this.chart.element, this.detail));
+  }
+
+  elements() {
+    return [this.one, this.drain, this.extra];
   }
 
   toggle() {
@@ -158,53 +217,52 @@ class Row {
 
   update(backend, writable) {
     this.backend = backend;
+    this.writable = writable;
     const { settings, connections, rates, latency } = backend;
     setText(this.name, backend.name);
-    setText(this.address, backend.name.endsWith(backend.address) ? '' : `${backend.protocol}://${backend.address}`);
+    this.name.title = `${backend.protocol}://${backend.address}`;
     setText(this.state, backend.condition === 'ramping' ? backend.state : backend.condition);
     setClass(this.state, `pill ${MARKS[backend.condition] || 'warn'}`);
     this.activation.hidden = settings.activation === 'active';
     setText(this.activation, settings.activation === 'drain' ? 'draining' : settings.activation);
     setClass(this.activation, `pill ${ACTIVATIONS[settings.activation]}`);
-    setText(this.words, backend.condition === 'out' ? backend.state.replace(/^out: /, '') : '');
     const said = backend.override;
-    setText(this.reason, said ? `${said.reason ? `“${said.reason}” ` : ''}changed by ${said.by}, ${ago(said.at)}${said.until ? `; until ${day(said.until)}` : ''}` : '');
-    const put = (key, main, small = '') => { setText(this.numbers[key].main, main); setText(this.numbers[key].small, small); };
+    const words = [
+      backend.condition === 'out' ? backend.state.replace(/^out: /, '') : '',
+      said ? `${said.reason ? `“${said.reason}” ` : ''}changed by ${said.by}, ${ago(said.at)}${said.until ? `; until ${day(said.until)}` : ''}` : ''].filter(Boolean).join('; ');
+    setText(this.words, words);
+    this.words.title = words;
+    const put = (key, text, title = '') => {
+      setText(this.cells[key].firstChild, text);
+      if (this.cells[key].title !== title) this.cells[key].title = title;
+    };
     put('sessions', backend.sessions == null ? '–' : count.format(backend.sessions));
-    put('flight', count.format(backend.in_flight), backend.waiting ? `${backend.waiting} wait (max ${backend.queue_max})` : '');
+    put('flight', count.format(backend.in_flight) + (backend.waiting ? ` + ${backend.waiting}` : ''),
+      backend.waiting ? `${backend.waiting} wait for a connection, at most ${backend.queue_max}` : '');
     put('connections', `${connections.open} / ${connections.max}`, `${connections.idle} idle`);
-    put('requests', rates ? `${rate(rates.requests_s)}/s` : '–', rates ? `↑ ${bytes(rates.sent_s)}/s  ↓ ${bytes(rates.received_s)}/s` : '');
-    put('latency', latency ? `p50 ${millis(latency.p50_ms)}` : '–', latency ? `p99 ${millis(latency.p99_ms)}` : '');
-    const errors = Object.entries(backend.errors).filter(([, counts]) => counts.minute > 0);
-    put('errors', count.format(errors.reduce((sum, [, counts]) => sum + counts.minute, 0)),
-      errors.map(([reason, counts]) => `${counts.minute}× ${reason.replace(/^backend:/, '')}`).join(', '));
-    setClass(this.numbers.errors.main, errors.length ? 'bad-text' : '');
+    put('requests', rates ? rate(rates.requests_s) : '–', rates ? `${bytes(rates.sent_s)}/s to it, ${bytes(rates.received_s)}/s from it` : '');
+    put('latency', latency ? pair(latency.p50_ms, latency.p99_ms) : '–');
+    const answers = backend.server_errors;
+    put('answers', answers ? count.format(answers.minute) : '–',
+      answers ? `${answers.minute} of ${many(answers.responses_minute, 'response')} in the last minute; ${count.format(answers.total)} since the start` : '');
+    setClass(this.cells.answers.firstChild, answers?.minute ? 'bad-text' : '');
+    const failures = failuresOf(backend);
+    put('failures', count.format(failures), Object.entries(backend.errors).filter(([, counts]) => counts.minute > 0)
+      .map(([reason, counts]) => `${counts.minute}× ${reason.replace(/^backend:/, '')}`).join(', '));
+    setClass(this.cells.failures.firstChild, failures ? 'bad-text' : '');
+    const probe = backend.last_probe;
+    put('check', probe ? `${probe.answered ? '✓' : '✕'} ${ago(probe.at)}` : '–', probe ? `${probe.kind}: ${probe.found}` : 'no check was made');
+    setClass(this.cells.check.firstChild, probe && !probe.answered ? 'bad-text' : '');
+    put('outages', backend.ejections ? `${backend.ejections}× ${span(backend.down_s)}` : '0',
+      backend.ejections ? `out ${many(backend.ejections, 'time')}, ${span(backend.down_s)} in all` : '');
     put('weight', String(settings.weight), [
-      settings.weight === backend.file.weight ? '' : `file: ${backend.file.weight}`,
+      settings.weight === backend.file.weight ? '' : `${backend.file.weight} in the file`,
       settings.distance ? `distance ${settings.distance}` : ''].filter(Boolean).join(', '));
-    this.drawHistory(rates ? rates.requests_s : 0, markOf(backend));
+    const samples = remember(this.key, rates ? rates.requests_s : 0, markOf(backend));
+    const most = drawSamples(this.path, this.strip, samples, 18);
+    this.spark.setAttribute('aria-label', `requests a second in the last 2 minutes, at most ${rate(most)}`);
     this.drawDrain(backend.drain);
-    this.drawActions(writable);
     if (this.open) this.drawDetail();
-  }
-
-  drawHistory(now, mark) {
-    this.history.push([now, mark]);
-    if (this.history.length > HISTORY) this.history.shift();
-    const most = Math.max(1, ...this.history.map(([value]) => value));
-    const left = HISTORY - this.history.length;
-    this.path.setAttribute('d', this.history.map(([value], at) => `${at ? 'L' : 'M'}${left + at},${(16 - 15 * value / most).toFixed(1)}`).join(''));
-    const runs = [];
-    this.history.forEach(([, kind], at) => {
-      const last = runs.at(-1);
-      if (last && last.kind === kind) last.length += 1;
-      else runs.push({ kind, at, length: 1 });
-    });
-    this.strip.replaceChildren(...runs.map(run => drawing('rect', {
-      // Trouble is taller, so that it is seen without colours.
-      class: run.kind, x: left + run.at, width: run.length, y: run.kind === 'good' ? 20 : 18, height: run.kind === 'good' ? 2 : 4,
-    })));
-    this.spark.setAttribute('aria-label', `requests a second over the last ${this.history.length} s, at most ${rate(most)}`);
   }
 
   drawDrain(drain) {
@@ -219,34 +277,14 @@ class Row {
     setText(this.progressWords, [
       now == null ? 'sessions are not counted' : `${now} of ${many(Math.max(before, now), 'session')} left`,
       `${many(flight, 'request')} in flight`,
-      earliest && now ? `not before ${clock(earliest)}` : '',
-      deadline ? `at the latest ${clock(deadline)}` : '',
+      earliest && now ? `the last session can expire at ${at(earliest)}` : '',
+      deadline ? `the drain ends by ${at(deadline)}` : '',
       `then ${then}`].filter(Boolean).join('; '));
-  }
-
-  drawActions(writable) {
-    const activation = this.backend.settings.activation;
-    const actions = [
-      activation === 'active' ? ['drain', 'Drain'] : ['activate', 'Activate'],
-      activation === 'stopped' ? null : ['stop', 'Stop'],
-      ['weight', 'Weight'],
-      ['probe', 'Probe'],
-      this.backend.override ? ['reset', 'Reset'] : null].filter(Boolean);
-    const shown = JSON.stringify([actions, writable]);
-    if (shown === this.shownActions) return;
-    this.shownActions = shown;
-    const focused = this.buttons.contains(document.activeElement) ? document.activeElement.dataset.action : null;
-    this.buttons.replaceChildren(...actions.map(([action, word]) => {
-      const button = make('button', { type: 'button', textContent: word, disabled: !writable, data: { action } });
-      button.setAttribute('aria-label', `${word} ${this.backend.name} of ${this.backend.upstream}`);
-      button.addEventListener('click', () => change(action, this.backend));
-      return button;
-    }));
-    if (focused) (this.buttons.querySelector(`[data-action=${focused}]`) || this.buttons.firstChild).focus();
   }
 
   drawDetail() {
     const { backend } = this;
+    this.chart.draw(histories.get(this.key) || []);
     const block = (title, lines) => make('div', {}, make('h4', { textContent: title }),
       make('ul', {}, ...(lines.length ? lines : ['none']).map(line => make('li', { textContent: line }))));
     const failure = backend.last_failure;
@@ -256,17 +294,18 @@ class Row {
       block('Last failure', failure ? [
         `${failure.culprit}:${failure.token} (${failure.stage}), ${ago(failure.at)}`, failure.detail, `request ${failure.request}`] : []),
       block('Failures since the start', Object.entries(backend.errors).map(([reason, { total }]) => `${count.format(total)}× ${reason}`)),
-      block('Probes', [
+      block('Checks of its health', [
         `${count.format(probes.answered)} answered, ${count.format(probes.failed)} failed`,
         probe ? `last ${ago(probe.at)}: ${probe.found}` : null,
-        `put out ${many(backend.ejections, 'time')}, suspect ${many(backend.suspicions, 'time')}`].filter(Boolean)),
-      block('Sessions of requests', Object.entries(backend.sticky).filter(([, n]) => n).map(([outcome, n]) => `${count.format(n)} ${outcome}`)),
+        probe?.unproved || null,
+        `out ${many(backend.ejections, 'time')}, ${span(backend.down_s)} in all; suspect ${many(backend.suspicions, 'time')}`].filter(Boolean)),
+      block('Requests by session', Object.entries(backend.sticky).filter(([, n]) => n).map(([outcome, n]) => `${count.format(n)} ${outcome}`)),
       block('Connections', [
-        `${c.open} open, ${c.idle} idle, at most ${c.max}`, `${count.format(c.dialled)} dialled, ${count.format(c.reused)} reused, ${count.format(c.stale)} stale`]),
+        `${c.open} open, ${c.idle} idle, at most ${c.max}`, `${count.format(c.dialled)} dialled, ${count.format(c.reused)} reused, ${count.format(c.stale)} found closed`]),
       block('Since the start', [
-        many(backend.requests, 'attempt'), `${bytes(backend.bytes.sent)} sent, ${bytes(backend.bytes.received)} received`,
-        backend.abandoned ? `${many(backend.abandoned, 'request')} left by the client, still with the backend` : null].filter(Boolean)),
-      block('Of the file', [
+        `${many(backend.requests, 'request')}, retries included`, `${bytes(backend.bytes.sent)} sent, ${bytes(backend.bytes.received)} received`,
+        backend.abandoned ? `${many(backend.abandoned, 'request')} whose client left are still with the backend` : null].filter(Boolean)),
+      block('In the file', [
         `${backend.protocol}://${backend.address}`, `jvm_route ${backend.jvm_route}`,
         backend.domain ? `domain ${backend.domain}` : null, backend.fallback ? `fallback ${backend.fallback}` : null,
         `${backend.file.activation}, weight ${backend.file.weight}, distance ${backend.file.distance}`].filter(Boolean)),
@@ -279,36 +318,111 @@ class Row {
   }
 }
 
-/** The panel of one upstream. */
+const failuresOf = backend => Object.values(backend.errors).reduce((sum, counts) => sum + counts.minute, 0);
+
+/** The requests a second of one backend in the last two minutes, with its axes in words. */
+class Chart {
+  constructor() {
+    this.path = drawing('path', {});
+    this.strip = drawing('g', { class: 'strip' });
+    this.picture = drawing('svg', { class: 'chart', viewBox: `0 0 ${HISTORY} 60`, preserveAspectRatio: 'none', role: 'img' }, this.path, this.strip);
+    this.most = make('span', { className: 'num quiet' });
+    this.element = make('figure', { className: 'history' },
+      make('figcaption', { className: 'quiet', textContent: 'Requests a second' }),
+      make('div', { className: 'scale quiet' }, this.most, make('span', { textContent: '0' })), this.picture,
+      make('div', { className: 'moments quiet' }, make('span', { textContent: '2 min ago' }), make('span', { textContent: 'now' })));
+  }
+
+  draw(samples) {
+    const most = drawSamples(this.path, this.strip, samples, 60);
+    setText(this.most, rate(most));
+    this.picture.setAttribute('aria-label', `requests a second in the last 2 minutes, at most ${rate(most)}`);
+  }
+}
+
+// ---- The menu of a backend ----
+
+let menuOf = null;
+
+function openMenu(button, backend, writable) {
+  const { activation } = backend.settings;
+  const actions = [
+    activation === 'active' ? ['drain', 'Drain…'] : ['activate', 'Activate…'],
+    activation === 'stopped' ? null : ['stop', 'Stop…'],
+    ['weight', 'Weight…'],
+    ['probe', 'Check now…'],
+    backend.override ? ['reset', 'Undo changes…'] : null].filter(Boolean);
+  const menu = $('menu');
+  menuOf = button;
+  menu.dataset.backend = backend.name;
+  menu.replaceChildren(...actions.map(([action, word]) => {
+    const item = make('button', { type: 'button', textContent: word, disabled: !writable, data: { action } });
+    item.setAttribute('role', 'menuitem');
+    item.addEventListener('click', () => { menu.hidePopover(); change(action, backend); });
+    return item;
+  }));
+  if (!writable) menu.append(make('p', { className: 'quiet', textContent: 'This front is read-only.' }));
+  menu.showPopover();
+  const at = button.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = menu;
+  menu.style.left = `${Math.max(8, Math.min(at.right - width, innerWidth - width - 8))}px`;
+  menu.style.top = `${at.bottom + height > innerHeight ? Math.max(8, at.top - height) : at.bottom}px`;
+  menu.querySelector('button:not(:disabled)')?.focus();
+}
+
+/** Arrows move within the menu. */
+function moveInMenu(event) {
+  const items = [...$('menu').querySelectorAll('button:not(:disabled)')];
+  const at = items.indexOf(document.activeElement);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  if (to === undefined || !items.length) return;
+  event.preventDefault();
+  items[(to + items.length) % items.length].focus();
+}
+
+// ---- Upstreams ----
+
+const rowsOpen = new Map(Object.entries(JSON.parse(sessionStorage.getItem('upstreams') || '{}')));
+
+/** What is not obvious of a policy. */
+const POLICIES = {
+  'least-in-flight': 'a new session goes to the backend with the fewest requests in flight per weight; where they are equal, such as when nobody else is there, in turn by weight',
+};
+
+/** So many backends are shown without being asked for. */
+const OPEN_MAX = 12;
+
+/** The panel of one upstream: a line with its totals, and a table of its backends. */
 class Panel {
   constructor(name) {
+    this.upstream = name;
     this.rows = new Map();
-    this.title = make('h3', { textContent: name });
-    this.panic = make('span', { className: 'pill bad', textContent: 'panic', title: 'so much is out that backends which are unwell serve' });
-    this.facts = make('div', { className: 'facts quiet' });
+    this.title = make('button', { type: 'button', className: 'title' }, make('h3', { textContent: name }));
+    this.title.addEventListener('click', () => { keepOpen(name, !this.isOpen); draw(); });
+    this.state = make('span', { className: 'pill' });
+    this.panic = make('span', { className: 'pill bad', textContent: 'panic', title: 'so much of the weight is out (unwell_max) that backends which fail their checks serve, too' });
+    this.facts = make('div', { className: 'facts' });
+    this.policy = make('span', { className: 'quiet policy' });
     this.share = make('div', { className: 'share', role: 'img' });
     this.body = make('tbody');
-    const heads = ['Backend', 'State', 'Sessions', 'In flight', 'Connections', 'Requests', 'Response time', 'Failures, last minute', 'Weight', ''];
+    const head = (text, title, num) => make('th', { textContent: text, title, scope: 'col', className: num ? 'num' : '' });
     this.table = make('table', { className: 'backends' },
-      make('thead', {}, make('tr', {}, ...heads.map((text, at) => make('th', { textContent: text, scope: 'col', className: at > 1 ? 'num' : '' })))), this.body);
+      make('thead', {}, make('tr', {}, head('Backend', 'its name in the file'), head('State', 'its health, and what operators said'),
+        ...COLUMNS.map(([, text, title]) => head(text, title, true)), head('', 'actions'))), this.body);
     this.element = make('section', { className: 'upstream', data: { upstream: name } },
-      make('div', { className: 'head' }, this.title, this.panic, this.facts), this.share, this.table);
+      make('div', { className: 'head' }, this.title, this.state, this.panic, this.share, this.facts, this.policy), this.table);
     this.element.setAttribute('aria-label', `upstream ${name}`);
   }
 
-  update(upstream, wanted, writable) {
+  update(upstream, wanted, { writable, isSearch, isSmall }) {
     this.panic.hidden = !upstream.panic;
-    const { retry_budget: budget, sticky_outcomes: outcomes } = upstream;
-    const kept = outcomes && Object.entries(outcomes).filter(([, n]) => n).map(([word, n]) => `${short.format(n)} ${word}`).join(', ');
-    const facts = [
-      upstream.policy,
-      outcomes ? `sticky${kept ? `: ${kept}` : ''}` : 'not sticky',
-      `${many(upstream.retries, 'retry', 'retries')} a request, ${count.format(budget.left)} of ${count.format(budget.max)} in the budget`];
-    if (this.facts.textContent !== facts.join('')) this.facts.replaceChildren(...facts.map(text => make('div', { textContent: text })));
     const backends = upstream.backends;
     const shown = backends.filter(wanted);
     this.element.hidden = shown.length === 0;
-    this.drawShare(backends);
+    this.drawTotals(upstream);
+    this.isOpen = isSearch || (rowsOpen.get(this.upstream) ?? (isSmall || backends.some(isTrouble)));
+    this.title.ariaExpanded = String(this.isOpen);
+    this.table.hidden = !this.isOpen;
     const names = new Set(backends.map(it => it.name));
     for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
     for (const backend of backends) {
@@ -316,7 +430,7 @@ class Panel {
       if (!row) {
         row = new Row(backend);
         this.rows.set(backend.name, row);
-        this.body.append(row.one, row.drain, row.extra);
+        this.body.append(...row.elements());
       }
       row.update(backend, writable);
       const isShown = shown.includes(backend);
@@ -324,16 +438,56 @@ class Panel {
       row.drain.hidden ||= !isShown;
       row.extra.hidden = !(isShown && row.open);
     }
+    this.sort(backends);
     return shown.length;
   }
 
-  remove(name) {
-    const { one, drain, extra } = this.rows.get(name);
-    [one, drain, extra].forEach(it => it.remove());
-    this.rows.delete(name);
+  /** Failures first, else as in the file; nothing moves under a pointer, a focus or a menu. */
+  sort(backends) {
+    const order = failuresFirst(backends, isTrouble).map(it => it.name);
+    const key = order.join('\n');
+    if (key === this.order || this.element.matches(':hover, :focus-within') && this.order) return;
+    this.order = key;
+    this.body.append(...order.flatMap(name => this.rows.get(name).elements()));
   }
 
-  drawShare(backends) {
+  remove(name) {
+    this.rows.get(name).elements().forEach(it => it.remove());
+    this.rows.delete(name);
+    this.order = '';
+  }
+
+  drawTotals(upstream) {
+    const { backends, sticky_outcomes: outcomes, retry_budget: budget } = upstream;
+    const up = backends.filter(it => !isTrouble(it)).length;
+    setText(this.state, `${up} of ${backends.length} up`);
+    setClass(this.state, `pill ${up === backends.length ? 'good' : up ? 'warn' : 'bad'}`);
+    this.drawShare(backends, up);
+    const sum = value => backends.reduce((total, it) => total + (value(it) || 0), 0);
+    const answers = sum(it => it.server_errors?.minute);
+    const failures = sum(failuresOf);
+    const facts = [
+      ['requests/s', rate(sum(it => it.rates?.requests_s)), ''],
+      ['in flight', count.format(sum(it => it.in_flight)), ''],
+      ['sessions', backends.some(it => it.sessions != null) ? count.format(sum(it => it.sessions)) : '–', ''],
+      ['5xx', count.format(answers), answers ? 'bad-text' : ''],
+      ['failures in the last minute', count.format(failures), failures ? 'bad-text' : '']];
+    while (this.facts.children.length < facts.length) this.facts.append(make('div', {}, make('strong'), make('span', { className: 'quiet' })));
+    facts.forEach(([word, number, name], at) => {
+      const [value, label] = this.facts.children[at].children;
+      setText(value, number);
+      setClass(value, name);
+      setText(label, word);
+    });
+    const kept = outcomes && Object.entries(outcomes).filter(([, n]) => n).map(([word, n]) => `${short.format(n)} ${word}`).join(', ');
+    setText(this.policy, `${upstream.policy}, ${outcomes ? 'sticky' : 'not sticky'}`);
+    this.policy.title = [
+      POLICIES[upstream.policy] || '',
+      kept ? `requests by session: ${kept}` : '',
+      `a request is tried at most ${upstream.retries + 1} times; ${Math.round(100 * budget.left / budget.max)} % of the retry budget, which limits the retries of all requests together, is left`].filter(Boolean).join('; ');
+  }
+
+  drawShare(backends, up) {
     while (this.share.children.length > backends.length) this.share.lastChild.remove();
     while (this.share.children.length < backends.length) this.share.append(make('span'));
     backends.forEach((backend, at) => {
@@ -342,9 +496,19 @@ class Panel {
       part.style.flexGrow = backend.settings.weight;
       part.title = `${backend.name}: ${backend.state}, weight ${backend.settings.weight}`;
     });
-    const up = backends.filter(it => markOf(it) === 'good').length;
     this.share.setAttribute('aria-label', `${up} of ${backends.length} backends are up and active`);
   }
+}
+
+const failuresFirst = (all, fails) => [...all.filter(fails), ...all.filter(it => !fails(it))];
+
+function keepOpen(name, isOpen) {
+  rowsOpen.set(name, isOpen);
+  sessionStorage.setItem('upstreams', JSON.stringify(Object.fromEntries(rowsOpen)));
+}
+function keepAll(isOpen) {
+  for (const name of panels.keys()) keepOpen(name, isOpen);
+  draw();
 }
 
 // ---- Drawing all ----
@@ -358,6 +522,8 @@ function draw() {
   const only = $('only-trouble').checked;
   const wanted = backend => (!only || isTrouble(backend))
     && (!text || `${backend.upstream}/${backend.name} ${backend.address}`.toLowerCase().includes(text));
+  const isSmall = status.upstreams.reduce((sum, it) => sum + it.backends.length, 0) <= OPEN_MAX;
+  const how = { writable: !status.read_only, isSearch: Boolean(text) || only, isSmall };
   let shown = 0;
   const names = new Set(status.upstreams.map(it => it.name));
   for (const [name, panel] of panels) if (!names.has(name)) { panel.element.remove(); panels.delete(name); }
@@ -368,17 +534,34 @@ function draw() {
       panels.set(upstream.name, panel);
       $('list').append(panel.element);
     }
-    shown += panel.update(upstream, wanted, !status.read_only);
+    shown += panel.update(upstream, wanted, how);
   }
+  sortPanels();
   $('none').hidden = shown > 0;
   drawHeader();
   drawRetired();
   drawFlight();
 }
 
+let panelOrder = '';
+/** Upstreams with backends that fail come first, else as in the file. */
+function sortPanels() {
+  const order = failuresFirst(status.upstreams, it => it.backends.some(isTrouble)).map(it => it.name);
+  const key = order.join('\n');
+  if (key === panelOrder || panelOrder && $('list').matches(':hover, :focus-within')) return;
+  panelOrder = key;
+  $('list').append(...order.map(name => panels.get(name).element));
+}
+
 function drawHeader() {
   setText($('version'), status.version);
-  const [word, mark] = status.draining ? ['draining', 'drain'] : status.leaving ? ['about to drain', 'drain'] : status.ready ? ['ready', 'good'] : ['no backend serves', 'bad'];
+  const deaf = status.upstreams.filter(it => !it.ready).map(it => it.name);
+  const noNew = deaf.length ? `no new clients: ${deaf.join(', ')}` : '';
+  const [word, mark] = status.draining ? ['draining', 'drain']
+    : status.leaving ? ['about to drain', 'drain']
+    : !status.ready ? [`not ready; ${noNew}`, 'bad']
+    : deaf.length ? [`ready; ${noNew}`, 'warn']
+    : ['ready', 'good'];
   setText($('ready'), word);
   setClass($('ready'), `pill ${mark}`);
   const backends = status.upstreams.flatMap(it => it.backends);
@@ -389,8 +572,9 @@ function drawHeader() {
     '5xx': short.format(status.responses['5xx']),
     clients: count.format(status.connections.open),
     up: span(status.uptime_s),
-    configuration: `${status.generation}${status.read_only ? ', read only' : ''}`,
+    reloads: `${status.reloads.applied}${status.reloads.refused ? `, ${status.reloads.refused} refused` : ''}`,
   };
+  if (status.read_only) facts.changes = 'not allowed';
   const totals = $('totals');
   for (const [name, value] of Object.entries(facts)) {
     let entry = totals.querySelector(`[data-fact="${name}"]`);
@@ -437,6 +621,43 @@ function drawFlight() {
   });
 }
 
+// ---- Configuration ----
+
+let configured = { generation: -1, at: 0 };
+
+/** Asks for listeners, routes and certificates when the configuration is another one, and once a minute. */
+async function configuration() {
+  const isNew = configured.generation !== status.generation;
+  if (!isNew && Date.now() - configured.at < 60000) return;
+  configured = { generation: status.generation, at: Date.now() };
+  const [{ listeners }, { routes }, { profiles }] = await Promise.all(['listeners', 'routes', 'tls'].map(path => ask('GET', path)));
+  const draw = (name, rows) => {
+    setText($(`${name}-count`), count.format(rows.length));
+    fit($(`${name}-rows`), rows.length, 5);
+    rows.forEach((cells, at) => cells.forEach((cell, column) => {
+      const [text, style] = Array.isArray(cell) ? cell : [cell, ''];
+      setText($(`${name}-rows`).children[at].children[column], text || '–');
+      setClass($(`${name}-rows`).children[at].children[column], style);
+    }));
+  };
+  draw('listeners', listeners.map(it => [it.address, it.name, it.protocols.join(', '), it.tls,
+    [it.proxy_protocol ? 'PROXY protocol' : '', it.redirect_https ? `redirects to https, port ${it.redirect_https}` : ''].filter(Boolean).join(', ')]));
+  draw('routes', routes.slice(0, ROUTES_MAX).map(it => [
+    [it.scheme ? `${it.scheme}:` : '', it.hosts.join(' ') || 'any'].filter(Boolean).join(' '),
+    it.pattern || it.path + (it.exact ? ' (exact)' : '') + (it.suffix ? ` *${it.suffix}` : ''), it.target, it.listen.join(', ') || 'any', it.place]));
+  setText($('routes-count'), routes.length > ROUTES_MAX ? `${count.format(routes.length)}, the first ${count.format(ROUTES_MAX)} are shown` : count.format(routes.length));
+  const certificates = profiles.flatMap(profile => profile.certificates.map(it => ({ ...it, profile: profile.name })));
+  draw('certificates', certificates.map(it => [it.names.join(', '), endOf(it.not_after), it.profile, it.issuer, it.file]));
+}
+
+/** When a certificate ends, and how bad that is. */
+function endOf(moment) {
+  const days = (Date.parse(moment) - serverNow) / 86400000;
+  const date = new Date(moment).toISOString().slice(0, 10);
+  if (days < 0) return [`✕ expired ${date}`, 'bad-text'];
+  return [`${days < 21 ? '▲ ' : ''}${date}, in ${span(days * 86400)}`, days < 7 ? 'bad-text' : days < 21 ? 'warn-text' : ''];
+}
+
 let events = [];
 function drawEvents() {
   const kind = $('events-kind').value;
@@ -470,6 +691,7 @@ async function poll() {
     }
     trouble('');
     draw();
+    await configuration();
   } catch (error) {
     await explainTrouble(error);
   } finally {
@@ -504,7 +726,7 @@ const CHANGES = {
     effect: b => `${b.name} gets no new sessions from now on. ${b.sessions === 1 ? 'Its one session stays with it until it ends' : `${b.sessions == null ? 'Its own sessions' : `Its ${many(b.sessions, 'session')}`} stay with it until they end`}.`,
     fields: b => [
       choice('then', 'When nothing is left, it is', [['stopped', 'stopped'], ['active', 'active again'], ['', 'left draining']]),
-      line('deadline', 'At the latest', '2h', 'a time from now, or empty: however long it takes'), ...common(b)],
+      line('deadline', 'End the drain after', '2h', 'a time from now, or empty: after 24 h'), ...common(b)],
     body: form => {
       const body = { activation: 'drain', ...commonOf(form) };
       if (form.then.value) body.then = form.then.value;
@@ -526,8 +748,9 @@ const CHANGES = {
   },
   activate: {
     title: b => `Activate ${b.name}`,
-    effect: b => `${b.name} takes new sessions, by its weight of ${b.settings.weight}.`,
-    fields: common,
+    effect: b => `The front checks ${b.name} first. When the check is answered, ${b.name} takes new sessions, by its weight of ${b.settings.weight}.`,
+    fields: b => [...common(b), make('label', {}, make('input', { type: 'checkbox', name: 'unchecked' }), 'activate it without a good check')],
+    isFit: backend => becomesFit(backend),
     body: form => ({ activation: 'active', ...commonOf(form) }),
   },
   weight: {
@@ -537,13 +760,13 @@ const CHANGES = {
     body: form => ({ weight: Number(form.weight.value), ...commonOf(form) }),
   },
   reset: {
-    title: b => `Reset ${b.name}`,
-    effect: b => `What was changed while the front runs is dropped. The file's settings hold again: ${b.file.activation}, weight ${b.file.weight}, distance ${b.file.distance}.`,
+    title: b => `Undo changes of ${b.name}`,
+    effect: b => `Every change made at run time is undone. The file's settings apply again: ${b.file.activation}, weight ${b.file.weight}, distance ${b.file.distance}.`,
     method: 'POST', path: 'reset',
   },
   probe: {
-    title: b => `Probe ${b.name}`,
-    effect: b => `${b.name} is asked at once whether it is well. The answer counts like that of any probe.`,
+    title: b => `Check ${b.name}`,
+    effect: b => `The front checks the health of ${b.name} at once. The result counts like that of any check.`,
     method: 'POST', path: 'probe',
   },
 };
@@ -559,7 +782,7 @@ function choice(name, legend, options) {
 function common(backend) {
   return [
     line('reason', 'Reason', 'a text for colleagues', '', { maxLength: 200, value: backend.override?.reason || '' }),
-    line('until', 'Take everything back', '1h', 'a time from now, or empty: it stays')];
+    line('until', 'Undo the change after', '1h', 'a time from now, or empty: it stays')];
 }
 function commonOf(form) {
   const body = {};
@@ -592,10 +815,11 @@ async function go() {
   const { action, backend, version } = changing;
   const what = CHANGES[action];
   const form = $('change').querySelector('form').elements;
-  const body = what.body ? what.body(form) : undefined;
-  if (body && form.force?.checked) body.force = true;
   $('change-go').disabled = true;
   try {
+    if (what.isFit && !await what.isFit(backend)) return;
+    const body = what.body ? what.body(form) : undefined;
+    if (body && form.force?.checked) body.force = true;
     await ask(what.method || 'PATCH', pathOf(backend) + (what.path ? `/${what.path}` : ''), body, version);
     $('change').close();
     poll();
@@ -605,6 +829,35 @@ async function go() {
     $('change-go').disabled = false;
   }
 }
+
+/** Checks a backend until it is fit to serve or need not be; `false` if the operator closes the dialog before. */
+async function becomesFit(backend) {
+  const mine = changing;
+  const isOpen = () => $('change').open && changing === mine;
+  while (isOpen()) {
+    if ($('change').querySelector('[name=unchecked]').checked) return true;
+    const unfit = await check(backend);
+    if (!unfit) break;
+    if (isOpen()) changeError(`Not activated yet: ${unfit}. The front checks it again each second.`);
+    await pause(PERIOD_MS);
+  }
+  return isOpen();
+}
+
+/** Has a backend checked; why it is not fit to serve, or nothing. */
+async function check(backend) {
+  const begun = await ask('POST', `${pathOf(backend)}/probe`);
+  let { probe } = begun;
+  while (!(probe?.number >= begun.number)) {
+    await pause(PERIOD_MS);
+    probe = (await ask('GET', pathOf(backend))).last_probe;
+  }
+  if (!probe.answered) return `the check failed (${probe.kind}: ${probe.found})`;
+  const now = await ask('GET', pathOf(backend));
+  return now.condition === 'out' ? 'it answers, and stays out until as many checks in a row were answered as `up` says' : '';
+}
+
+const pause = time => new Promise(done => setTimeout(done, time));
 
 /** Says why a change was refused, and makes ready to try again. */
 async function recover(error, what) {
@@ -703,12 +956,19 @@ async function explain(event) {
 
 // ---- Beginning ----
 
+restoreHistories();
+addEventListener('pagehide', saveHistories);
+$('menu').addEventListener('keydown', moveInMenu);
+$('menu').addEventListener('toggle', event => { if (event.newState === 'closed' && !$('change').open) menuOf?.focus(); });
+$('open-all').addEventListener('click', () => keepAll(true));
+$('close-all').addEventListener('click', () => keepAll(false));
 $('filter').addEventListener('input', draw);
 $('only-trouble').addEventListener('change', draw);
 $('events-kind').addEventListener('change', drawEvents);
 $('explain-form').addEventListener('submit', explain);
 $('change').querySelector('form').addEventListener('submit', event => { event.preventDefault(); go(); });
 $('change-cancel').addEventListener('click', () => $('change').close());
+$('change').addEventListener('close', () => menuOf?.focus());
 $('token').querySelector('form').addEventListener('submit', event => { event.preventDefault(); useToken($('token-text').value); });
 $('token-cancel').addEventListener('click', () => $('token').close());
 $('token-forget').addEventListener('click', () => useToken(''));

@@ -8,21 +8,21 @@
 use std::time::Duration;
 
 use crate::client::http2::frames::{Frame, Kind};
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
 
 /// How many streams may be reset, by either side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ResetLimit {
+pub(crate) struct ResetLimit {
     /// At once.
-    pub(super) at_once: u64,
+    pub(crate) at_once: u64,
     /// For as long as the connection lasts.
-    pub(super) per_second: u64,
+    pub(crate) per_second: u64,
 }
 
 impl ResetLimit {
     /// A limit of so many a second. At once there may be those of five seconds: by default as many as
     /// there may be streams, since a browser that leaves a page resets all of them.
-    pub(super) fn per_second(resets: u32) -> Self {
+    pub(crate) fn per_second(resets: u32) -> Self {
         let per_second = u64::from(resets);
         Self {
             at_once: per_second * 5,
@@ -33,7 +33,7 @@ impl ResetLimit {
 
 /// What one client has sent lately.
 #[derive(Debug)]
-pub(super) struct Flood {
+pub(crate) struct Flood {
     limit: ResetLimit,
     /// There were too many resets: the connection takes no further requests.
     is_over: bool,
@@ -52,7 +52,7 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    pub(super) fn new(now: Tick, limit: ResetLimit) -> Self {
+    pub(crate) fn new(now: Tick, limit: ResetLimit) -> Self {
         Self {
             limit,
             is_over: false,
@@ -68,22 +68,22 @@ impl Flood {
     }
 
     /// Why the connection is to be closed, if it is.
-    pub(super) fn verdict(&self) -> Option<&'static str> {
+    pub(crate) fn verdict(&self) -> Option<&'static str> {
         self.verdict
     }
 
     /// Whether the connection is to take no further requests.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// Since when a head is being received.
-    pub(super) fn head_since(&self) -> Option<Tick> {
+    pub(crate) fn head_since(&self) -> Option<Tick> {
         self.head
     }
 
     /// A frame was received.
-    pub(super) fn received(&mut self, frame: Frame, now: Tick) {
+    pub(crate) fn received(&mut self, frame: Frame, now: Tick) {
         match frame.kind {
             Kind::Headers => {
                 self.continuations = 0;
@@ -123,7 +123,7 @@ impl Flood {
     }
 
     /// A stream was reset, by the client or because of it.
-    pub(super) fn reset(&mut self, now: Tick) {
+    pub(crate) fn reset(&mut self, now: Tick) {
         let millis = u64::try_from(now.since(self.forgotten).as_millis()).unwrap_or(u64::MAX);
         self.forgotten = now;
         let forgotten = millis.saturating_mul(self.limit.per_second);
@@ -155,7 +155,7 @@ const USELESS_MAX: u32 = 1000;
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Why a connection ends that resets too much.
-pub(super) const RESET_FLOOD: &str = "h2-reset-flood";
+pub(crate) const RESET_FLOOD: &str = "h2-reset-flood";
 
 #[cfg(test)]
 mod tests {

@@ -5,21 +5,21 @@
 
 /// The head of a frame (RFC 9113, section 4.1), and what is looked at of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     /// Bytes of its payload.
-    pub(super) len: u32,
-    pub(super) kind: Kind,
-    pub(super) flags: u8,
-    pub(super) stream: u32,
+    pub(crate) len: u32,
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
     /// The error code of RST_STREAM and GOAWAY, the increment of WINDOW_UPDATE.
-    pub(super) word: u32,
+    pub(crate) word: u32,
     /// How the words of a GOAWAY begin that say what is wrong.
-    pub(super) debug: [u8; DEBUG_LEN],
+    pub(crate) debug: [u8; DEBUG_LEN],
 }
 
 /// The kinds of frames that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Data,
     Headers,
     Reset,
@@ -34,19 +34,19 @@ pub(super) enum Kind {
 
 impl Frame {
     /// Whether the head of a request or response ends in this frame of it.
-    pub(super) fn ends_head(&self) -> bool {
+    pub(crate) fn ends_head(&self) -> bool {
         self.flags & END_HEADERS != 0
     }
 
     /// Whether the message ends with it.
-    pub(super) fn ends_stream(&self) -> bool {
+    pub(crate) fn ends_stream(&self) -> bool {
         self.flags & END_STREAM != 0
     }
 }
 
 /// Follows one direction of a connection.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// The head of the present frame and what is looked at of its payload, as far as they were seen.
     head: [u8; HEAD_LEN + PAYLOAD_LEN],
     seen: usize,
@@ -56,7 +56,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// A direction that begins with so many bytes before its first frame.
-    pub(super) fn after(preface: usize) -> Self {
+    pub(crate) fn after(preface: usize) -> Self {
         Self {
             head: [0; HEAD_LEN + PAYLOAD_LEN],
             seen: 0,
@@ -65,7 +65,7 @@ impl Frames {
     }
 
     /// Follows further bytes; `take` is given each frame once its head is whole.
-    pub(super) fn follow(&mut self, mut bytes: &[u8], mut take: impl FnMut(Frame)) {
+    pub(crate) fn follow(&mut self, mut bytes: &[u8], mut take: impl FnMut(Frame)) {
         loop {
             let skipped = self.skipped.min(bytes.len());
             bytes = &bytes[skipped..];

@@ -10,11 +10,11 @@ use std::task::{Context, Waker};
 use bytes::{Buf, Bytes};
 
 use crate::client::http2::session::Session;
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
 
 /// Bytes that were handed to the connection.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     bytes: Bytes,
     /// `None` for a piece without bytes.
     outflow: Option<Arc<Outflow>>,
@@ -22,7 +22,7 @@ pub(super) struct Piece {
 
 /// What one stream has handed to the connection.
 #[derive(Debug)]
-pub(super) struct Outflow {
+pub(crate) struct Outflow {
     session: Arc<Session>,
     unwritten: AtomicUsize,
     /// Bytes written, and when the last of them were.
@@ -32,7 +32,7 @@ pub(super) struct Outflow {
 }
 
 impl Outflow {
-    pub(super) fn new(session: Arc<Session>) -> Self {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
         Self {
             session,
             unwritten: AtomicUsize::new(0),
@@ -43,18 +43,18 @@ impl Outflow {
     }
 
     /// Bytes handed over and not written.
-    pub(super) fn unwritten(&self) -> usize {
+    pub(crate) fn unwritten(&self) -> usize {
         self.unwritten.load(Ordering::Relaxed)
     }
 
     /// Bytes written so far, and when the last of them were.
-    pub(super) fn written(&self) -> (u64, Tick) {
+    pub(crate) fn written(&self) -> (u64, Tick) {
         let written_at = self.written_at.load(Ordering::Relaxed);
         (self.written.load(Ordering::Relaxed), Tick::from(written_at))
     }
 
     /// The task of `cx` is woken when all is written, or when there is room for more.
-    pub(super) fn watch(&self, cx: &Context<'_>) {
+    pub(crate) fn watch(&self, cx: &Context<'_>) {
         let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -84,7 +84,7 @@ impl Outflow {
 
 impl Piece {
     /// Bytes of a stream, which its session has counted as queued.
-    pub(super) fn new(bytes: Bytes, outflow: &Arc<Outflow>) -> Self {
+    pub(crate) fn new(bytes: Bytes, outflow: &Arc<Outflow>) -> Self {
         outflow.unwritten.fetch_add(bytes.len(), Ordering::Relaxed);
         Self {
             bytes,
@@ -93,7 +93,7 @@ impl Piece {
     }
 
     /// What ends a body of which all bytes were handed over.
-    pub(super) fn end() -> Self {
+    pub(crate) fn end() -> Self {
         Self {
             bytes: Bytes::new(),
             outflow: None,

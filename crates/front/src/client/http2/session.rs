@@ -13,32 +13,32 @@ use crate::client::http2::frames::{Frame, Kind};
 use crate::client::http2::share::{SharedWay, TURN_MAX};
 use crate::client::http2::wire::Line;
 use crate::config::ListenerConfig;
-use crate::exchange::forwarded::is_trusted;
-use crate::exchange::scene::PeerFacts;
+use crate::counters::{Culprit, Reason};
+use crate::deadlines::Tick;
 use crate::listener::Listener;
+use crate::peer::PeerFacts;
+use crate::trust::is_trusted;
 use crate::worker::Worker;
-use crate::worker::counters::{Culprit, Reason};
-use crate::worker::deadlines::Tick;
 
 /// One client's connection, for its driver and the tasks of its streams.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) worker: Arc<Worker>,
+pub(crate) struct Session {
+    pub(crate) worker: Arc<Worker>,
     /// The listener's settings when it accepted the connection.
-    pub(super) listener: Arc<ListenerConfig>,
+    pub(crate) listener: Arc<ListenerConfig>,
     /// The listener itself.
-    pub(super) acceptor: Arc<Listener>,
-    pub(super) peer: PeerFacts,
+    pub(crate) acceptor: Arc<Listener>,
+    pub(crate) peer: PeerFacts,
     /// Whether the peer was one of `trusted_proxies` when it connected: its requests are those of many
     /// users.
-    pub(super) is_trusted: bool,
+    pub(crate) is_trusted: bool,
     /// How many streams may be reset.
-    pub(super) resets: ResetLimit,
+    pub(crate) resets: ResetLimit,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
     /// What the client sends of requests' bodies, and takes of responses' bodies.
-    pub(super) uploads: SharedWay,
-    pub(super) downloads: SharedWay,
+    pub(crate) uploads: SharedWay,
+    pub(crate) downloads: SharedWay,
     /// When the client last took bytes of a body. Nothing else is progress: PINGs, settings and heads
     /// would keep all responses alive that the client does not take.
     body_written_at: AtomicU64,
@@ -57,7 +57,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(worker: Arc<Worker>, client: ClientConnection) -> Self {
+    pub(crate) fn new(worker: Arc<Worker>, client: ClientConnection) -> Self {
         let now = worker.deadlines().now();
         worker.counters().h2_connections().increment();
         let listener = Arc::clone(client.config());
@@ -88,25 +88,25 @@ impl Session {
         }
     }
 
-    pub(super) fn now(&self) -> Tick {
+    pub(crate) fn now(&self) -> Tick {
         self.worker.deadlines().now()
     }
 
     /// Counts what a client did.
-    pub(super) fn count(&self, token: &'static str) {
+    pub(crate) fn count(&self, token: &'static str) {
         self.worker.count(Reason::new(Culprit::Client, token));
     }
 
-    pub(super) fn enqueue(&self, bytes: usize) {
+    pub(crate) fn enqueue(&self, bytes: usize) {
         self.queued.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn dequeue(&self, bytes: usize) {
+    pub(crate) fn dequeue(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// How much of one response is handed to the connection at a time.
-    pub(super) fn piece_max(&self) -> usize {
+    pub(crate) fn piece_max(&self) -> usize {
         match self.limited_since() {
             Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
             _ => PIECE_MAX,
@@ -114,12 +114,12 @@ impl Session {
     }
 
     /// Whether all that was taken of responses is written.
-    pub(super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.queued.load(Ordering::Relaxed) == 0
     }
 
     /// How much of one response may be queued.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         match self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
             true => STREAM_QUEUED_MIN,
             false => STREAM_QUEUED_MAX,
@@ -128,7 +128,7 @@ impl Session {
 
     /// Writes to the client's socket with `write`, which adds what the socket took to the number it is
     /// given.
-    pub(super) fn write<T>(
+    pub(crate) fn write<T>(
         &self,
         write: impl FnOnce(&mut Line, &mut usize) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
@@ -144,40 +144,40 @@ impl Session {
     }
 
     /// Writes what the crate has written and is held.
-    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.write(|line, written| line.poll_flush(cx, written))
     }
 
-    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
+    pub(crate) fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the socket last refused bytes.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.load(Ordering::Relaxed)
     }
 
     /// Since when the socket has taken nothing, if it refuses bytes.
-    pub(super) fn blocked_since(&self) -> Option<Tick> {
+    pub(crate) fn blocked_since(&self) -> Option<Tick> {
         self.is_blocked()
             .then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
     /// Takes account of bytes of a response's body that were written at `now`.
-    pub(super) fn note_body_written(&self, bytes: usize, now: Tick) {
+    pub(crate) fn note_body_written(&self, bytes: usize, now: Tick) {
         self.body_written_at.store(now.into(), Ordering::Relaxed);
         self.downloads.moved(bytes);
     }
 
     /// When the client last took bytes of a body, if it is the socket or the window of the connection
     /// that holds responses up, not that of one stream.
-    pub(super) fn limited_since(&self) -> Option<Tick> {
+    pub(crate) fn limited_since(&self) -> Option<Tick> {
         let is_limited = self.is_blocked() || self.window.load(Ordering::Relaxed) <= 0;
         is_limited.then(|| Tick::from(self.body_written_at.load(Ordering::Relaxed)))
     }
 
     /// A frame was received.
-    pub(super) fn received(&self, frame: Frame) {
+    pub(crate) fn received(&self, frame: Frame) {
         if frame.kind == Kind::Data {
             self.uploads.moved(frame.len as usize);
         }
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// A frame was written.
-    pub(super) fn sent(&self, frame: Frame) {
+    pub(crate) fn sent(&self, frame: Frame) {
         match frame.kind {
             Kind::Data => {
                 self.window
@@ -211,17 +211,17 @@ impl Session {
     }
 
     /// The front closes the connection for a reason that it counts itself.
-    pub(super) fn note_closing(&self) {
+    pub(crate) fn note_closing(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// The front resets a stream for a reason that it counts itself.
-    pub(super) fn note_own_reset(&self) {
+    pub(crate) fn note_own_reset(&self) {
         self.own_resets.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The floods this client may be trying.
-    pub(super) fn flood(&self) -> MutexGuard<'_, Flood> {
+    pub(crate) fn flood(&self) -> MutexGuard<'_, Flood> {
         // Nothing panics under the lock, so poison carries no news.
         self.flood.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -257,7 +257,7 @@ const FIRST_WINDOW: i64 = 65_535;
 const BLAMING: [u32; 6] = [1, 3, 5, 6, 7, 11];
 
 /// The largest piece handed over: with its head it fills one record of TLS.
-pub(super) const PIECE_MAX: usize = 16 * 1024 - 9;
+pub(crate) const PIECE_MAX: usize = 16 * 1024 - 9;
 
 /// What of a response is queued while its connection has little queued.
 const STREAM_QUEUED_MAX: usize = 64 * 1024;

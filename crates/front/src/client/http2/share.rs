@@ -10,11 +10,11 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::client::pace::Turn;
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
-pub(super) struct SharedWay {
+pub(crate) struct SharedWay {
     /// Exchanges that wait for the client.
     waiting: AtomicUsize,
     /// What each exchange has as its part that has waited all the time, in thousandths of a byte.
@@ -23,7 +23,7 @@ pub(super) struct SharedWay {
 
 /// One exchange in one direction.
 #[derive(Debug, Default)]
-pub(super) struct Share {
+pub(crate) struct Share {
     waits: bool,
     /// [`SharedWay::part`] when it was last looked at.
     seen: u64,
@@ -33,12 +33,12 @@ pub(super) struct Share {
 
 impl SharedWay {
     /// The client moved so many bytes, of whichever exchange.
-    pub(super) fn moved(&self, bytes: usize) {
+    pub(crate) fn moved(&self, bytes: usize) {
         self.divide((bytes as u64).saturating_mul(THOUSAND));
     }
 
     /// Whether several exchanges wait for the client.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 1
     }
 
@@ -52,7 +52,7 @@ impl SharedWay {
 
 impl Share {
     /// Takes note whether the exchange waits for the client from this moment on.
-    pub(super) fn wait(&mut self, way: &SharedWay, waits: bool) {
+    pub(crate) fn wait(&mut self, way: &SharedWay, waits: bool) {
         let part = way.part.load(Ordering::Relaxed);
         if self.waits {
             self.part = self.part.saturating_add(part.saturating_sub(self.seen));
@@ -72,7 +72,7 @@ impl Share {
 
     /// What is allowed to the exchange, which itself moved so many bytes; `others` are those of
     /// [`Turn::others`].
-    pub(super) fn turn(&self, own: u64, others: Option<Tick>) -> Turn {
+    pub(crate) fn turn(&self, own: u64, others: Option<Tick>) -> Turn {
         let behind = (self.part / THOUSAND).saturating_sub(own);
         Turn {
             due: behind.min(TURN_MAX),
@@ -81,7 +81,7 @@ impl Share {
     }
 
     /// The exchange is cut for its pace: the others have its part.
-    pub(super) fn leave(&mut self, way: &SharedWay) {
+    pub(crate) fn leave(&mut self, way: &SharedWay) {
         if self.waits {
             self.wait(way, false);
             way.divide(self.part);
@@ -92,7 +92,7 @@ impl Share {
 /// What of one response is written while others wait, and how far an exchange may be behind its part. A
 /// client that took a whole piece, and takes next to nothing after that, is cut within a minute: by the
 /// default rates 16 KiB and a turn are enough for 45 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
-pub(super) const TURN_MAX: u64 = 6 * 1024;
+pub(crate) const TURN_MAX: u64 = 6 * 1024;
 
 const THOUSAND: u64 = 1000;
 

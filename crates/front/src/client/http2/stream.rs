@@ -23,10 +23,9 @@ use crate::client::http2::piece::{Outflow, Piece};
 use crate::client::http2::session::{PIECE_MAX, Session};
 use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
-use crate::client::pace::{Pace, Turn};
-use crate::client::{BodyPart, ClientError};
-use crate::exchange::downstream::{Fields, Turns, Waits};
-use crate::worker::deadlines::{Deadline, Tick};
+use crate::client::pace::{Pace, Turn, Turns, Waits};
+use crate::client::{BodyPart, ClientError, Fields};
+use crate::deadlines::{Deadline, Tick};
 
 /// The client's side of one exchange.
 #[derive(Debug)]
@@ -86,7 +85,7 @@ enum State {
 }
 
 impl H2Stream {
-    pub(super) fn new(
+    pub(crate) fn new(
         session: Arc<Session>,
         method: &Method,
         body: RecvStream,
@@ -116,7 +115,7 @@ impl H2Stream {
 
     /// Takes note of a request that asks for a tunnel, and writes the front's part of the handshake into
     /// its fields.
-    pub(super) fn expect_tunnel(&mut self, head: &mut RequestHead) {
+    pub(crate) fn expect_tunnel(&mut self, head: &mut RequestHead) {
         if head.method == Method::CONNECT {
             let handshake = Handshake::begin(&mut head.headers);
             self.tunnel = Tunnel::Asked(handshake.map(Box::new));
@@ -439,7 +438,7 @@ impl H2Stream {
     }
 
     /// Ends a stream whose exchange was cut off, or whose tunnel has ended.
-    pub(super) async fn cut_off(&mut self) {
+    pub(crate) async fn cut_off(&mut self) {
         if !matches!(self.tunnel, Tunnel::Open) {
             return self.reset(Reason::INTERNAL_ERROR);
         }
@@ -452,7 +451,7 @@ impl H2Stream {
     }
 
     /// Ends the stream, whatever of it is missing, unless it is over.
-    pub(super) fn reset(&mut self, reason: Reason) {
+    pub(crate) fn reset(&mut self, reason: Reason) {
         self.respond.send_reset(reason);
     }
 
@@ -462,7 +461,7 @@ impl H2Stream {
     }
 
     /// The exchange whose client left.
-    pub(super) fn take_abandoned(&mut self) -> Option<LeftBehind> {
+    pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.abandoned.take()
     }
 }

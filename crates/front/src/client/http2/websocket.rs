@@ -12,16 +12,15 @@ use http::{HeaderMap, HeaderValue};
 
 /// What the backend must answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     accept: String,
 }
 
 impl Handshake {
     /// Writes a key into the fields of a request that asks for WebSocket; `None` if it asks for
     /// another protocol, or if the system has no random bytes, without which the backend refuses.
-    pub(super) fn begin(headers: &mut HeaderMap) -> Option<Self> {
-        let protocol = headers.get(UPGRADE)?;
-        if !protocol.as_bytes().eq_ignore_ascii_case(b"websocket") {
+    pub(crate) fn begin(headers: &mut HeaderMap) -> Option<Self> {
+        if !asks(headers) {
             return None;
         }
         headers.remove(SEC_WEBSOCKET_KEY);
@@ -42,18 +41,34 @@ impl Handshake {
     }
 
     /// Whether these fields of a 101 answer the key.
-    pub(super) fn is_answered(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_answered(&self, headers: &HeaderMap) -> bool {
         let mut answers = headers.get_all(SEC_WEBSOCKET_ACCEPT).iter();
         let (first, second) = (answers.next(), answers.next());
         first.is_some_and(|it| it.as_bytes() == self.accept.as_bytes()) && second.is_none()
     }
 }
 
+/// Writes into the fields of a request what stands for the key in explanations: each request gets another.
+pub(crate) fn suppose_key(headers: &mut HeaderMap) {
+    if asks(headers) {
+        headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(SUPPOSED_KEY));
+    }
+}
+
+/// Whether a request asks for WebSocket.
+fn asks(headers: &HeaderMap) -> bool {
+    let protocol = headers.get(UPGRADE);
+    protocol.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
 /// Removes from a 101 what a client that sent no key is not to see.
-pub(super) fn clean_answer(headers: &mut HeaderMap) {
+pub(crate) fn clean_answer(headers: &mut HeaderMap) {
     headers.remove(UPGRADE);
     headers.remove(SEC_WEBSOCKET_ACCEPT);
 }
+
+/// What an explanation shows in the place of the key.
+const SUPPOSED_KEY: &str = "(made by the front)";
 
 /// What a server appends to the key (RFC 6455, section 1.3).
 const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

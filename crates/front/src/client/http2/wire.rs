@@ -19,7 +19,7 @@ use crate::client::http2::session::Session;
 /// What the crate reads and writes. The socket belongs to the [`Session`], since the connection's task
 /// writes to it as well.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     session: Arc<Session>,
     inbound: Frames,
     outbound: Frames,
@@ -27,7 +27,7 @@ pub(super) struct Wire {
 
 /// The client's socket, and its bytes on both ways.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// `None` once nobody speaks HTTP/2 on it any more.
     client: Option<ClientConnection>,
     /// Received and decrypted, and not read yet.
@@ -37,7 +37,7 @@ pub(super) struct Line {
 }
 
 impl Wire {
-    pub(super) fn new(session: Arc<Session>) -> Self {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
         Self {
             session,
             inbound: Frames::after(PREFACE.len()),
@@ -48,7 +48,7 @@ impl Wire {
 
 impl Line {
     /// The connection of a client. What was received of it already is read first.
-    pub(super) fn new(mut client: ClientConnection) -> Self {
+    pub(crate) fn new(mut client: ClientConnection) -> Self {
         let rest = client.take_input();
         Self {
             client: Some(client),
@@ -58,7 +58,7 @@ impl Line {
     }
 
     /// Takes the client. What is held is not written.
-    pub(super) fn take_client(&mut self) -> Option<ClientConnection> {
+    pub(crate) fn take_client(&mut self) -> Option<ClientConnection> {
         self.client.take()
     }
 
@@ -98,7 +98,7 @@ impl Line {
     }
 
     /// Writes what is held. `written` counts what the socket takes.
-    pub(super) fn poll_flush(
+    pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
         written: &mut usize,
@@ -188,7 +188,7 @@ impl AsyncWrite for Wire {
 }
 
 /// What every client begins with (RFC 9113, section 3.4).
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The longest write that is held: most responses to requests of small things, whose heads and bodies
 /// would otherwise leave one by one.

@@ -202,12 +202,9 @@ fn the_scheme_of_a_trusted_proxy_is_believed() {
             local: "10.9.9.9:80".parse().expect("an address"),
             tls: None,
         };
-        let peer = Peer::new(&client, &head, &networks());
-        let identity = identify(peer, &networks(), &head.headers);
-        let told = (is_secure(peer, &head.headers), identity.secure);
+        let sender = Sender::new(&client, &head, &networks());
         assert_eq!(
-            told,
-            (expected, expected),
+            sender.identity.secure, expected,
             "{from} {version:?} {scheme:?} {proto:?}"
         );
     }
@@ -269,8 +266,13 @@ fn the_port_is_the_one_that_the_client_used() {
     ] {
         let own = host.map(|it| Authority::parse(&Bytes::from(it)).expect("a host"));
         let fields = headers(claims);
-        let connection = (local(port), secure);
-        let told = client_port(peer(from), &fields, own.as_ref(), connection);
-        assert_eq!(told, expected, "{from} {host:?} {claims:?} {connection:?}");
+        let peer = peer(from);
+        let identity = Identity {
+            secure,
+            ..identify(peer, &networks(), &fields)
+        };
+        let sender = Sender { peer, identity };
+        let told = client_port(sender, &fields, own.as_ref(), local(port));
+        assert_eq!(told, expected, "{from} {host:?} {claims:?} {port} {secure}");
     }
 }

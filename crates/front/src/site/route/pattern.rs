@@ -1,12 +1,12 @@
 //! Patterns of paths, and how specific they are.
 //!
 //! `*` stands for any characters, slashes too; `?` for one character that is no slash. A pattern and
-//! a path are compared in the form that [`crate::site::path`] makes.
+//! a path are compared in the form that [`crate::path`] makes.
 
 use bytes::Bytes;
 
 use crate::config::{Exclusion, RouteConfig};
-use crate::site::path;
+use crate::path;
 
 /// A pattern in the form of comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -38,6 +38,7 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
     Some(match &best.target {
         RouteTarget::Status(status) => Action::Status(*status),
         RouteTarget::Redirect(_) => Action::Redirect,
+        RouteTarget::Files => Action::Files,
         RouteTarget::Upstream(name) => Action::Upstream(name.parse().ok()?),
     })
 }

@@ -16,12 +16,13 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::client::{ClientConnection, serve};
+use crate::client::ClientConnection;
+use crate::counters::{Culprit, Reason};
 use crate::listener::descriptors::{Shortage, shortage};
 use crate::listener::drain::Ending;
-use crate::listener::{Acceptor, Incoming, Listener, proxied};
+use crate::listener::{Acceptor, Incoming, Listener};
+use crate::serve::{self, proxied};
 use crate::worker::Worker;
-use crate::worker::counters::{Culprit, Reason};
 
 pub(crate) struct Accepting {
     worker: Arc<Worker>,

@@ -118,9 +118,43 @@ pub(crate) struct WorkerCounters {
     /// Connections that speak HTTP/2, and their streams, open now.
     h2_connections: Count,
     h2_streams: Count,
+    /// By [`FileResult`], in the order of [`FileResult::ALL`].
+    files: [Count; FileResult::ALL.len()],
+    /// Files that are being sent.
+    files_open: Count,
+    file_thread_reads: Count,
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
+}
+
+/// What became of a request for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileResult {
+    /// It was opened on the event loop.
+    Open,
+    /// It was opened on a thread, because the disk had to be waited for.
+    Thread,
+    /// There is none, or it is none that is served.
+    Missing,
+    /// It cannot be had.
+    Failed,
+}
+
+impl FileResult {
+    /// All that there are.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Thread, Self::Missing, Self::Failed];
+
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Thread => "thread",
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// How often each reason was given. Rarely touched: only where something went wrong.
@@ -164,6 +198,12 @@ pub struct CountersSnapshot {
     pub h2_connections: u64,
     /// Their streams: requests under way, or given up by the client and not yet by the backend.
     pub h2_streams: u64,
+    /// Requests for files, by what became of them.
+    pub files: [u64; FileResult::ALL.len()],
+    /// Files that are being sent now.
+    pub files_open: u64,
+    /// Pieces of files that a thread had to read.
+    pub file_thread_reads: u64,
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -299,6 +339,25 @@ impl WorkerCounters {
         &self.h2_streams
     }
 
+    /// A request for a file ended so.
+    pub(crate) fn file(&self, result: FileResult) {
+        let mut counters = FileResult::ALL.iter().zip(&self.files);
+        if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
+            counter.increment();
+        }
+    }
+
+    /// A file is being sent until this is dropped.
+    pub(crate) fn count_file(&self) -> OpenCounted<'_> {
+        self.files_open.increment();
+        OpenCounted(&self.files_open)
+    }
+
+    /// A thread had to read so many pieces.
+    pub(crate) fn file_thread_reads(&self, pieces: u64) {
+        self.file_thread_reads.add(pieces);
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -324,6 +383,11 @@ impl WorkerCounters {
         }
         sum.h2_connections += self.h2_connections.read();
         sum.h2_streams += self.h2_streams.read();
+        for (sum, files) in sum.files.iter_mut().zip(&self.files) {
+            *sum += files.read();
+        }
+        sum.files_open += self.files_open.read();
+        sum.file_thread_reads += self.file_thread_reads.read();
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }

@@ -31,10 +31,8 @@ use rustix::net::{
 use socket2::SockRef;
 use thiserror::Error;
 
-use crate::admin::Admin;
 use crate::config::ListenAddress;
 use crate::listener::Listener;
-use crate::running::Running;
 use crate::site::overrides::Overrides;
 use crate::tls;
 use crate::worker::Shared;
@@ -91,6 +89,18 @@ pub struct Inheritance {
     overrides: Vec<u8>,
     /// By the name of the profile.
     tickets: HashMap<String, Arc<TicketKeys>>,
+    since: Option<u64>,
+}
+
+impl Inheritance {
+    /// Says when the first process of this front began, in seconds of the Unix epoch.
+    pub fn serves_since(&mut self, seconds: u64) {
+        self.since = Some(seconds);
+    }
+
+    pub(crate) fn since(&self) -> Option<u64> {
+        self.since
+    }
 }
 
 #[derive(Debug)]
@@ -101,42 +111,40 @@ struct Inherited {
     taken: bool,
 }
 
-impl Running {
-    /// Prepares to hand the listening sockets over; the second part is the other process's end.
+impl Offer {
+    /// Prepares to hand the sockets of `listeners` over; the second part is the other process's end.
     ///
     /// # Errors
     /// The pair of sockets cannot be had.
-    pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
+    pub(crate) fn new(
+        listeners: Vec<Arc<Listener>>,
+        shared: &Arc<Shared>,
+    ) -> io::Result<(Self, OwnedFd)> {
         let (channel, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
             SocketFlags::CLOEXEC,
             None,
         )?;
-        let mut listeners = self.listeners().clone();
-        let admin = self.admin.iter().flat_map(Admin::listeners);
-        listeners.extend(admin.cloned());
         let overrides = {
-            let overrides = self.shared.control.lock();
-            self.shared.control.freeze(true);
+            let overrides = shared.control.lock();
+            shared.control.freeze(true);
             match overrides.is_empty() {
                 true => Vec::new(),
                 false => serde_json::to_vec(&*overrides)?,
             }
         };
-        let offer = Offer {
+        let offer = Self {
             channel,
             listeners,
             overrides,
-            tickets: tls::ticket_keys(&self.shared.profiles.load()),
-            shared: Arc::clone(&self.shared),
+            tickets: tls::ticket_keys(&shared.profiles.load()),
+            shared: Arc::clone(shared),
             taken: false,
         };
         Ok((offer, theirs))
     }
-}
 
-impl Offer {
     /// Sends the sockets, then waits until the other process serves clients. The other end must
     /// have been closed in this process, or the other's end goes unnoticed.
     ///
@@ -260,6 +268,7 @@ impl Inheritance {
             listeners,
             overrides,
             tickets,
+            since: None,
         })
     }
 
@@ -396,10 +405,10 @@ const ANSWER_MAX: usize = 2 + u16::MAX as usize;
 mod tests {
     use super::*;
     use crate::config::ListenerConfig;
-    use crate::listener::{Acceptor, bind};
+    use crate::listener::{Acceptor, Ipv4Ports, bind};
 
     fn listener(address: &ListenAddress, workers: usize) -> Arc<Listener> {
-        let bound = bind(address, workers).expect("a free address");
+        let bound = bind(address, &Ipv4Ports::default(), workers).expect("a free address");
         let config = ListenerConfig::new(address.clone());
         let listener = Listener::new(config, None, bound.address.clone(), bound.file);
         for socket in bound.sockets {

@@ -17,7 +17,7 @@ use crate::exchange::failure::Failure;
 
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// It is answered.
     Answer(Failure),
     /// It is malformed (RFC 9113, section 8.1.1): the stream is reset. The reason's token.
@@ -35,7 +35,7 @@ fn answer(status: StatusCode, token: &'static str) -> Refusal {
 }
 
 /// Reads a head; `ended` if no body follows.
-pub(super) fn read(
+pub(crate) fn read(
     parts: Parts,
     ended: bool,
     limits: &Limits,

@@ -6,6 +6,11 @@
 //! connection are functions that return a future, because the arguments of an `async fn` are
 //! stored twice.
 
+pub(crate) mod accept;
+pub(crate) mod event_loop;
+pub(crate) mod http2;
+mod proxied;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -17,15 +22,15 @@ use catamaran_upstream::Culprit;
 use http::StatusCode;
 
 use crate::boxed::boxed;
-use crate::client::{ClientConnection, handshake, http2, linger};
+use crate::client::{ClientConnection, handshake, linger};
 use crate::config::{ListenerConfig, Protocols};
+use crate::counters::Reason;
+use crate::deadlines::{Deadline, Tick};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
 use crate::worker::Worker;
-use crate::worker::counters::Reason;
-use crate::worker::deadlines::{Deadline, Tick};
 
 /// What waiting for a request led to.
 enum Next {

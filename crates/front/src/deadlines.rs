@@ -316,23 +316,13 @@ const PORTION_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
+    use catamaran_testkit::Wakes;
 
     use super::*;
 
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn joined(deadlines: &Arc<Deadlines>, count: Arc<Count>) -> Deadline {
+    fn joined(deadlines: &Arc<Deadlines>, wakes: Arc<Wakes>) -> Deadline {
         let deadline = deadlines.join();
-        *deadline.entry.waker() = Some(count.into());
+        *deadline.entry.waker() = Some(wakes.into());
         deadline
     }
 
@@ -348,16 +338,12 @@ mod tests {
     #[tokio::test]
     async fn only_those_whose_time_has_come_are_woken() {
         let deadlines = Deadlines::new(Instant::now());
-        let counts: [Arc<Count>; 3] = Default::default();
+        let counts: [Arc<Wakes>; 3] = Default::default();
         let deadline = counts.clone().map(|count| joined(&deadlines, count));
         deadline[0].set(deadline[0].now() + ms(100));
         deadline[1].set(deadline[1].now() + ms(300));
         tick(&deadlines, 99);
-        let woken = || {
-            counts
-                .each_ref()
-                .map(|count| count.0.load(Ordering::Relaxed))
-        };
+        let woken = || counts.each_ref().map(|count| count.count());
         assert_eq!(woken(), [0, 0, 0]);
         tick(&deadlines, 100);
         assert_eq!(woken(), [1, 0, 0]);
@@ -371,11 +357,11 @@ mod tests {
     #[tokio::test]
     async fn a_deadline_may_be_brought_forward_and_put_off() {
         let deadlines = Deadlines::new(Instant::now());
-        let count = Arc::new(Count::default());
+        let count = Arc::<Wakes>::default();
         let deadline = joined(&deadlines, Arc::clone(&count));
         let woken = |at| {
             tick(&deadlines, at);
-            count.0.swap(0, Ordering::Relaxed)
+            count.take()
         };
         deadline.set(Tick(100));
         deadline.set(Tick(1000));
@@ -393,7 +379,7 @@ mod tests {
     #[tokio::test]
     async fn many_at_once_are_woken_in_portions() {
         let deadlines = Deadlines::new(Instant::now());
-        let count = Arc::new(Count::default());
+        let count = Arc::<Wakes>::default();
         let mut deadline = Vec::new();
         for _ in 0..100 {
             let one = joined(&deadlines, Arc::clone(&count));
@@ -404,7 +390,7 @@ mod tests {
         let portion = deadlines.advance(deadlines.began + ms(105));
         assert_eq!(portion, 13, "an eighth of those listed");
         assert_eq!(deadlines.look_at(portion), portion);
-        let woken = || count.0.load(Ordering::Relaxed);
+        let woken = || count.count();
         assert!((12..=13).contains(&woken()), "{}", woken());
         while deadlines.look_at(portion) > 0 {}
         assert_eq!(woken(), 99);
@@ -415,18 +401,18 @@ mod tests {
     #[tokio::test]
     async fn whoever_left_is_not_woken() {
         let deadlines = Deadlines::new(Instant::now());
-        let count = Arc::new(Count::default());
+        let count = Arc::<Wakes>::default();
         let deadline = joined(&deadlines, Arc::clone(&count));
         deadline.set(deadline.now());
         drop(deadline);
         tick(&deadlines, 1000);
-        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+        assert_eq!(count.count(), 0);
     }
 
     #[tokio::test]
     async fn a_place_that_was_left_is_taken_again_without_its_past() {
         let deadlines = Deadlines::new(Instant::now());
-        let [first, second]: [Arc<Count>; 2] = Default::default();
+        let [first, second]: [Arc<Wakes>; 2] = Default::default();
         let left = joined(&deadlines, Arc::clone(&first));
         left.set(Tick(100));
         drop(left);
@@ -436,10 +422,10 @@ mod tests {
         next.set(Tick(300));
         next.set(Tick(200));
         tick(&deadlines, 199);
-        assert_eq!(second.0.load(Ordering::Relaxed), 0);
+        assert_eq!(second.count(), 0);
         tick(&deadlines, 200);
-        assert_eq!(second.0.load(Ordering::Relaxed), 1);
-        assert_eq!(first.0.load(Ordering::Relaxed), 0);
+        assert_eq!(second.count(), 1);
+        assert_eq!(first.count(), 0);
     }
 
     #[test]

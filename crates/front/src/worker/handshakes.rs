@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-use crate::worker::deadlines::Tick;
+use crate::deadlines::Tick;
 
 /// The handshakes of one worker.
 #[derive(Debug, Default)]
@@ -223,24 +223,14 @@ const LOG_PERIOD: Duration = Duration::from_secs(10);
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
+
+    use catamaran_testkit::Wakes;
 
     use super::*;
 
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn begin(handshakes: &Handshakes, max: usize) -> (Open<'_>, Arc<Count>) {
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
-        (handshakes.begin(max, &waker), count)
+    fn begin(handshakes: &Handshakes, max: usize) -> (Open<'_>, Arc<Wakes>) {
+        let (waker, wakes) = Wakes::counted();
+        (handshakes.begin(max, &waker), wakes)
     }
 
     /// The clients that have sent a whole ClientHello.
@@ -263,7 +253,7 @@ mod tests {
         let (third, _) = begin(&handshakes, 3);
         first.heard();
         let (fourth, _) = begin(&handshakes, 3);
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert_eq!(woken.count(), 1);
         assert_eq!(given_up(&[first, second, third, fourth]), [1]);
     }
 

@@ -12,12 +12,13 @@ use catamaran_transport::ProxyError;
 use catamaran_upstream::Culprit;
 use tokio::time::timeout;
 
-use crate::client::{ClientConnection, serve};
-use crate::exchange::forwarded::is_trusted;
+use crate::client::ClientConnection;
+use crate::counters::Reason;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
+use crate::serve;
+use crate::trust::is_trusted;
 use crate::worker::Worker;
-use crate::worker::counters::Reason;
 
 /// Whether whoever connected may tell who the client is. Who may connect to a Unix socket is a matter of
 /// its mode.
@@ -53,7 +54,7 @@ pub(super) async fn serve(
                 None => incoming.is_tcp(),
             };
             let admission = worker.admission();
-            match admission.admit_address(&site.server, &mut admitted, (incoming.remote, limited)) {
+            match admission.admit_address(&site.server, &mut admitted, incoming.remote, limited) {
                 Ok(()) => None,
                 Err(token) => Some(Reason::new(Culprit::Front, token)),
             }

@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::client;
-use crate::listener::accept::Accepting;
 use crate::listener::{Acceptor, Listener};
+use crate::serve::accept::Accepting;
 use crate::worker::Worker;
 
 /// A socket that a worker is to accept from.

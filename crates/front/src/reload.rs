@@ -4,6 +4,7 @@
 //! that follow cannot fail. Requests in flight keep their site.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, io, thread};
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 use crate::access_log::Opened;
 use crate::config::{Config, ListenAddress, ListenerConfig};
 use crate::listener::drain::Ending;
-use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
+use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
 use crate::running::{Running, StartError};
 use crate::site::Site;
 use crate::tls;
@@ -108,11 +109,11 @@ impl Running {
         let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)
             .map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
-        let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address));
-        let plan = plan.map_err(StartError::Bind)?;
-        let adopted = self
-            .adopt(plan.added, &profiles)
-            .map_err(ReloadError::Worker)?;
+        let ports = Ipv4Ports::of(&config);
+        let bind = |address: &ListenAddress| self.bind(address, &ports, &listeners);
+        let plan = Plan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
+        let adopted = self.adopt(plan.added, &profiles);
+        let adopted = adopted.map_err(ReloadError::Worker)?;
         self.shared
             .access_log
             .switch(log)
@@ -151,15 +152,20 @@ impl Running {
             present.extend(listener);
         }
         for removed in plan.removed {
-            let sockets = removed.acceptors();
-            self.leaving().extend(sockets.iter().map(Arc::downgrade));
-            removed.drain().begin(Ending::Closed);
+            self.remove(&removed);
             report.listeners_removed.push(removed.address().clone());
         }
         *listeners = present;
         self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
         Ok(report)
+    }
+
+    /// Lets a listener finish what it has accepted.
+    fn remove(&self, listener: &Listener) {
+        let sockets = listener.acceptors();
+        self.leaving().extend(sockets.iter().map(Arc::downgrade));
+        listener.drain().begin(Ending::Closed);
     }
 
     /// Settings that differ and need another start.
@@ -178,12 +184,21 @@ impl Running {
 
     /// Binds a new listener. If the address is in use, that may be by a listener of our own which a
     /// reload has just removed: its end is waited for.
-    fn bind(&self, address: &ListenAddress) -> Result<Bound, BindError> {
-        let bind = || listener::bind(address, self.workers.len());
-        match bind() {
+    fn bind(
+        &self,
+        address: &ListenAddress,
+        ports: &Ipv4Ports,
+        present: &[Arc<Listener>],
+    ) -> Result<Bound, BindError> {
+        let bind = || listener::bind(address, ports, self.workers.len());
+        let bound = match bind() {
             Err(BindError::InUse { .. }) if self.wait_for_leaving() => bind(),
             bound => bound,
-        }
+        };
+        bound.map_err(|error| match (error, taker(address, present)) {
+            (BindError::InUse { address }, Some(by)) => BindError::TakenByBoth { address, by },
+            (error, _) => error,
+        })
     }
 
     /// Waits until the sockets of removed listeners are closed; `false` if there are none.
@@ -227,6 +242,21 @@ impl ReloadReport {
             }
         }
     }
+}
+
+/// The listener on `[::]` that may have taken an IPv4 address with its port.
+fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
+    let ListenAddress::Tcp(SocketAddr::V4(wanted)) = address else {
+        return None;
+    };
+    present
+        .iter()
+        .find_map(|listener| match listener.address() {
+            BoundAddress::Tcp(SocketAddr::V6(at)) if at.ip().is_unspecified() => {
+                (at.port() == wanted.port()).then(|| at.to_string())
+            }
+            _ => None,
+        })
 }
 
 /// What becomes of the listeners.

@@ -1,0 +1,60 @@
+//! Logs that some hosts have of their own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{AccessLog, Record};
+
+/// The logs, and the hosts that each is of.
+#[derive(Debug, Default)]
+pub(super) struct HostLogs {
+    logs: Vec<(PathBuf, Arc<AccessLog>)>,
+    /// By name, in lower case.
+    exact: HashMap<String, usize>,
+    /// What names must end in, such as `.example.org`; the longest first.
+    below: Vec<(String, usize)>,
+}
+
+impl HostLogs {
+    pub(super) fn add(&mut self, path: &Path, log: Arc<AccessLog>, hosts: &[String]) {
+        let index = self.logs.len();
+        self.logs.push((path.to_owned(), log));
+        for host in hosts {
+            match host.strip_prefix('*') {
+                Some(below) => self.below.push((below.to_owned(), index)),
+                None => {
+                    self.exact.insert(host.clone(), index);
+                }
+            }
+        }
+        self.below
+            .sort_by_key(|(below, _)| std::cmp::Reverse(below.len()));
+    }
+
+    /// The log of the host that a request asked for, if that has one.
+    pub(super) fn of(&self, record: &Record<'_>) -> Option<&AccessLog> {
+        let host = std::str::from_utf8(record.request?.host?).ok()?;
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => name,
+            _ => host,
+        };
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let below = || {
+            let mut below = self.below.iter();
+            let found = below.find(|(below, _)| name.ends_with(below.as_str()))?;
+            Some(found.1)
+        };
+        let index = self.exact.get(&name).copied().or_else(below)?;
+        Some(&self.logs[index].1)
+    }
+
+    pub(super) fn find(&self, path: &Path) -> Option<&Arc<AccessLog>> {
+        let found = self.logs.iter().find(|(its, _)| its == path);
+        found.map(|(_, log)| log)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<AccessLog>> {
+        self.logs.iter().map(|(_, log)| log)
+    }
+}

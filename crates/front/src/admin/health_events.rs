@@ -1,0 +1,158 @@
+//! Events of backends: out and back, and answers that are mostly 5xx.
+//!
+//! Once a second each backend is compared with how it was. What came and went within a second is told by
+//! its counts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use catamaran_upstream::Backend;
+
+use crate::control::events::{Events, Kind};
+
+/// How the backends were when they were looked at last, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct HealthWatch(HashMap<u64, Seen>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    ejections: u64,
+    is_out: bool,
+    /// How long it was out, in seconds.
+    downtime: u64,
+    /// Whether most of what it answers is 5xx.
+    fails: bool,
+    /// Whether it is among those that were looked at last.
+    is_present: bool,
+}
+
+impl HealthWatch {
+    /// Looks at all backends of the site, and forgets those that are gone.
+    pub(super) fn look<'b>(
+        &mut self,
+        backends: impl Iterator<Item = &'b Arc<Backend>>,
+        events: &Events,
+    ) {
+        self.0.values_mut().for_each(|seen| seen.is_present = false);
+        for backend in backends {
+            let counts = backend.counts();
+            let snapshot = backend.figures().snapshot();
+            let errors = snapshot.responses_minute[5];
+            let responses = snapshot.responses_minute.iter().sum();
+            let known = self.0.entry(backend.number()).or_default();
+            let now = Seen {
+                ejections: counts.ejections,
+                is_out: backend.state().token() == "out",
+                downtime: counts.down.as_secs(),
+                fails: fails(known.fails, errors, responses),
+                is_present: true,
+            };
+            let name = &backend.settings().name;
+            let state = || backend.state().to_string();
+            for text in known.changes(&now, state, (errors, responses)) {
+                events.push(Kind::Health, backend.upstream(), name, text);
+            }
+            *known = now;
+        }
+        self.0.retain(|_, seen| seen.is_present);
+    }
+}
+
+impl Seen {
+    /// What is to be told, in words.
+    fn changes(
+        &self,
+        now: &Self,
+        state: impl Fn() -> String,
+        (errors, responses): (u64, u64),
+    ) -> Vec<String> {
+        let mut texts = Vec::new();
+        let ejected = now.ejections - self.ejections;
+        match (self.is_out, now.is_out) {
+            (_, true) if ejected > 0 => texts.push(state()),
+            (true, false) => texts.push(format!("back; in all it was out for {} s", now.downtime)),
+            (false, false) if ejected > 0 => {
+                texts.push(format!("out and back within a second, {ejected} times"));
+            }
+            _ => {}
+        }
+        let of = || format!("{errors} of {responses} responses within the last minute");
+        match (self.fails, now.fails) {
+            (false, true) => texts.push(format!("answers 5xx: {}", of())),
+            (true, false) => texts.push(format!("answers well again: 5xx were {}", of())),
+            _ => {}
+        }
+        texts
+    }
+}
+
+/// Whether most answers are 5xx; it ends when few are.
+fn fails(before: bool, errors: u64, responses: u64) -> bool {
+    match before {
+        false => errors >= ERRORS_MIN && 2 * errors >= responses,
+        true => errors > 0 && 10 * errors >= responses,
+    }
+}
+
+/// Responses 5xx within a minute below which nothing is told.
+const ERRORS_MIN: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(before: &Seen, now: &Seen) -> Vec<String> {
+        before.changes(
+            now,
+            || "out: it cannot be connected to".to_owned(),
+            (30, 30),
+        )
+    }
+
+    #[test]
+    fn out_and_back_are_told() {
+        let well = Seen::default();
+        let out = Seen {
+            ejections: 1,
+            is_out: true,
+            ..well.clone()
+        };
+        let back = Seen {
+            is_out: false,
+            downtime: 7,
+            ..out.clone()
+        };
+        assert_eq!(texts(&well, &out), ["out: it cannot be connected to"]);
+        assert_eq!(texts(&out, &out), [""; 0]);
+        assert_eq!(texts(&out, &back), ["back; in all it was out for 7 s"]);
+        let flapped = Seen {
+            ejections: 3,
+            ..back.clone()
+        };
+        assert_eq!(
+            texts(&back, &flapped),
+            ["out and back within a second, 2 times"]
+        );
+        let again = Seen {
+            ejections: 2,
+            ..out.clone()
+        };
+        assert_eq!(texts(&out, &again), ["out: it cannot be connected to"]);
+    }
+
+    #[test]
+    fn answers_that_are_mostly_5xx_are_told_once() {
+        let well = Seen::default();
+        let bad = Seen {
+            fails: true,
+            ..Seen::default()
+        };
+        let said = ["answers 5xx: 30 of 30 responses within the last minute"];
+        assert_eq!(texts(&well, &bad), said);
+        assert_eq!(texts(&bad, &bad), [""; 0]);
+        assert!(texts(&bad, &well)[0].starts_with("answers well again"));
+        assert!(fails(false, 30, 30) && fails(false, 10, 20));
+        assert!(!fails(false, 9, 9) && !fails(false, 10, 21));
+        assert!(fails(true, 1, 10) && !fails(true, 1, 11) && !fails(true, 0, 0));
+    }
+}

@@ -1,0 +1,246 @@
+//! Whether a machine has what a configuration needs, before a front serves there. Nothing is changed.
+//!
+//! `catamaran-gauge` reads the machine. This module knows what the configuration asks for, and looks at what the
+//! configuration names: addresses, files, certificates, backends.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use catamaran_gauge::machine::{Check, Machine, Unit, Verdict};
+use catamaran_gauge::machine::{SPARE_FILES, ServerDemand};
+use catamaran_upstream::ProbeQuestion;
+use catamaran_upstream::config::BackendConfig;
+
+use crate::config::{AccessLogTarget, Config, ListenAddress};
+use crate::tls;
+
+/// Everything but the backends. `secrets` are files that only the front's user and root should read.
+#[must_use]
+pub fn examine(config: &Config, machine: &Machine, secrets: &[PathBuf]) -> Vec<Check> {
+    let unit = machine.unit(UNIT);
+    let mut checks = machine.examine(&demand(config), unit.as_ref());
+    checks.extend(addresses(config, unit.is_some()));
+    checks.extend(stop(config, unit.as_ref()));
+    checks.extend(clock(config, machine));
+    checks.extend(certificates(config));
+    checks.extend(private(config, secrets));
+    checks.extend(space(config));
+    checks
+}
+
+/// Connects to every backend and asks it, by CPING or a request.
+///
+/// # Errors
+/// No event loop can be had.
+pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build()?;
+    let mut checks = Vec::new();
+    for upstream in &config.upstreams {
+        for backend in &upstream.backends {
+            let answer = runtime.block_on(catamaran_upstream::examine(backend));
+            checks.push(answered(&upstream.name, backend, answer));
+        }
+    }
+    Ok(checks)
+}
+
+fn answered(
+    upstream: &str,
+    backend: &BackendConfig,
+    answer: Result<ProbeQuestion, String>,
+) -> Check {
+    let what = format!("backend {upstream}/{}", backend.name);
+    match answer {
+        Ok(question) => {
+            let asked = match question {
+                ProbeQuestion::Request { method, target } => format!("{method} {target}"),
+                ProbeQuestion::Cping => "CPING".to_owned(),
+                ProbeQuestion::Connection => "a connection".to_owned(),
+            };
+            Check::of(true, what, "answered", asked)
+        }
+        Err(words) => {
+            let address = &backend.address;
+            let command = format!("look whether the container listens at {address}");
+            Check::of(false, what, words, "an answer needed").by(command)
+        }
+    }
+}
+
+/// What all clients and backends need together.
+fn demand(config: &Config) -> ServerDemand {
+    let backends = config.upstreams.iter().flat_map(|it| &it.backends);
+    let mut dials = BTreeMap::<String, u64>::new();
+    let mut connections = 0;
+    for backend in backends {
+        let max = backend.connections_max as u64;
+        connections += max;
+        if let crate::config::Address::Tcp { .. } = backend.address {
+            *dials.entry(backend.address.to_string()).or_default() += max;
+        }
+    }
+    let clients = config.server.connections_max as u64;
+    let has_tls = config.listeners.iter().any(|it| it.tls.is_some());
+    let idle = if has_tls { IDLE_TLS } else { IDLE };
+    ServerDemand {
+        clients,
+        backends: connections,
+        files: clients + connections + SPARE_FILES,
+        burst: clients.min(BURST),
+        dials: dials.into_iter().collect(),
+        workers: config.server.workers.get() as u64,
+        memory: PROGRAM + clients * idle + connections * BUFFERS,
+    }
+}
+
+/// Binds each address for a moment, without listening.
+fn addresses(config: &Config, has_unit: bool) -> Vec<Check> {
+    let listeners = config.listeners.iter().map(|it| &it.address);
+    let admin = config.admin.iter().flat_map(|it| &it.addresses);
+    let tcp = listeners.chain(admin).filter_map(|address| match address {
+        ListenAddress::Tcp(address) => Some(*address),
+        ListenAddress::Unix(_) => None,
+    });
+    tcp.map(|address| bound(address, has_unit)).collect()
+}
+
+fn bound(address: SocketAddr, has_unit: bool) -> Check {
+    let what = format!("address {address}");
+    let Err(error) = TcpListener::bind(address) else {
+        return Check::of(true, what, "free", "to listen there");
+    };
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            let said =
+                "somebody listens there: a front, which an upgrade replaces, or another server";
+            let mut check = Check::of(false, what, "taken", said);
+            check.command = format!("ss -ltnp 'sport = :{}'", address.port());
+            check
+        }
+        // The unit gives the capability to the front, and not to this process.
+        ErrorKind::PermissionDenied if has_unit => {
+            Check::of(true, what, "for the unit", "CAP_NET_BIND_SERVICE")
+        }
+        ErrorKind::PermissionDenied => {
+            let said = "ports below net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE";
+            Check::of(false, what, "not allowed", said)
+                .by("start it by docs/examples/catamaran.service, or as root")
+        }
+        _ => Check::of(false, what, error, "an address of this machine")
+            .by("ip address; sysctl net.ipv6.conf.all.disable_ipv6"),
+    }
+}
+
+fn stop(config: &Config, unit: Option<&Unit>) -> Option<Check> {
+    let unit = unit?;
+    let need = config.server.drain_delay + config.server.drain_timeout;
+    let timeout = unit.stop_timeout.unwrap_or(STOP_TIMEOUT);
+    let needed = format!("more than {need:?} needed: `drain_delay` + `drain_timeout`");
+    let what = format!("TimeoutStopSec of {}", unit.path.display());
+    let more = need.as_secs() + 10;
+    let value = format!("{} s", timeout.as_secs());
+    let command = format!("systemctl edit catamaran: [Service] TimeoutStopSec={more}");
+    Some(Check::of(timeout > need, what, value, needed).by(command))
+}
+
+/// Only where something depends on it: nobody outside can tell whether a container's host sets the clock.
+fn clock(config: &Config, machine: &Machine) -> Option<Check> {
+    if config.tls.is_empty() {
+        return None;
+    }
+    let said = "certificates and `until` depend on the clock";
+    Some(match machine.is_clock_set() {
+        true => Check::of(true, "clock", "synchronised", said),
+        false => Check::new(Verdict::Note, "clock", "no sign of synchronisation", said)
+            .by("timedatectl, chronyc tracking"),
+    })
+}
+
+/// Faults and warnings of the files of TLS: those that end soon, have ended, or cannot be used.
+fn certificates(config: &Config) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for profile in &config.tls {
+        let what = format!("certificates of [tls.{}]", profile.name);
+        let faults = tls::check(profile).unwrap_or_else(|faults| faults);
+        if faults.is_empty() {
+            checks.push(Check::of(
+                true,
+                what.clone(),
+                "valid",
+                "for more than 14 days",
+            ));
+        }
+        checks.extend(faults.into_iter().map(|fault| {
+            Check::of(false, what.clone(), fault.message, "valid files needed").by(fault.hint)
+        }));
+    }
+    checks
+}
+
+/// Files that others than their user and group may read. Keys of certificates are among the certificates' faults.
+fn private(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
+    let state = config.admin.as_ref().and_then(|it| it.state_file.as_ref());
+    let mut checks = Vec::new();
+    for path in secrets.iter().chain(state) {
+        let Ok(metadata) = path.metadata() else {
+            continue;
+        };
+        let path = path.display();
+        let mode = metadata.permissions().mode() & 0o777;
+        let suffices = metadata.mode() & 0o007 == 0;
+        let what = format!("mode of {path}");
+        let needed = "0640 or less: others than its group cannot read it";
+        let value = format!("{mode:04o}");
+        checks.push(Check::of(suffices, what, value, needed).by(format!("chmod 640 {path}")));
+    }
+    checks
+}
+
+/// Room where the access log and the state are written.
+fn space(config: &Config) -> Vec<Check> {
+    let log = match &config.log.access {
+        AccessLogTarget::File(path) => Some(path),
+        AccessLogTarget::Off | AccessLogTarget::Stdout => None,
+    };
+    let hosts = config.log.hosts.iter().map(|(path, _)| path);
+    let state = config.admin.as_ref().and_then(|it| it.state_file.as_ref());
+    let mut folders: Vec<&Path> = log
+        .into_iter()
+        .chain(hosts)
+        .chain(state)
+        .filter_map(|path| path.parent())
+        .collect();
+    folders.sort();
+    folders.dedup();
+    let check = |folder: &Path| {
+        let what = format!("space in {}", folder.display());
+        let Ok(found) = rustix::fs::statvfs(folder) else {
+            return Check::of(false, what, "no such directory", "to write there")
+                .by("create it, or let systemd do so with LogsDirectory and StateDirectory");
+        };
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let needed = "128 MiB needed: a log that is full loses lines";
+        Check::of(free >= SPACE, what, format!("{} MiB", free >> 20), needed)
+            .by("logrotate, or another directory")
+    };
+    folders.into_iter().map(check).collect()
+}
+
+const UNIT: &str = "catamaran.service";
+/// What systemd waits without `TimeoutStopSec`.
+const STOP_TIMEOUT: Duration = Duration::from_secs(90);
+/// New clients of a second that a listener should hold, which most machines allow as they come.
+const BURST: u64 = 1024;
+/// Bytes of an idle client in clear, and over TLS.
+const IDLE: u64 = 1 << 10;
+const IDLE_TLS: u64 = 5 << 10;
+/// Bytes of an exchange: a packet of AJP13 each way, and what was read ahead.
+const BUFFERS: u64 = 32 << 10;
+/// Bytes of the program before it serves.
+const PROGRAM: u64 = 32 << 20;
+const SPACE: u64 = 128 << 20;

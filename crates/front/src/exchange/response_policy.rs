@@ -1,0 +1,145 @@
+//! What the front makes of a response, whatever its source, before the relay sends it.
+//!
+//! The steps are: a status for which another backend is asked (`retry_status`), a page in the place of a
+//! backend's error, the sessions that a backend begins, paths turned back from that backend's to the
+//! client's; then what each sending of a response gets of its own: the route's rules for fields and
+//! cookies, and the front's fields. The relay knows nothing of all this: it has bytes and deadlines.
+
+use arrayvec::ArrayVec;
+use bytes::Bytes;
+use catamaran_message::ResponseHead;
+use http::header::{DATE, HeaderName, HeaderValue, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
+use http::{HeaderMap, StatusCode};
+
+use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::pages::Pages;
+use crate::exchange::passage::Passage;
+use crate::exchange::relay::Progress;
+use crate::exchange::scene::Scene;
+use crate::site::Member;
+use crate::site::sticky::response_cookies::may_carry_cookie;
+
+/// What is made of the response of one attempt.
+#[derive(Debug)]
+pub(crate) struct ResponsePolicy<'a> {
+    /// What holds for a response of a backend.
+    pub(crate) backend: Option<BackendPolicy<'a>>,
+    /// What the route changes, if it changes anything.
+    pub(crate) passage: Option<&'a Passage<'a>>,
+}
+
+/// What is made of a backend's response alone.
+#[derive(Debug)]
+pub(crate) struct BackendPolicy<'a> {
+    pub(crate) member: &'a Member,
+    /// Whether another backend may be asked for a better response.
+    pub(crate) elsewhere: &'a Elsewhere<'a>,
+    /// Pages in the place of error responses, if that is wanted.
+    pub(crate) pages: Option<Pages<'a>>,
+    /// A cookie for the client. It is left out if a shared cache could store it for others.
+    pub(crate) cookie: Option<&'a HeaderValue>,
+}
+
+/// The front's own fields in a response, which follow those of the head.
+#[derive(Debug)]
+pub(crate) struct Additions<'a> {
+    transport_security: Option<&'a HeaderValue>,
+    date: Option<HeaderValue>,
+    cookie: Option<&'a HeaderValue>,
+}
+
+/// The status of a response that is not sent, because another backend is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Declined(pub(crate) StatusCode);
+
+impl<'a> ResponsePolicy<'a> {
+    /// Declines a response, or puts a page in its place: changes the head and returns the body that goes
+    /// with it.
+    ///
+    /// # Errors
+    /// Another backend is to be asked instead.
+    pub(crate) fn judge(
+        &self,
+        head: &mut ResponseHead,
+        scene: Scene<'_>,
+        progress: &Progress,
+    ) -> Result<Option<Bytes>, Declined> {
+        let Some(backend) = &self.backend else {
+            return Ok(None);
+        };
+        let retries = backend.member.settings.retries_status(head.status);
+        if retries && backend.elsewhere.may_decline(progress) {
+            return Err(Declined(head.status));
+        }
+        let Some(pages) = &backend.pages else {
+            return Ok(None);
+        };
+        Ok(pages.replace(head, |reason| scene.worker.count(reason)))
+    }
+
+    /// Makes a head the one that the client gets.
+    pub(crate) fn apply(&self, head: &mut ResponseHead, scene: Scene<'a>) -> Additions<'a> {
+        let mut cookie = None;
+        if let Some(backend) = &self.backend {
+            backend.note_sessions(&head.headers, scene);
+            if let Some(passage) = self.passage {
+                passage.turn_back(&mut head.headers, &backend.member.settings);
+            }
+            cookie = backend.cookie;
+        }
+        if let Some(passage) = self.passage {
+            passage.edit(&mut head.headers);
+        }
+        let headers = &head.headers;
+        // Without a hash: there are few, and it is one of the first.
+        let dated = headers.keys().any(|name| *name == DATE);
+        Additions {
+            transport_security: transport_security(scene, headers),
+            date: (!dated).then(crate::date::now).flatten(),
+            cookie: cookie.filter(|_| may_carry_cookie(head.status, headers)),
+        }
+    }
+}
+
+impl BackendPolicy<'_> {
+    /// Takes note of the sessions that a response begins.
+    fn note_sessions(&self, headers: &HeaderMap, scene: Scene<'_>) {
+        if let Some(sticky) = &self.elsewhere.upstream.sticky {
+            for id in sticky.response_cookies.begun(headers) {
+                self.member.backend.note_session(id, scene.clock());
+            }
+        }
+    }
+}
+
+impl Additions<'_> {
+    /// The fields that follow those of the head.
+    pub(crate) fn fields(&self) -> ArrayVec<(&HeaderName, &HeaderValue), FIELDS_MAX> {
+        let mut fields = ArrayVec::new();
+        if let Some(policy) = self.transport_security {
+            fields.push((&TRANSPORT_SECURITY_NAME, policy));
+        }
+        if let Some(date) = &self.date {
+            fields.push((&DATE_NAME, date));
+        }
+        if let Some(cookie) = self.cookie {
+            fields.push((&SET_COOKIE_NAME, cookie));
+        }
+        fields
+    }
+}
+
+/// What a client over TLS is told, unless the backend has said something itself.
+fn transport_security<'a>(scene: Scene<'a>, headers: &HeaderMap) -> Option<&'a HeaderValue> {
+    scene.peer.tls.as_ref()?;
+    let policy = scene.listener.hsts.as_ref()?;
+    (!headers.contains_key(STRICT_TRANSPORT_SECURITY)).then_some(policy)
+}
+
+// As values that can be borrowed for as long as a response lasts.
+static TRANSPORT_SECURITY_NAME: HeaderName = STRICT_TRANSPORT_SECURITY;
+static DATE_NAME: HeaderName = DATE;
+static SET_COOKIE_NAME: HeaderName = SET_COOKIE;
+
+/// The most fields that the front adds to a response.
+const FIELDS_MAX: usize = 3;

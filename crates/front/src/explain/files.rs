@@ -1,0 +1,72 @@
+//! What is looked for on a route that has files. Nothing is opened: whether a file is there is known when
+//! it is asked for.
+
+use catamaran_files::{FileName, FilesConfig};
+
+use super::{Explanation, text};
+use crate::exchange::verdict::{FilesOrigin, FilesRequest};
+use crate::site::Site;
+use crate::site::route::Route;
+
+impl Explanation {
+    /// Shows which file a request is for, and what follows without it.
+    pub(super) fn show_file(
+        &mut self,
+        site: &Site,
+        route: Option<&Route>,
+        request: &FilesRequest<'_>,
+    ) {
+        let config = request.directory.config();
+        let named = named(request.path(), config);
+        match &request.origin {
+            FilesOrigin::Alone(_, path) => {
+                self.show_rewrite(&text(path));
+                match named {
+                    Ok(file) => {
+                        self.answer(200, "file", &format!("{file}, or 404 without it"));
+                        self.then.extend(follow(config));
+                    }
+                    Err(why) => self.answer(404, "file-hidden", &why),
+                }
+            }
+            FilesOrigin::Before(forward) => {
+                let rules = route.and_then(|route| route.rules.as_deref());
+                self.forward(site, rules, forward);
+                match named {
+                    Ok(file) => {
+                        self.summary = format!("{file}; without it {}", self.summary);
+                        let first = format!("{file} is served if it is there; else it goes on");
+                        self.then.insert(0, first);
+                    }
+                    Err(why) => self.then.insert(0, format!("no file is looked for: {why}")),
+                }
+            }
+        }
+    }
+}
+
+/// The file in words, or why there is none.
+fn named(path: &[u8], config: &FilesConfig) -> Result<String, String> {
+    let name = FileName::new(path, config).map_err(|fault| fault.to_string())?;
+    let file = config.root.join(text(name.relative()).as_str());
+    let file = file.display();
+    Ok(match name.is_directory() {
+        true => format!("the file that stands for the directory {file}"),
+        false => format!("the file {file}"),
+    })
+}
+
+/// What else may be served, a rule each.
+fn follow(config: &FilesConfig) -> Vec<String> {
+    let mut then = Vec::new();
+    if !config.index.is_empty() {
+        let names = config.index.join(", ");
+        then.push(format!("for a directory, the first that exists of {names}"));
+    }
+    if let Some(fallback) = &config.fallback {
+        then.push(format!(
+            "without a file, {fallback}, if the last name has no dot and the client takes HTML"
+        ));
+    }
+    then
+}

@@ -1,0 +1,18 @@
+//! Whether an address is one of those that a setting names, such as `trusted_proxies` or `allow`.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// Whether an address is in one of the networks. An IPv4 address mapped into IPv6 counts as IPv4.
+#[inline]
+pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
+    !networks.is_empty() && contains(networks, ip)
+}
+
+/// Apart, since most fronts trust nobody.
+#[inline(never)]
+fn contains(networks: &[IpNet], ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    networks.iter().any(|network| network.contains(&ip))
+}
