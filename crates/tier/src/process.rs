@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use catamaran_gauge::{Group, GroupFault};
+use catamaran_gauge::{CpuLimit, Group, GroupFault};
 
 use crate::fault::Faults;
 use crate::needs;
@@ -36,6 +36,8 @@ pub struct Launch<'a> {
     pub programs: &'a Programs,
     /// The core that all its threads are pinned to; any if `None`.
     pub core: Option<usize>,
+    /// The part of its core that it may have; all of it if `None`. A shared space cannot hold it to that.
+    pub limit: Option<CpuLimit>,
 }
 
 /// A running server, which may be several processes. Dropping it stops it.
@@ -134,6 +136,33 @@ pub enum StartFault {
     },
 }
 
+impl StartFault {
+    /// What became of the server, in one line, if it was started and did not serve, or did not do what it was told;
+    /// `None` if it could not be started, which is no doing of its own.
+    #[must_use]
+    pub fn of_server(&self) -> Option<String> {
+        match self {
+            Self::Ended { name, how, log } => {
+                let last = log.lines().map(str::trim).rfind(|line| !line.is_empty());
+                Some(format!(
+                    "{name} ended with {how} before it served: {}",
+                    last.unwrap_or_default()
+                ))
+            }
+            Self::NotReady {
+                name, within, last, ..
+            } => Some(format!("{name} did not serve within {within:?}: {last}")),
+            Self::NotDone {
+                name,
+                action,
+                within,
+                ..
+            } => Some(format!("{action} of {name} was not done within {within:?}")),
+            _ => None,
+        }
+    }
+}
+
 impl Process {
     pub(crate) fn start(space: &Space, launch: &Launch<'_>) -> Result<Self, StartFault> {
         let Launch {
@@ -142,6 +171,7 @@ impl Process {
             settings,
             programs,
             core,
+            limit,
         } = *launch;
         let addresses = space.addresses(name, target, settings)?;
         let directory = space.directory().join(name);
@@ -166,6 +196,7 @@ impl Process {
             name,
             core,
             priority: Priority::Inherited,
+            limit,
             command: &server.command,
         };
         let task = Task::start(space, &job, |command| {

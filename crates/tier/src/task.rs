@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use catamaran_gauge::{Group, process};
+use catamaran_gauge::{CpuLimit, Group, process};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal as Number, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
@@ -23,6 +23,8 @@ pub struct Job<'a> {
     pub core: Option<usize>,
     /// When it runs beside others on its core.
     pub priority: Priority,
+    /// The part of its core that it may have; all of it if `None`. It takes a group, and so an isolated space.
+    pub limit: Option<CpuLimit>,
     /// The program and its arguments.
     pub command: &'a [String],
 }
@@ -74,7 +76,10 @@ impl Task {
         job: &Job<'_>,
         output: impl FnOnce(&mut Command),
     ) -> Result<Self, StartFault> {
-        let group = space.group().map(|all| all.child(job.name)).transpose()?;
+        let mut group = space.group().map(|all| all.child(job.name)).transpose()?;
+        if let Some((group, limit)) = group.as_mut().zip(job.limit) {
+            group.limit(limit)?;
+        }
         let mut words = Vec::new();
         if let Some(core) = job.core {
             words.extend([

@@ -21,13 +21,14 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Arguments: the cgroup and the namespace, or nothing, and the directory. It is in the namespace
-    /// and not in the group.
+    /// Arguments: the cgroup and the namespace, or nothing, the directory, and the cgroup's twin of version 1. It is in
+    /// the namespace and not in the group.
     pub(super) fn start(
         namespace: Option<&Namespace>,
         group: Option<&Group>,
         directory: &Path,
     ) -> io::Result<Self> {
+        let twin = group.and_then(Group::twin).unwrap_or_default();
         let group = group.map_or_else(|| Path::new(""), Group::path);
         let mut command = Command::new("/bin/sh");
         command
@@ -35,6 +36,7 @@ impl Guard {
             .arg(group)
             .arg(namespace.map_or("", Namespace::name))
             .arg(directory)
+            .arg(twin)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -101,6 +103,7 @@ if [ -n "$1" ] && [ -e "$1" ]; then
     done
     find "$1" -depth -type d -exec rmdir {} ';'
 fi
+[ -z "$4" ] || [ ! -d "$4" ] || find "$4" -depth -type d -exec rmdir {} ';'
 [ -z "$2" ] || ip netns delete "$2"
 rm -rf -- "$3"
 exit 0

@@ -47,5 +47,6 @@ fn launch(space: &Space, target: &Target, set: &[(&str, &str)]) -> Result<Proces
         settings: &settings,
         programs: &Programs::new(),
         core: None,
+        limit: None,
     })
 }

@@ -143,6 +143,7 @@ fn with_jars(space: &Space, name: &str, set: &[(&str, &str)]) -> Process {
         settings: &settings,
         programs: &programs,
         core: None,
+        limit: None,
     };
     space.start(&launch).unwrap()
 }

@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
-use catamaran_gauge::{network, process};
+use catamaran_gauge::{CpuLimit, Group, network, process};
+use catamaran_testkit::Deadline;
 use catamaran_tier::{Job, Priority, Space, SpaceFault};
 
 use crate::{is_root, own_name, space, start};
@@ -88,6 +90,7 @@ fn a_task_is_pinned_and_its_output_is_piped() {
         name: "load",
         core: Some(0),
         priority: Priority::Nice(19),
+        limit: None,
         command: &command,
     };
     let mut task = space.run(&job).unwrap();
@@ -114,6 +117,7 @@ fn a_task_may_go_before_all_others() {
         name: "load",
         core: None,
         priority: Priority::First,
+        limit: None,
         command: &command,
     };
     let mut task = space.run(&job).unwrap();
@@ -121,6 +125,40 @@ fn a_task_may_go_before_all_others() {
     let mut pipe = task.child.stdout.take().unwrap();
     pipe.read_to_string(&mut output).unwrap();
     assert_eq!(output.contains("policy: SCHED_FIFO"), is_root(), "{output}");
+}
+
+#[test]
+fn a_task_has_a_part_of_its_core() {
+    let name = own_name("part");
+    let Ok(space) = Space::isolated(&name) else {
+        assert!(!is_root());
+        return;
+    };
+    let quota = CpuLimit::Quota {
+        time: Duration::from_millis(3),
+        period: Duration::from_millis(10),
+    };
+    let command = ["sh", "-c", "echo ready; while :; do :; done"].map(str::to_owned);
+    let job = Job {
+        name: "busy",
+        core: Some(0),
+        priority: Priority::Inherited,
+        limit: Some(quota),
+        command: &command,
+    };
+    let task = space.run(&job).unwrap();
+    let stopped = || {
+        let stops = task.group().unwrap().stops().unwrap().unwrap();
+        (stops.stopped > 0).then_some(())
+    };
+    Deadline::default()
+        .poll("a quota that is used up", stopped)
+        .unwrap();
+    let twins = [space.group().unwrap(), task.group().unwrap()].map(Group::twin);
+    assert!(twins.iter().flatten().all(|twin| twin.exists()));
+    drop(task);
+    drop(space);
+    assert!(!twins.iter().flatten().any(|twin| twin.exists()));
 }
 
 #[test]
