@@ -17,6 +17,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// There is none, or everything that is wrong with it.
 pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Faults> {
+    let form = form.into();
+    if form.is_published {
+        return published(name, form);
+    }
     if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return Experiment::read(&format!("{name}.toml"), text, form);
     }
@@ -37,6 +41,25 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Fault
     Experiment::read(name, &text, form)
 }
 
+/// The experiments of ours that have a published form: the source's own cells.
+pub fn published_names() -> impl Iterator<Item = &'static str> {
+    PUBLISHED.iter().map(|(name, _)| *name)
+}
+
+fn published(name: &str, form: Form) -> Result<Experiment, Faults> {
+    let Some((_, text)) = PUBLISHED.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<&str> = published_names().collect();
+        let known = known.join(", ");
+        return Err(Faults(vec![Fault {
+            place: name.to_owned(),
+            what: format!(
+                "no experiment of ours has a published form of that name; there are {known}"
+            ),
+        }]));
+    };
+    Experiment::read(&format!("{name}.published.toml"), text, form)
+}
+
 /// A front of ours before two applications of ours, with a small load: what `catamaran demo --tier` shows.
 /// It is no experiment to run, since nothing varies.
 ///
@@ -49,7 +72,7 @@ pub fn demo() -> Experiment {
 }
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 15] = [
+const BUILTIN: [(&str, &str); 16] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     (
         "ajp-vs-http",
@@ -77,12 +100,104 @@ const BUILTIN: [(&str, &str); 15] = [
         "connector-idle",
         include_str!("../experiments/connector-idle.toml"),
     ),
+    (
+        "known-capacity",
+        include_str!("../experiments/known-capacity.toml"),
+    ),
+];
+
+/// Published forms by the names of their experiments.
+const PUBLISHED: [(&str, &str); 5] = [
+    (
+        "ajp-vs-http",
+        include_str!("../experiments/ajp-vs-http.published.toml"),
+    ),
+    (
+        "modules",
+        include_str!("../experiments/modules.published.toml"),
+    ),
+    (
+        "io-models",
+        include_str!("../experiments/io-models.published.toml"),
+    ),
+    (
+        "gateway",
+        include_str!("../experiments/gateway.published.toml"),
+    ),
+    (
+        "keepalive",
+        include_str!("../experiments/keepalive.published.toml"),
+    ),
 ];
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::experiment::{AsPublished, Figures};
+
+    fn published_form(name: &str) -> Experiment {
+        let form = Form {
+            is_published: true,
+            modules: experiment(name, false).unwrap().known_modules,
+            ..Form::default()
+        };
+        experiment(name, form).unwrap()
+    }
+
+    #[test]
+    fn published_forms_take_at_most_45_minutes_and_can_decide() {
+        for name in published_names() {
+            let own = published_form(name);
+            assert_eq!((own.name.as_str(), own.is_published), (name, true));
+            assert_eq!(
+                own.source.split([':', ',']).next(),
+                experiment(name, false)
+                    .unwrap()
+                    .source
+                    .split([':', ','])
+                    .next()
+            );
+            let planned = crate::plan::plan(&own, 0);
+            assert!(
+                planned.most <= Duration::from_secs(45 * 60),
+                "{name}: {planned}"
+            );
+            assert!(own.cells.len() <= 24, "{name}: {} cells", own.cells.len());
+            let reach = crate::claim::reach(&own);
+            assert!(
+                reach.starts >= 6 && !reach.is_exploratory(),
+                "{name}: {reach}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_published_form_is_a_fault() {
+        let form = Form {
+            is_published: true,
+            ..Form::default()
+        };
+        let fault = experiment("fronts", form).unwrap_err().to_string();
+        assert!(fault.contains("there are ajp-vs-http, modules"), "{fault}");
+    }
+
+    #[test]
+    fn a_published_form_has_no_load_that_preempts() {
+        let (_, text) = PUBLISHED
+            .iter()
+            .find(|(name, _)| *name == "keepalive")
+            .unwrap();
+        let text = text.replacen("[load]\n", "[load]\npreempts = true\n", 1);
+        let fault = Experiment::read("k.toml", &text, false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.contains("a published form has no `preempts`"),
+            "{fault}"
+        );
+    }
 
     #[test]
     fn all_are_without_fault_whole_and_quick() {

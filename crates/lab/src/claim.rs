@@ -4,11 +4,16 @@
 //! server give one value together, their median: what a start has brought is in all of them. The interval over starts is
 //! one of order statistics; several claims are held together by Holm's procedure over exact sign tests.
 
+mod moved;
+mod planted;
+mod published;
 mod reach;
+mod silent;
 #[cfg(test)]
 mod simulated;
 mod starts;
 mod stored;
+mod survivors;
 mod words;
 
 use std::collections::BTreeMap;
@@ -18,14 +23,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
 use crate::gate::{self, Effect, Facts, Fired};
-use crate::measure::{Kind, Measure};
+use crate::measure::{CAPACITY, Kind, Measure};
 use crate::run::{MemoryCount, Run};
 use crate::screen;
 
+pub use self::planted::Planted;
+pub use self::published::{PublishedRatio, word};
 pub use self::reach::{Reach, reach};
 pub(crate) use self::starts::of_rounds;
 use self::starts::{Lasting, Ratio};
 pub(crate) use self::stored::evaluate_again;
+pub use self::survivors::Survival;
 use self::words::Words;
 
 /// What became of a claim in one case.
@@ -61,10 +69,16 @@ pub struct Outcome {
     pub expect: Expectation,
     /// Whether it came as expected; `None` if that is open.
     pub as_expected: Option<bool>,
-    /// The published ratio.
-    pub published: Option<f64>,
+    /// The ratio that was published of this case.
+    pub published: Option<PublishedRatio>,
+    /// The true ratio, if the servers are made so that it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<Planted>,
     /// What stands against it, or beside it.
     pub gates: Vec<Fired>,
+    /// What became of all runs of each cell that it is on; empty of a result by an older version.
+    #[serde(default)]
+    pub survivors: Vec<Survival>,
 }
 
 /// What a claim came to.
@@ -99,9 +113,10 @@ fn evaluate_starts(experiment: &Experiment, lasting: &Lasting, runs: &[Run]) -> 
     let mut drawn = Vec::new();
     for claim in &experiment.claims {
         for case in &claim.cases {
-            let (runs, screened) = passes.of_case(case);
-            let mut of_case = Drawn::of(experiment, lasting, (claim, case), runs);
+            let (pass, screened) = passes.of_case(case);
+            let mut of_case = Drawn::of(experiment, lasting, (claim, case), &pass.valid);
             of_case.gates.extend(screened);
+            of_case.survive(experiment, &pass.all);
             drawn.push(of_case);
         }
     }
@@ -113,8 +128,11 @@ fn conclude(drawn: Vec<Drawn<'_>>) -> Vec<Outcome> {
     let probabilities: Vec<f64> = drawn.iter().map(|drawn| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
     let claims = drawn.len();
+    let planted = planted::of(&drawn);
     let finish = |(drawn, holm): (Drawn<'_>, bool)| drawn.finish(holm, claims);
-    drawn.into_iter().zip(holds).map(finish).collect()
+    let outcomes = drawn.into_iter().zip(holds).map(finish);
+    let with = |(outcome, planted)| Outcome { planted, ..outcome };
+    outcomes.zip(planted).map(with).collect()
 }
 
 /// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if none of
@@ -133,6 +151,7 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
 }
 
 /// A case's ratios, before other claims are looked at.
+#[derive(Clone)]
 struct Drawn<'a> {
     claim: &'a Claim,
     case: &'a Case,
@@ -144,8 +163,9 @@ struct Drawn<'a> {
     gates: Vec<Fired>,
     /// A gate that has taken rounds away.
     taken: Option<Fired>,
-    /// Of a claim on failed requests: how many failed at either level.
+    /// Of a claim on a count that is mostly 0: the sum at either level.
     counts: Option<[f64; 2]>,
+    survivors: Vec<Survival>,
 }
 
 type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
@@ -168,6 +188,10 @@ impl<'a> Drawn<'a> {
         let starts = lasting.sample(case, &ratios, runs);
         let mut gates = beside(claim, &case.contrasts, runs);
         gates.extend(shared_pages(experiment, claim, case, count_of(case, runs)));
+        gates.extend(disagrees(lasting, (claim, case), runs));
+        gates.extend(moved::check(case, measure, lasting, runs));
+        gates.extend(silent::check(claim, case, runs));
+        gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
         Self {
             claim,
             case,
@@ -175,9 +199,19 @@ impl<'a> Drawn<'a> {
             p: order::sign_test(&starts),
             gates,
             taken: taken(&case.contrasts, measure, runs),
-            counts: (measure.base() == FAILED).then(|| counts(case, runs)),
+            counts: is_mostly_zero(measure).then(|| counts(measure, case, runs)),
             ratios,
             starts,
+            survivors: Vec::new(),
+        }
+    }
+
+    /// Takes what became of all runs of its pass, void ones included.
+    fn survive(&mut self, experiment: &Experiment, all: &[&Run]) {
+        self.survivors = survivors::of_case(experiment, self.case, all);
+        // First: what is left when runs were lost has other gates by chance.
+        if let Some(fired) = survivors::check(self.claim, &self.survivors) {
+            self.gates.insert(0, fired);
         }
     }
 
@@ -206,8 +240,10 @@ impl<'a> Drawn<'a> {
             sentence,
             expect: claim.expect,
             as_expected,
-            published: claim.published,
+            published: claim.published_of(&self.case.each),
+            planted: None,
             gates,
+            survivors: self.survivors,
         }
     }
 
@@ -238,11 +274,30 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// Valid runs by cell and round: those of a screen, and those after it. Levels go on after a screen because
-/// they did well in it, so what is said of them rests on the rounds after it alone.
+/// The runs of a screen, or those after it.
+struct Pass<'a> {
+    /// Valid ones by cell and round.
+    valid: Runs<'a>,
+    /// Void ones as well.
+    all: Vec<&'a Run>,
+}
+
+impl<'a> Pass<'a> {
+    fn of(runs: impl Iterator<Item = &'a Run>) -> Self {
+        let all: Vec<&Run> = runs.collect();
+        let valid = all.iter().filter(|run| run.is_valid());
+        Self {
+            valid: valid.map(|run| ((run.cell, run.round), *run)).collect(),
+            all,
+        }
+    }
+}
+
+/// The runs of a screen, and those after it. Levels go on after a screen because they did well in it, so what is
+/// said of them rests on the rounds after it alone.
 struct Passes<'a> {
-    screen: Runs<'a>,
-    after: Runs<'a>,
+    screen: Pass<'a>,
+    after: Pass<'a>,
     /// Cells that were gone on with.
     then: Vec<usize>,
     /// Cells of the screen.
@@ -254,12 +309,9 @@ struct Passes<'a> {
 impl<'a> Passes<'a> {
     fn of(experiment: &Experiment, runs: &'a [Run]) -> Self {
         let rounds = experiment.screened();
-        let valid = runs.iter().filter(|run| run.is_valid());
-        let all = valid.map(|run| ((run.cell, run.round), run));
-        let (screen, after) = all.partition(|((_, round), _)| *round < rounds);
         Self {
-            screen,
-            after,
+            screen: Pass::of(runs.iter().filter(|run| run.round < rounds)),
+            after: Pass::of(runs.iter().filter(|run| run.round >= rounds)),
             then: screen::cells(experiment, rounds, runs),
             screened: screen::cells(experiment, 0, runs),
             rounds,
@@ -267,7 +319,7 @@ impl<'a> Passes<'a> {
     }
 
     /// The runs that a case rests on, and a note if those are the screen's.
-    fn of_case(&self, case: &Case) -> (&Runs<'a>, Option<Fired>) {
+    fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<Fired>) {
         let all_in = |part: &[usize]| {
             let mut sides = case.contrasts.iter();
             sides.all(|it| {
@@ -294,18 +346,27 @@ impl<'a> Passes<'a> {
 
 /// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing.
 fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
-    let value = |cell: &usize| {
-        let run = runs.get(&(*cell, round))?;
+    of_sides(contrasts, round, runs, |run| {
         if takes_away(&run.gates, measure).is_some() {
             return None;
         }
         let value = run.measures.get(measure.name()).copied()?;
-        if measure.base() == FAILED {
-            // A count that is mostly 0; one more on both sides keeps the sign.
+        if is_mostly_zero(measure) {
+            // One more on both sides keeps the sign.
             return Some(value.ln_1p());
         }
         (value > 0.0).then(|| value.ln())
-    };
+    })
+}
+
+/// The same of the logarithms that `of_run` takes of runs.
+fn of_sides(
+    contrasts: &[Contrast],
+    round: usize,
+    runs: &Runs<'_>,
+    of_run: impl Fn(&Run) -> Option<f64>,
+) -> Option<f64> {
+    let value = |cell: &usize| of_run(runs.get(&(*cell, round))?);
     let mut sum = 0.0;
     for contrast in contrasts {
         for cell in &contrast.above {
@@ -316,6 +377,45 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
         }
     }
     Some((sum / contrasts.len() as f64).exp())
+}
+
+/// Where throughput, of a server with a declared part of a core, has another ratio than its capacity.
+fn disagrees(lasting: &Lasting, about: (&Claim, &Case), runs: &Runs<'_>) -> Option<Fired> {
+    let (claim, case) = about;
+    if claim.measure.name() != THROUGHPUT {
+        return None;
+    }
+    let capacity = Measure::parse(CAPACITY).ok()?;
+    let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
+    let both = |round| {
+        let [throughput, capacity] =
+            [&claim.measure, &capacity].map(|it| ratio(&case.contrasts, it, round, runs));
+        Some((round, throughput?, capacity?))
+    };
+    let both: Vec<(usize, f64, f64)> = (0..rounds).filter_map(both).collect();
+    let interval = |of: &dyn Fn(f64, f64) -> f64| {
+        let ratios = both.iter().map(|&(round, throughput, capacity)| Ratio {
+            round,
+            value: of(throughput, capacity),
+        });
+        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
+        order::median_interval(&starts, LEVEL)
+    };
+    let apart = interval(&|throughput, capacity| throughput / capacity)?;
+    if !apart.excludes(1.0) || apart.median.ln().abs() < DISAGREEING {
+        return None;
+    }
+    let [throughput, capacity] = [
+        interval(&|throughput, _| throughput)?,
+        interval(&|_, capacity| capacity)?,
+    ];
+    let words = format!(
+        "Throughput has the ratio {}, capacity per core {}: the throughput is not decided by the CPU time of the \
+         server in front alone.",
+        number(throughput.median),
+        number(capacity.median)
+    );
+    Some(Fired::new(CAPACITY, Effect::Note, words))
 }
 
 /// How the memory of a case's runs was counted.
@@ -347,13 +447,18 @@ fn shared_pages(
     )
 }
 
-/// How many requests failed in all valid runs of either side.
-fn counts(case: &Case, runs: &Runs<'_>) -> [f64; 2] {
+/// Whether a measure is a count that is mostly 0, so that its ratios say little.
+fn is_mostly_zero(measure: &Measure) -> bool {
+    ["failed", SILENCES].contains(&measure.base())
+}
+
+/// A count's sum over all valid runs of either side.
+fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     let sum = |side: fn(&Contrast) -> &Vec<usize>| {
         let is_of = |cell: &usize| case.contrasts.iter().any(|it| side(it).contains(cell));
         let of_side = runs.iter().filter(|((cell, _), _)| is_of(cell));
         of_side
-            .filter_map(|(_, run)| run.measures.get(FAILED))
+            .filter_map(|(_, run)| run.measures.get(measure.name()))
             .sum()
     };
     [sum(|it| &it.above), sum(|it| &it.below)]
@@ -474,8 +579,14 @@ pub(crate) fn number(ratio: f64) -> String {
 /// The mark of a claim on cells that a screen alone has looked at.
 const SCREENED: &str = "screened";
 
-/// The measure that is a count, mostly 0.
-const FAILED: &str = "failed";
+/// The measure that counts spans without an answer.
+const SILENCES: &str = "silences";
+
+/// The measure that a declared part of a core decides.
+const THROUGHPUT: &str = "throughput";
+
+/// The least difference of two ratios that is worth a remark; of their logarithms.
+const DISAGREEING: f64 = 0.01;
 
 /// The measures of memory without their server.
 const MEMORY: &str = "memory";

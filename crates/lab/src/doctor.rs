@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use catamaran_gauge::limits::{self, Demand, Limit};
+use catamaran_gauge::machine::{Check, Machine};
 use catamaran_gauge::probe::{self, Way};
 pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
@@ -23,6 +24,8 @@ pub struct Examination {
     pub ways: Vec<Way>,
     /// Limits, and what is needed of them; empty if they cannot be read.
     pub limits: Vec<Limit>,
+    /// Settings that old pages recommend, and that make servers differ from elsewhere.
+    pub folklore: Vec<Check>,
     /// What servers need and is not there.
     pub missing: Vec<Need>,
     /// The profile that this binary was built with.
@@ -42,9 +45,14 @@ pub fn examine(
 ) -> Result<Examination, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     let wanted = wanted(experiment, programs)?;
+    let mut ways = probe::ways(space);
+    if experiment.has_core_shares() {
+        ways.push(probe::shares(space));
+    }
     Ok(Examination {
-        ways: probe::ways(space),
+        ways,
         limits: limits.unwrap_or_default(),
+        folklore: Machine::here().folklore(),
         missing: needs::missing(&wanted),
         build: build.to_owned(),
     })
@@ -169,6 +177,12 @@ impl fmt::Display for Examination {
                 (Some(why), probe::BYTES) => {
                     writeln!(f, "missing  {}", uncounted::words(uncounted::BYTES, why))?;
                 }
+                (Some(why), probe::SHARES) => {
+                    writeln!(
+                        f,
+                        "missing  {what} (`core_share`): {why}; `lab run` needs them"
+                    )?;
+                }
                 (Some(why), _) => writeln!(
                     f,
                     "missing  {what}: only {by} ({why}); `lab run` needs root"
@@ -186,6 +200,10 @@ impl fmt::Display for Examination {
                     "too low  {name} = {value}, {need} needed ({meaning}): {command}"
                 )?;
             }
+        }
+        for check in &self.folklore {
+            let (what, value, said) = (&check.what, &check.value, &check.needed);
+            writeln!(f, "folklore {what} = {value}: {said}; {}", check.command)?;
         }
         for need in &self.missing {
             match &need.package {
@@ -256,6 +274,8 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Fau
 
 #[cfg(test)]
 mod tests {
+    use catamaran_gauge::machine::Verdict;
+
     use super::*;
 
     #[test]
@@ -296,9 +316,11 @@ mod tests {
             package: Some("nginx".to_owned()),
             proof: "/usr/sbin/nginx".into(),
         };
+        let folklore = Check::new(Verdict::Folklore, "net.ipv4.tcp_fin_timeout", 15, "no help");
         let examination = Examination {
             ways: vec![way, calls],
             limits: vec![limit],
+            folklore: vec![folklore],
             missing: vec![need],
             build: "release".to_owned(),
         };
@@ -309,6 +331,7 @@ mod tests {
             "missing  System calls are counted by strace, in a span of their own whose times are not looked at: \
              the kernel refuses a program.",
             "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
+            "folklore net.ipv4.tcp_fin_timeout = 15: no help",
             "missing  nginx: apt-get install nginx",
             "slow     This is a release build of catamaran",
         ] {

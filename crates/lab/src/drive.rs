@@ -3,6 +3,7 @@
 //! A run has a network namespace, a cgroup for each server and one for the load; with its last run they
 //! are gone. Counters are read right before the load generator starts and right after it has ended.
 
+mod again;
 mod bench;
 mod by_strace;
 mod child;
@@ -12,6 +13,7 @@ mod live;
 mod record;
 mod sample;
 mod stage;
+mod thirds;
 mod warm;
 mod watch;
 
@@ -23,7 +25,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 use std::{io, thread};
 
-use catamaran_load::document::DocumentFault;
+use catamaran_load::document::{DocumentFault, Tick};
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
@@ -33,14 +35,16 @@ use self::crowd::Crowd;
 pub use self::crowd::READY;
 pub(crate) use self::live::{Board, Traffic, live};
 pub(crate) use self::record::OWN;
+use self::record::Stable;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 pub(crate) use self::stage::{Running, Stage};
-use self::watch::{Moment, Watch};
+use self::thirds::{Ends, Thirds};
+use self::watch::{Moment, Watch, cpus};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
 use crate::gate::{AskedFacts, Changed, Effect, Facts, Fired, MachineFacts, check_run};
-use crate::measure::SHARED;
+use crate::measure::{CAPACITY, SHARED};
 use crate::run::{MemoryCount, Run};
 use crate::strace::Traces;
 
@@ -91,6 +95,8 @@ pub struct Left {
     pub traces: String,
     /// What the servers were made of.
     pub servers: Vec<ServerRecord>,
+    /// What ab prints of published runs that were made on the servers' first requests, by their names.
+    pub printed: Vec<(String, String)>,
 }
 
 /// What one server was made of.
@@ -119,9 +125,22 @@ pub enum DriveFault {
     /// No namespace or cgroup.
     #[error("{0}; `catamaran lab` needs root for network namespaces and cgroups of its own")]
     Space(#[from] SpaceFault),
-    /// A server did not start.
+    /// A server could not be started.
     #[error("{0}")]
     Start(Box<StartFault>),
+    /// A server was started and did not serve, or did not do what it was told.
+    #[error("{fault}")]
+    Server {
+        /// The gate that says so of a run.
+        gate: &'static str,
+        /// What became of it, in one line without paths of this machine.
+        words: String,
+        /// The whole of it.
+        fault: Box<StartFault>,
+    },
+    /// A server ended, and what was driven at it could not go on.
+    #[error("{0}")]
+    Died(String),
     /// Templates do not render with the servers' addresses.
     #[error("{0}")]
     Faults(#[from] Faults),
@@ -161,6 +180,45 @@ impl From<StartFault> for DriveFault {
     }
 }
 
+impl DriveFault {
+    /// A fault of a server's start, or of what it was told: `gate` if it is the server's own doing.
+    fn of_server(gate: &'static str, fault: StartFault, stable: &Stable) -> Self {
+        match fault.of_server() {
+            Some(words) => Self::Server {
+                gate,
+                words: stable.text(&words),
+                fault: Box::new(fault),
+            },
+            None => fault.into(),
+        }
+    }
+
+    /// What a run comes to that a server has ended: it is void. `None` if the fault is not a server's.
+    pub(crate) fn of_run(&self) -> Option<Fired> {
+        match self {
+            Self::Server { gate, words, .. } => Some(Fired::new(gate, Effect::Void, words)),
+            Self::Died(words) => Some(Fired::new(DIED, Effect::Void, words)),
+            _ => None,
+        }
+    }
+
+    /// The same, unless one of the servers has ended and that is why.
+    fn beside(self, servers: &[Running]) -> Self {
+        let is_of_load = matches!(
+            self,
+            Self::Load { .. } | Self::Report(_) | Self::Count { .. } | Self::Crowd(_) | Self::Io(_)
+        );
+        let ended = |server: &Running| {
+            let how = server.process.ended()?;
+            Some(format!("{} ended with {how}", server.process.name()))
+        };
+        match servers.iter().find_map(ended).filter(|_| is_of_load) {
+            Some(words) => Self::Died(words),
+            None => self,
+        }
+    }
+}
+
 /// What one span of load has shown.
 struct Measured {
     report: Report,
@@ -173,6 +231,8 @@ struct Measured {
     acted: u64,
     /// As [`MachineFacts::changed`].
     changed: Option<Changed>,
+    /// As [`Run::thirds`].
+    thirds: Ends,
 }
 
 impl Measured {
@@ -180,6 +240,11 @@ impl Measured {
     fn requests(&self) -> u64 {
         let all = std::iter::once(&self.report).chain(&self.beside);
         all.map(|it| it.document.requests.completed).sum()
+    }
+
+    /// So many in a second.
+    fn rate(&self) -> f64 {
+        self.requests() as f64 / self.report.document.elapsed_s.max(1e-9)
     }
 }
 
@@ -196,16 +261,35 @@ impl Driver {
         asked: Asked<'_>,
     ) -> Result<(Run, Left), DriveFault> {
         let Asked { capacity, stop } = asked;
-        let levels = &experiment.cells[at.cell];
         let scene = Scene {
             driver: self,
             experiment,
-            levels,
+            levels: &experiment.cells[at.cell],
             stop,
         };
         let stage = stages.prepare(self, experiment, at)?;
+        let made = self.on_stage(scene, stage, at, capacity);
+        made.map_err(|fault| fault.beside(&stage.servers))
+    }
+
+    /// Makes a run with servers that serve.
+    fn on_stage(
+        &self,
+        scene: Scene<'_>,
+        stage: &mut Stage,
+        at: At,
+        capacity: &BTreeMap<u64, f64>,
+    ) -> Result<(Run, Left), DriveFault> {
+        let Scene {
+            experiment,
+            levels,
+            stop,
+            ..
+        } = scene;
         let load = experiment.load(levels, &stage.addresses)?;
+        let mut again = again::first(scene, stage, &load)?;
         let warm = warm::warm(self, stage, &load, stop)?;
+        again.settle(scene, stage, &load)?;
         let is_first_second = stage.is_fresh && !experiment.measure.jvm.is_empty();
         let first = warm.first.filter(|_| is_first_second);
         let (crowd, held) = scene.crowd(stage, &load)?;
@@ -228,6 +312,10 @@ impl Driver {
         run.measures
             .extend(first.map(|rate| ("first".to_owned(), rate)));
         run.measures.extend(held);
+        run.measures.extend(again.measures);
+        if experiment.is_published {
+            run.measures.extend(sample::machine_measures(&main.samples));
+        }
         let machine = run.facts.machine.get_or_insert_default();
         (machine.moving, machine.hidden) = (warm.moving, warm.hidden);
         machine.warmed_s = Some(warm.lasted_s);
@@ -254,6 +342,7 @@ impl Driver {
             samples: sample::lines(&main.samples),
             traces,
             servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
+            printed: again.printed,
         };
         Ok((run, left))
     }
@@ -347,6 +436,7 @@ impl Scene<'_> {
         let counters = Counters::begin(self.experiment, stage, is_counting);
         let acted = AtomicU64::new(0);
         let mut watch = Watch::new(load.time, false);
+        let mut thirds = Thirds::default();
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
             let (end, ended) = sync_channel::<()>(0);
@@ -368,7 +458,11 @@ impl Scene<'_> {
                     bench::run(self.driver, stage, call, (self.stop, None))
                 }));
             }
-            let mut hear = |tick| watch.take(&Moment::of(&tick, stage));
+            let mut hear = |tick: Tick| {
+                let cpus = cpus(stage);
+                watch.take(&Moment::of(&tick, &cpus));
+                thirds.take(&tick, &cpus);
+            };
             let report = self.bench(stage, (load, load.time), Some(&mut hear));
             drop(end);
             drop(over);
@@ -380,7 +474,13 @@ impl Scene<'_> {
         })?;
         let spent = counters.read()?.since(&before);
         let traces = counters.traces(&spent)?;
+        // What is done to servers is not spread evenly over the span.
+        let thirds = match acts.is_empty() {
+            true => thirds.ends(stage, &report.document),
+            false => Ends::new(),
+        };
         Ok(Measured {
+            thirds,
             traces,
             report,
             beside,
@@ -444,9 +544,15 @@ impl Scene<'_> {
             compiling: sample::compiling(&measured.samples),
             changed: measured.changed.clone(),
             uncounted: counting.spent.uncounted(),
+            shares: spent.shares(&stage.servers, (requests, measured.rate())),
             ..spent.machine(load, &stage.servers)
         });
         let mut measures = bench::measures(document);
+        let tested = stage.servers.last().filter(|it| it.core_share.is_some());
+        let cpu_us = tested.and_then(|it| spent.cpu_us(&it.record.name, requests));
+        if let Some(cpu_us) = cpu_us.filter(|cpu_us| *cpu_us > 0.0) {
+            measures.insert(CAPACITY.to_owned(), 1e6 / cpu_us);
+        }
         measures.insert("failed".to_owned(), failed as f64);
         measures.extend(counters::memory(experiment, &stage.servers));
         measures.extend(sample::jvm_measures(
@@ -471,6 +577,7 @@ impl Scene<'_> {
             started_at_s: document.started_at_s,
             calls: counted.calls(counts),
             seconds: bench::seconds(document),
+            thirds: measured.thirds.clone(),
             measures,
             facts,
             starts: stage.starts(),
@@ -495,15 +602,18 @@ fn go_on(
     ended: &Receiver<()>,
 ) -> Result<(), DriveFault> {
     let server = stage.servers.iter().find(|it| it.record.name == act.server);
-    let Some(Running { process, .. }) = server else {
+    let Some(Running {
+        process, stable, ..
+    }) = server
+    else {
         return Ok(());
     };
     while ended.recv_timeout(act.every) == Err(RecvTimeoutError::Timeout) {
-        if act.is_upgrade {
-            process.upgrade()?;
-        } else {
-            process.reload()?;
-        }
+        let done = match act.is_upgrade {
+            true => process.upgrade(),
+            false => process.reload(),
+        };
+        done.map_err(|fault| DriveFault::of_server(DIED, fault, stable))?;
         acted.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
@@ -535,10 +645,18 @@ fn take_share(run: &mut Run, part: Run, share: f64, off: &[String]) {
         let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
         run.gates.push(Fired::new(&fired.gate, Effect::Note, words));
     }
-    for (name, value) in part.measures.into_iter().filter(|_| is_loop) {
-        let base = name.split('.').next().unwrap_or_default();
-        if SHARED.contains(&base) {
+    let is_shared = |name: &str| SHARED.contains(&name.split('.').next().unwrap_or_default());
+    let Run {
+        measures, thirds, ..
+    } = part;
+    for (name, value) in measures.into_iter().filter(|_| is_loop) {
+        if is_shared(&name) {
             run.measures.insert(format!("{name}@{share}"), value);
+        }
+    }
+    for (name, ends) in thirds.into_iter().filter(|_| is_loop) {
+        if is_shared(&name) {
+            run.thirds.insert(format!("{name}@{share}"), ends);
         }
     }
 }
@@ -583,6 +701,12 @@ fn lost(tally: Option<Tally>) -> Option<String> {
         )),
     }
 }
+
+/// The gate on servers that do not live.
+const DIED: &str = "died";
+
+/// The gate on servers that do not serve when they are started.
+const NOT_READY: &str = "not-ready";
 
 /// The factor that tells two of our binaries apart, and the level of the older one.
 pub const BINARY: &str = "binary";

@@ -9,6 +9,7 @@ mod asked;
 mod cells;
 mod choice;
 mod claims;
+mod core_share;
 mod file;
 mod lines;
 mod link;
@@ -24,6 +25,8 @@ use std::time::Duration;
 
 pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast};
+pub(crate) use core_share::left;
+pub use core_share::{CoreShare, Holder};
 pub use file::{Expectation, How};
 pub use load::{Act, Crowd, CrowdKind, Load};
 pub use screen::{Keep, Screen};
@@ -60,6 +63,8 @@ impl fmt::Display for Level {
 pub struct Form {
     /// What its `[quick]` makes of it.
     pub is_quick: bool,
+    /// Of ours: its published form, which is a file of its own.
+    pub is_published: bool,
     /// Modules of servers that are at hand: levels that need others are left out.
     pub modules: Vec<String>,
 }
@@ -68,7 +73,7 @@ impl From<bool> for Form {
     fn from(is_quick: bool) -> Self {
         Self {
             is_quick,
-            modules: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -102,6 +107,7 @@ pub struct Experiment {
     pub control: usize,
     /// Servers, backmost first.
     servers: Vec<file::ServerKeys>,
+    core_share: Option<file::CoreShareKeys>,
     load: file::LoadKeys,
     beside: Vec<file::BesideKeys>,
     action: Vec<file::ActionKeys>,
@@ -133,6 +139,8 @@ pub struct Experiment {
     pub as_published: Vec<AsPublished>,
     /// Whether `[quick]` has replaced keys.
     pub is_quick: bool,
+    /// Whether it has the cells and claims of the source alone.
+    pub is_published: bool,
     /// Modules of servers that it has levels for.
     pub modules: Vec<String>,
     /// All modules that the file has levels for.
@@ -221,6 +229,8 @@ pub struct AsPublished {
     pub keep_alive: bool,
     /// Whether it goes on with the servers of the run before it.
     pub is_again: bool,
+    /// Whether each round makes it, on servers that have just been started, and once more when they are warm.
+    pub is_every_round: bool,
     /// Where it is not as it was.
     pub deviations: Vec<String>,
     set: BTreeMap<String, BTreeMap<String, Level>>,
@@ -237,6 +247,8 @@ pub struct ServerOf {
     pub set: Vec<(String, String)>,
     /// The core that it is bound to.
     pub core: Option<usize>,
+    /// The part of the core that it may have; all of it if `None`.
+    pub core_share: Option<CoreShare>,
     /// For how many rounds its process lives; 0: for a run, `usize::MAX`: to the end.
     pub rounds: usize,
 }
@@ -292,6 +304,15 @@ impl Experiment {
     pub fn is_never_restarted(&self) -> bool {
         let never = |server: &file::ServerKeys| server.restart == file::Restart::Never;
         self.servers.iter().any(never)
+    }
+
+    /// The published runs of a cell that each round makes, in their order.
+    pub(crate) fn every_round<'a>(
+        &'a self,
+        levels: &'a Levels,
+    ) -> impl Iterator<Item = &'a AsPublished> {
+        let runs = self.as_published.iter();
+        runs.filter(move |run| run.is_every_round && run.cell == *levels)
     }
 
     /// Whether a server goes on from one run to the next of the same round.
@@ -366,7 +387,8 @@ impl Experiment {
                 over: side(&levels[1]),
                 expect: Expectation::Same,
                 margin: MARGIN,
-                published: None,
+                published: Vec::new(),
+                planted: None,
                 names_reuse: false,
                 cases: vec![case.clone()],
             })

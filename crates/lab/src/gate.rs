@@ -25,6 +25,7 @@ mod path;
 mod ports;
 pub mod published;
 pub mod shared_pages;
+mod silences;
 mod status;
 pub mod strace;
 mod throttled;
@@ -34,6 +35,7 @@ mod unsteady;
 use std::collections::BTreeMap;
 
 use catamaran_load::document::Document;
+use catamaran_units::show_count;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::unsteady::COMPILING_MAX;
@@ -109,8 +111,14 @@ pub struct Facts {
     /// Whether the load generator holds its own figures against Little's law, which it does better
     /// than its report allows: it knows what became of requests at the ends of the span.
     pub judges_itself: bool,
+    /// Whether rate times mean latency need not be the number of clients: clients wait between their
+    /// requests, have several under way, or lost time to requests that failed; or the mean is not that
+    /// of the requests as they came.
+    pub is_paced: bool,
     /// The load generator's own warnings, by token.
     pub warnings: BTreeMap<String, String>,
+    /// Spans in which no answer came; `None` if the tool does not tell.
+    pub silences: Option<SilenceFacts>,
     /// How often servers were asked, by name; empty if there is but one, which gave all answers.
     pub asked: BTreeMap<String, AskedFacts>,
     /// What was read of the machine while the run lasted.
@@ -132,6 +140,23 @@ pub struct Expect {
     /// The least time that an answer takes, in milliseconds, by what the experiment has put in: a
     /// delay of the application, a round trip of a link.
     pub delay_ms: Option<f64>,
+    /// Up to this share, answers of another status and requests without an answer are worth a remark
+    /// alone; 0 for experiments, whose runs can be made again.
+    pub rare: f64,
+}
+
+/// Spans in which no answer came although requests waited for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SilenceFacts {
+    /// How many were as long as `min_ms`.
+    pub count: u64,
+    /// How long such a span is at least, in milliseconds.
+    pub min_ms: f64,
+    /// The longest one, also if it is shorter than that; 1 if none was as long as that.
+    pub longest_ms: f64,
+    /// When the longest one began, in seconds.
+    pub from_s: f64,
 }
 
 /// How often a server was asked, for each answer that the load got.
@@ -195,8 +220,11 @@ pub struct MachineFacts {
     pub compiling: Option<f64>,
     /// Lines of logs that say that a server had reached a maximum of its own.
     pub capped: Vec<String>,
-    /// Periods in which a CPU quota held the experiment.
+    /// Periods in which a CPU quota held the experiment that nobody has declared.
     pub throttled: u64,
+    /// Servers that have a declared part of a core, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub shares: BTreeMap<String, ShareFacts>,
     /// Processes of the machine that were killed for want of memory.
     pub oom_kills: u64,
     /// What was to be counted and was not, as the base of its measures is called, and why.
@@ -205,6 +233,24 @@ pub struct MachineFacts {
     pub by_strace: Option<String>,
     /// CPU time of the lab itself by that of load and servers.
     pub own_cost: Option<f64>,
+}
+
+/// What a server had of its declared part of a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShareFacts {
+    /// The part of the core that it may have.
+    pub declared: f64,
+    /// What it had: CPU time of a request by the requests in a second.
+    pub used: f64,
+    /// Whether a weight holds it, so that it also gets of what others leave; a quota otherwise.
+    pub is_weight: bool,
+    /// Whether it is the server in front, which is to be the limit.
+    pub is_tested: bool,
+    /// Periods of its quota.
+    pub periods: u64,
+    /// Those in which the quota was used up.
+    pub stopped: u64,
 }
 
 /// A change of level within a run.
@@ -221,7 +267,7 @@ pub struct Changed {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 26] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 27] = [
         status::check,
         body::check,
         keep_alive::check,
@@ -242,6 +288,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         few_samples::check,
         own_cost::check,
         maximum::check,
+        silences::check,
         body::check_varying,
         body::check_content,
         strace::check,
@@ -253,7 +300,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
 }
 
 /// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 24] = [
+pub const RUN_GATES: [&str; 26] = [
     "status",
     "body",
     "keep-alive",
@@ -274,6 +321,8 @@ pub const RUN_GATES: [&str; 24] = [
     "few-samples",
     "own-cost",
     "maximum",
+    "silences",
+    "not-ready",
     "strace",
     "uncounted-syscalls",
     "uncounted-bytes",
@@ -291,12 +340,14 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "littles-law" => facts.clients.is_some(),
         "late" => facts.clients.is_none(),
         "path" | "uncounted-requests" => !facts.asked.is_empty(),
-        "idle-server" => machine.is_some_and(|it| it.server_core.and(it.load_core).is_some()),
+        "idle-server" => machine
+            .is_some_and(|it| it.server_core.and(it.load_core).is_some() || !it.shares.is_empty()),
         "unsteady" => machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
         "ceiling" => facts.expect.delay_ms.is_some(),
-        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped" | "strace"
-        | "uncounted-syscalls" | "uncounted-bytes" => machine.is_some(),
+        "silences" => facts.silences.is_some(),
+        "foreign" | "not-ready" | "backlog" | "died" | "own-cost" | "throttled" | "capped"
+        | "strace" | "uncounted-syscalls" | "uncounted-bytes" => machine.is_some(),
         _ => true,
     }
 }
@@ -312,7 +363,26 @@ impl Fired {
     }
 }
 
+impl SilenceFacts {
+    /// `None` of a report by an older version, and of an echo.
+    fn of(document: &Document) -> Option<Self> {
+        let is_known = document.silence_min_s > 0.0;
+        let longest = document.longest_silence.unwrap_or_default();
+        is_known.then(|| Self {
+            count: document.silences.len() as u64,
+            min_ms: document.silence_min_s * 1000.0,
+            longest_ms: ((longest.to_s - longest.from_s) * 1000.0).max(1.0),
+            from_s: longest.from_s,
+        })
+    }
+}
+
 impl Facts {
+    /// Whether `part` of the requests are too few to void the run.
+    fn is_rare(&self, part: u64) -> bool {
+        part as f64 <= self.expect.rare * (self.completed + self.failed) as f64
+    }
+
     /// What a report of `bench --json` says.
     #[must_use]
     pub fn of_document(document: &Document) -> Self {
@@ -354,6 +424,7 @@ impl Facts {
                 thread.starved_s.map(|s| s / thread.wall_s.max(1e-9))
             }),
             judges_itself: true,
+            silences: SilenceFacts::of(document),
             warnings: document
                 .warnings
                 .iter()
@@ -363,72 +434,102 @@ impl Facts {
         }
     }
 
-    /// What a text of ab or wrk says. Such a text does not tell what was expected: 200 is, and
-    /// kept connections where keep-alive was asked for.
+    /// What a text of another tool says. Such a text does not tell what was expected: a status of
+    /// success is, and kept connections where keep-alive was asked for.
     #[must_use]
     pub fn of_figures(figures: &Figures) -> Self {
         let completed = figures.completed.unwrap_or(0);
-        let each = |bytes: u64| bytes as f64 / completed as f64;
-        let bodies = figures.body_bytes.filter(|_| completed > 0);
-        let all = figures.bytes.filter(|_| completed > 0);
-        let heads = all
-            .zip(bodies)
-            .map(|(all, bodies)| all.saturating_sub(bodies));
-        let statuses = match figures.non_2xx {
-            Some(other) if other == completed => BTreeMap::new(),
-            Some(0) => BTreeMap::from([(200, completed)]),
-            _ => BTreeMap::new(),
-        };
+        let failed = figures.failed.unwrap_or(0);
+        let (body_bytes, head_bytes) = lengths(figures);
+        let mut statuses = figures.statuses.clone();
+        if figures.non_2xx == Some(0) && statuses.is_empty() {
+            statuses.insert(200, completed);
+        }
         Self {
             expect: Expect {
-                kept: figures.kept.map(|_| true),
-                // Apache's default is the lowest that is met: 100 requests a connection.
-                kept_requests_max: 100,
+                // A server that closes a connection after some requests keeps a part of them.
+                kept: figures.kept.filter(|kept| *kept == 0).map(|_| true),
+                kept_requests_max: 0,
                 status: Some(200),
                 body_bytes: None,
                 delay_ms: None,
+                rare: RARE,
             },
             clients: figures.clients,
             seconds: figures.seconds,
             completed,
-            failed: figures.failed.unwrap_or(0),
-            statuses,
+            failed,
+            statuses: successes_as_one(statuses),
             non_2xx: figures.non_2xx,
             kept: figures.kept,
-            body_bytes: bodies.map(each),
-            head_bytes: heads.map(each),
+            body_bytes,
+            head_bytes,
             rate: figures.rate,
             latency_ms: figures.total_ms.map(|times| LatencyFacts {
                 mean: times.mean,
-                // ab 2.0 cuts to whole milliseconds.
-                rounding: 1.0,
+                rounding: times.rounding,
                 stddev: None,
                 median: times.median,
                 max: times.max,
             }),
+            // ab alone asks again as soon as it has an answer, whatever its options. The others can wait,
+            // keep to a rate, or have several requests under way, and their texts do not say so; wrk's
+            // mean is over samples that it has added.
+            is_paced: figures.tool != "ab" || failed > 0,
             ..Self::default()
         }
     }
 }
 
-/// `part` of `whole` with thousands apart, as gates say counts.
-fn of(part: u64, whole: u64) -> String {
-    format!("{} of {}", thousands(part), thousands(whole))
+/// Answers by status with those of success as 200: which of them a page has is its own affair.
+#[must_use]
+pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
+    let mut folded = BTreeMap::new();
+    for (status, count) in statuses {
+        let status = match status {
+            200..300 => 200,
+            other => other,
+        };
+        *folded.entry(status).or_insert(0) += count;
+    }
+    folded
 }
 
-/// A count with a comma at each thousand.
-#[must_use]
-pub(crate) fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
+/// The mean length of a body and of what is received beside it, where a text tells it well enough.
+fn lengths(figures: &Figures) -> (Option<f64>, Option<f64>) {
+    let none = (None, None);
+    let (Some(completed @ 1..), Some(all), Some(bodies)) =
+        (figures.completed, figures.bytes, figures.body_bytes)
+    else {
+        return none;
+    };
+    let completed = completed as f64;
+    let heads = all.saturating_sub(bodies) as f64;
+    // Bytes of requests that were under way at the end are counted, the requests are not. Where all
+    // bodies have one length, these bytes say how many answers there were.
+    let same = figures.document_bytes.filter(|bytes| *bytes > 0);
+    let same = same.filter(|_| figures.other_length.unwrap_or(0) == 0 && figures.unexplained == 0);
+    let under_way = figures.clients.unwrap_or(0) as f64;
+    let answers = same.map(|bytes| bodies as f64 / bytes as f64);
+    match answers.filter(|answers| (completed..=completed + under_way).contains(answers)) {
+        Some(answers) => (Some(bodies as f64 / answers), Some(heads / answers)),
+        None if heads * under_way < completed * completed * HEAD_OFF_MAX => {
+            (Some(bodies as f64 / completed), Some(heads / completed))
         }
-        text.push(digit);
+        None => none,
     }
-    text
 }
+
+/// `part` of `whole` with thousands apart, as gates say counts.
+pub(crate) fn of(part: u64, whole: u64) -> String {
+    format!("{} of {}", show_count(part), show_count(whole))
+}
+
+/// How far the mean length of heads may be off for requests under way at the end, in bytes.
+const HEAD_OFF_MAX: f64 = 0.5;
+
+/// Up to which share a failure leaves the figures of another tool's run what they are.
+const RARE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,20 @@
-//! What a published figure cannot carry: the gates, applied to texts of ab and wrk and to reports of
-//! `bench --json`.
+//! What a published figure cannot carry: the gates, applied to texts of load generators and of
+//! `strace -c`, to whole pages with such texts in them, and to reports of `bench --json`.
 
 use std::fmt;
 
 use catamaran_load::document::Document;
+use catamaran_units::show_count;
+use serde::Serialize;
 
 use crate::experiment::How;
-use crate::gate::{self, Effect, Facts, Fired, thousands};
+use crate::gate::{self, Effect, Facts, Fired};
 use crate::published::{self, Calls, Figures, Published, TextFault};
 
-/// What is said of one text, or of two beside each other.
-#[derive(Clone, Debug, PartialEq)]
+/// What is said of one run, or of two beside each other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The names of the texts, and what they say.
+    /// The names of the runs, and what they say.
     pub title: String,
     /// What they cannot carry.
     pub found: Vec<Fired>,
@@ -39,57 +41,142 @@ pub enum JudgeFault {
     },
 }
 
-/// Judges texts, each a name and what is in it: each alone, then each neighbouring pair.
+/// Judges texts, each a name and what is in it: each run in them alone, then runs of one page with each
+/// other, and texts of one run that follow each other.
 ///
 /// # Errors
-/// The first text that no known tool has printed.
+/// The first text in which there is no whole report of a known tool.
 pub fn judge(texts: &[(String, String)]) -> Result<Vec<Judgement>, JudgeFault> {
-    let read = texts.iter().map(|(name, text)| Run::read(name, text));
-    let runs = read.collect::<Result<Vec<_>, _>>()?;
-    let mut judgements: Vec<Judgement> = runs.iter().map(Run::alone).collect();
-    let with_figures: Vec<&Run> = runs.iter().filter(|run| run.facts.is_some()).collect();
+    let read = texts.iter().map(|(name, text)| Source::read(name, text));
+    let sources = read.collect::<Result<Vec<_>, _>>()?;
+    let runs = sources.iter().flat_map(|source| &source.runs);
+    let mut judgements: Vec<Judgement> = runs.map(Run::alone).collect();
+    for source in &sources {
+        let pairs = source.pairs().into_iter();
+        judgements.extend(pairs.filter_map(|(one, other)| one.beside(other)));
+    }
+    let single: Vec<Option<&Run>> = sources
+        .iter()
+        .filter_map(|source| match source.with_figures()[..] {
+            [] => None,
+            [run] => Some(Some(run)),
+            _ => Some(None),
+        })
+        .collect();
     judgements.extend(
-        with_figures
+        single
             .windows(2)
-            .filter_map(|pair| pair[0].beside(pair[1])),
+            .filter_map(|pair| pair[0]?.beside(pair[1]?)),
     );
     Ok(judgements)
 }
 
-/// A text that was read.
+/// A text and the runs in it.
+struct Source {
+    runs: Vec<Run>,
+}
+
+impl Source {
+    fn read(name: &str, text: &str) -> Result<Self, JudgeFault> {
+        let text = text.trim_start_matches('\u{feff}');
+        let blocks = published::blocks(text);
+        if text.trim_start().starts_with('{') && blocks.is_empty() {
+            let name = name.to_owned();
+            return match Document::parse(text) {
+                Ok(document) => Ok(Self {
+                    runs: vec![Run::of_document(name, &document)],
+                }),
+                Err(fault) => Err(JudgeFault::Report { name, fault }),
+            };
+        }
+        if let Some(fault) = first_fault(&blocks) {
+            let name = name.to_owned();
+            return Err(JudgeFault::Text { name, fault });
+        }
+        let mut runs: Vec<Run> = Vec::new();
+        let is_page = blocks
+            .iter()
+            .any(|block| block.content != blocks[0].content);
+        for (at, block) in blocks.iter().enumerate() {
+            // Pages print a listing twice, for people and for copying.
+            let is_first =
+                |it: &published::Block| it.content.is_ok() && it.content == block.content;
+            if blocks[..at].iter().any(is_first) {
+                continue;
+            }
+            let again = blocks[at + 1..].iter().filter(|it| is_first(it));
+            let again: Vec<String> = again.map(|it| it.line.to_string()).collect();
+            let name = match is_page {
+                true => format!("{name}:{}", block.line),
+                false => name.to_owned(),
+            };
+            let mut run = match &block.content {
+                Ok(Published::Run(figures)) => Run::of_figures(name, figures),
+                Ok(Published::Calls(calls)) => Run::of_calls(name, calls),
+                Err(fault) => Run::cut(name, *fault),
+            };
+            if !again.is_empty() {
+                run.says += &format!("; again in line {}", again.join(", "));
+            }
+            runs.push(run);
+        }
+        Ok(Self { runs })
+    }
+
+    fn with_figures(&self) -> Vec<&Run> {
+        let runs = self.runs.iter();
+        runs.filter(|run| run.facts.is_some()).collect()
+    }
+
+    /// The runs that are compared: all of a page with each other, of a longer list those that follow
+    /// each other.
+    fn pairs(&self) -> Vec<(&Run, &Run)> {
+        let runs = self.with_figures();
+        let each = |at: usize| {
+            let last = match runs.len() <= PAGE_RUNS_MAX {
+                true => runs.len(),
+                false => runs.len().min(at + 2),
+            };
+            let run = runs[at];
+            let others: Vec<&Run> = runs[at + 1..last].to_vec();
+            others.into_iter().map(move |other| (run, other))
+        };
+        (0..runs.len()).flat_map(each).collect()
+    }
+}
+
+/// Why nothing of a text can be read; `None` if a part can.
+fn first_fault(blocks: &[published::Block]) -> Option<TextFault> {
+    let mut faults = blocks.iter().map(|block| block.content.as_ref().err());
+    let first = faults.next().unwrap_or(Some(&TextFault::Unknown))?;
+    faults.all(|fault| fault.is_some()).then_some(*first)
+}
+
+/// A run that was read.
 struct Run {
     name: String,
     says: String,
-    /// `None`: a table of system calls.
+    tool: &'static str,
+    /// `None`: a table of system calls, or a report that was cut.
     facts: Option<Facts>,
+    /// What the server calls itself, empty if it sent no name; `None` if that is not known.
+    software: Option<String>,
     found: Vec<Fired>,
 }
 
 impl Run {
-    fn read(name: &str, text: &str) -> Result<Self, JudgeFault> {
-        let name = name.to_owned();
-        if text.trim_start().starts_with('{') {
-            return match Document::parse(text) {
-                Ok(document) => Ok(Self::of_document(name, &document)),
-                Err(fault) => Err(JudgeFault::Report { name, fault }),
-            };
-        }
-        match published::parse(text) {
-            Ok(Published::Run(figures)) => Ok(Self::of_figures(name, &figures)),
-            Ok(Published::Calls(calls)) => Ok(Self::of_calls(name, &calls)),
-            Err(fault) => Err(JudgeFault::Text { name, fault }),
-        }
-    }
-
     fn of_document(name: String, document: &Document) -> Self {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
+        facts.statuses = gate::successes_as_one(facts.statuses);
         let mut found = gate::check_run(&facts);
         found.extend(general("bench", &facts));
         Self {
             name,
             says: says("bench", &facts),
+            tool: "bench",
             facts: Some(facts),
+            software: None,
             found,
         }
     }
@@ -97,12 +184,27 @@ impl Run {
     fn of_figures(name: String, figures: &Figures) -> Self {
         let facts = Facts::of_figures(figures);
         let mut found = gate::check_run(&facts);
+        found.extend(doubts(figures));
         found.extend(general(figures.tool, &facts));
         Self {
             name,
             says: says(figures.tool, &facts),
+            tool: figures.tool,
             facts: Some(facts),
+            software: figures.software.clone(),
             found,
+        }
+    }
+
+    fn cut(name: String, fault: TextFault) -> Self {
+        let words = format!("{fault}: nothing can be said of this run.");
+        Self {
+            name,
+            says: "a report that was cut".to_owned(),
+            tool: "",
+            facts: None,
+            software: None,
+            found: vec![Fired::new("cut", Effect::Refuse, words)],
         }
     }
 
@@ -111,19 +213,21 @@ impl Run {
         let errors: u64 = calls.errors.values().sum();
         let most = calls.counts.iter().max_by_key(|(_, count)| **count);
         let most = most.map_or_else(String::new, |(name, count)| {
-            format!(", most of them {name} ({})", thousands(*count))
+            format!(", most of them {name} ({})", show_count(*count))
         });
         let says = format!(
             "strace -c, {} system calls{most}, {} failed",
-            thousands(all),
-            thousands(errors)
+            show_count(all),
+            show_count(errors)
         );
         let words = "Under strace each call stops the process twice: counts hold, times and shares of \
                      time are strace's.";
         Self {
             name,
             says,
+            tool: "strace -c",
             facts: None,
+            software: None,
             found: vec![note("strace-times", words.to_owned())],
         }
     }
@@ -135,16 +239,130 @@ impl Run {
         }
     }
 
-    /// `None` if nothing is to be said.
+    /// `None` if one of them has no figures.
     fn beside(&self, other: &Self) -> Option<Judgement> {
-        let found = gate::pair::check(self.facts.as_ref()?, other.facts.as_ref()?);
-        let (one, two) = (self.facts.as_ref()?.rate, other.facts.as_ref()?.rate);
-        let ratio = one.zip(two).map_or_else(String::new, |(one, two)| {
+        let (one, two) = (self.facts.as_ref()?, other.facts.as_ref()?);
+        let mut found = gate::pair::check(one, two);
+        if let Some(differ) = found.iter_mut().find(|it| it.gate == "unequal-answers")
+            && let Some(words) = self.server_line(other)
+        {
+            differ.words.push_str(&words);
+        }
+        if self.tool != other.tool {
+            let words = format!(
+                "{} and {} do not count and time alike.",
+                self.tool, other.tool
+            );
+            found.push(note("unequal-load", words));
+        }
+        if let (Some(one), Some(two)) = (one.clients, two.clients)
+            && one != two
+        {
+            let words = format!("{one} clients in one run, {two} in the other.");
+            found.push(note("unequal-load", words));
+        }
+        let words = "One run each: nothing shows that a second pair would differ in the same way.";
+        found.push(note("published", words.to_owned()));
+        let ratio = one.rate.zip(two.rate).filter(|(one, _)| *one > 0.0);
+        let ratio = ratio.map_or_else(String::new, |(one, two)| {
             format!(": rates {one:.1}/s and {two:.1}/s, ratio {:.2}", two / one)
         });
-        let title = format!("{} beside {}{ratio}", self.name, other.name);
+        let title = format!(
+            "{} beside {}{ratio}",
+            self.name,
+            other.name_after(&self.name)
+        );
         Some(Judgement { title, found })
     }
+
+    /// The run's name where `before` was just named: of the same page, its line alone.
+    fn name_after(&self, before: &str) -> String {
+        let line = self.name.rsplit_once(':').filter(|(page, line)| {
+            let same = before
+                .rsplit_once(':')
+                .is_some_and(|(other, _)| other == *page);
+            same && line.parse::<usize>().is_ok()
+        });
+        line.map_or_else(|| self.name.clone(), |(_, line)| format!("line {line}"))
+    }
+
+    /// Names the line with the server's name, if one of the two has it and it explains by how much
+    /// answers differ.
+    fn server_line(&self, other: &Self) -> Option<String> {
+        let (one, two) = (self.software.as_deref()?, other.software.as_deref()?);
+        let (named, name) = match (one, two) {
+            ("", name) if !name.is_empty() => (other, name),
+            (name, "") => (self, name),
+            _ => return None,
+        };
+        let line = format!("Server: {name}");
+        let apart = self.facts.as_ref()?.head_bytes? - other.facts.as_ref()?.head_bytes?;
+        let explained = line.len() + "\r\n".len();
+        ((apart.abs() - explained as f64).abs() < 1.0).then(|| {
+            format!(
+                " The line `{line}` has {explained} bytes, and only the answers of {} have it.",
+                named.name_after(&self.name)
+            )
+        })
+    }
+}
+
+/// What a tool's own way of counting leaves open.
+fn doubts(figures: &Figures) -> Vec<Fired> {
+    let mut found = Vec::new();
+    let tool = figures.tool;
+    if let Some(other @ 1..) = figures.other_length {
+        let words = format!(
+            "{tool} calls {} answers failed because their bodies are not as long as the first one: the page \
+             varies, or answers broke off.",
+            show_count(other)
+        );
+        found.push(note("body", words));
+    }
+    if tool == "hey" && figures.completed > Some(0) {
+        let words =
+            "hey does not notice bodies that break off, and counts the length that was announced.";
+        found.push(note("body", words.to_owned()));
+    }
+    if figures.unexplained > 0 {
+        let words = format!(
+            "{tool} calls {} requests failed, and the line with the reasons is missing: they may have had \
+             no answer, or one of another length.",
+            show_count(figures.unexplained)
+        );
+        found.push(note("failed", words));
+    }
+    if let Some(late @ 1..) = figures.late {
+        let words = format!(
+            "{} requests took longer than {tool} waits: latencies leave them out or cut them.",
+            show_count(late)
+        );
+        found.push(note("timeouts", words));
+    }
+    let completed = figures.completed.unwrap_or(0);
+    if let Some(kept @ 1..) = figures.kept
+        && (kept as f64) < completed as f64 * KEPT_MOST
+    {
+        let words = format!(
+            "Keep-alive was asked for, and {} of {} connections were kept: connecting again is part of the \
+             figures.",
+            show_count(kept),
+            show_count(completed)
+        );
+        found.push(note("keep-alive", words));
+    }
+    if let (Some(times), Some(seconds)) = (figures.total_ms, figures.seconds) {
+        let usual = times.median.unwrap_or(times.mean) + times.rounding;
+        let longest = times.max / 1000.0;
+        if times.max >= usual * LONGEST_TIMES && longest >= seconds * LONGEST_SHARE {
+            let words = format!(
+                "The longest request took {longest:.1} s of the run's {seconds:.1} s: if the run waited for \
+                 it, the rate is that of one request."
+            );
+            found.push(note("longest", words));
+        }
+    }
+    found
 }
 
 /// What holds of any single run.
@@ -154,13 +372,22 @@ fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
     if seconds < SHORT_S {
         found.push(note(
             "unsteady",
-            format!("{seconds:.1} s, and no warm-up is named: a JVM takes 12 to 25 s to get warm."),
+            format!(
+                "{seconds:.1} s, and no warm-up is named: the server may have been cold, as a JVM is for \
+                 12 to 25 s."
+            ),
         ));
     }
-    if tool == "wrk" && facts.non_2xx.is_none() {
-        let words = "wrk counts redirects among good answers and prints no statuses: nothing shows that \
-                     the page was measured.";
-        found.push(note("status", words.to_owned()));
+    if tool != "bench"
+        && facts.completed > 0
+        && facts.non_2xx.is_none()
+        && facts.statuses.is_empty()
+    {
+        let words = format!(
+            "{tool} counts redirects among good answers and prints no statuses: nothing shows that the page \
+             was measured."
+        );
+        found.push(note("status", words));
     }
     if tool != "bench" {
         let words =
@@ -173,19 +400,18 @@ fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
 }
 
 fn note(gate: &str, words: String) -> Fired {
-    Fired {
-        gate: gate.to_owned(),
-        effect: Effect::Note,
-        words,
-    }
+    Fired::new(gate, Effect::Note, words)
 }
 
 fn says(tool: &str, facts: &Facts) -> String {
     let mut parts = vec![tool.to_owned()];
     if let Some(clients) = facts.clients {
-        parts.push(format!("{} clients", thousands(clients)));
+        parts.push(format!("{} clients", show_count(clients)));
     }
-    parts.push(format!("{} answers", thousands(facts.completed)));
+    parts.push(match COUNT_GOOD_ONES.contains(&tool) {
+        true => format!("{} requests", show_count(facts.completed + facts.failed)),
+        false => format!("{} answers", show_count(facts.completed)),
+    });
     if let Some(seconds) = facts.seconds {
         parts.push(format!("{seconds:.1} s"));
     }
@@ -219,89 +445,23 @@ impl fmt::Display for Judgement {
     }
 }
 
+/// Tools that count answers with a status from 400 on among failures.
+const COUNT_GOOD_ONES: [&str; 3] = ["JMeter", "k6", "siege"];
+
+/// With Apache's default, 100 requests a connection, this share of connections is kept or more, also
+/// where some end with the run.
+const KEPT_MOST: f64 = 0.985;
+
+/// So many runs of one page are all compared with each other.
+const PAGE_RUNS_MAX: usize = 6;
+
+/// From how many times the usual time on, and from which share of the run on, the longest request is
+/// worth a remark for what it does to the rate.
+const LONGEST_TIMES: f64 = 3.0;
+const LONGEST_SHARE: f64 = 0.5;
+
 /// Below this a run without a warm-up is one of a cold server.
 const SHORT_S: f64 = 30.0;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn judged(names: &[&str]) -> Vec<Judgement> {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/published/");
-        let texts = names.iter().map(|name| {
-            let text = std::fs::read_to_string(format!("{directory}{name}.txt")).unwrap();
-            ((*name).to_owned(), text)
-        });
-        judge(&texts.collect::<Vec<_>>()).unwrap()
-    }
-
-    fn fired(judgement: &Judgement) -> Vec<&str> {
-        judgement
-            .found
-            .iter()
-            .map(|fired| fired.gate.as_str())
-            .collect()
-    }
-
-    #[test]
-    fn redirects_without_keep_alive_were_measured() {
-        for name in ["002-bio-1", "002-bio-2", "002-nio-1", "002-nio-2"] {
-            let judgement = &judged(&[name])[0];
-            let expected = ["status", "keep-alive", "unsteady", "generator", "published"];
-            assert_eq!(fired(judgement), expected, "{name}");
-            assert!(
-                judgement.found[0]
-                    .words
-                    .starts_with("5,000 of 5,000 answers were not 2xx")
-            );
-            assert!(judgement.found[1].words.contains("0 of 5,000"));
-            assert_eq!(judgement.found[0].effect, Effect::Void);
-        }
-    }
-
-    #[test]
-    fn heads_of_different_length_were_compared() {
-        let judgements = judged(&["000-http", "000-ajp"]);
-        let pair = &judgements[2];
-        assert!(fired(pair).contains(&"unequal-answers"), "{pair}");
-        assert!(pair.to_string().contains("differ by 27.0 bytes"), "{pair}");
-    }
-
-    #[test]
-    fn maxima_were_compared() {
-        let judgements = judged(&["004-off", "004-on"]);
-        assert_eq!(fired(&judgements[0]), ["generator", "published"]);
-        assert_eq!(fired(&judgements[1]), ["maximum", "generator", "published"]);
-        let pair = judgements[2].to_string();
-        assert!(pair.contains("ratio 3.21"), "{pair}");
-        assert!(pair.contains("a factor of 14 (101 and 1409 ms)"), "{pair}");
-    }
-
-    #[test]
-    fn a_table_of_calls_has_counts_only() {
-        let judgements = judged(&["004-off.strace", "004-on.strace"]);
-        assert_eq!(judgements.len(), 2);
-        assert!(
-            judgements[0]
-                .title
-                .contains("375,310 system calls, most of them read (67,716)")
-        );
-        assert_eq!(fired(&judgements[0]), ["strace-times"]);
-    }
-
-    #[test]
-    fn what_is_no_report_is_named() {
-        let texts = [("notes.md".to_owned(), "# Notes".to_owned())];
-        let fault = judge(&texts).unwrap_err().to_string();
-        assert!(
-            fault.starts_with("notes.md: this is no text of ab"),
-            "{fault}"
-        );
-        let texts = [("a.json".to_owned(), "{\"schema\": \"x/1\"}".to_owned())];
-        let fault = judge(&texts).unwrap_err().to_string();
-        assert!(
-            fault.starts_with("a.json: this report is of the version"),
-            "{fault}"
-        );
-    }
-}
+mod tests;

@@ -10,7 +10,8 @@
 //! - [`extra`]: small programs that take part in runs;
 //! - [`up`]: one cell, up to be looked at;
 //! - [`doctor`]: what a machine lacks for an experiment;
-//! - [`judge`](judge::judge()): what a text of ab or wrk, or a report of `bench --json`, cannot carry;
+//! - [`judge`](judge::judge()): what texts of ab, wrk and others, whole pages with them, or reports of
+//!   `bench --json` cannot carry;
 //! - [`gate`]: the checks behind it, on one run and on two that are compared;
 //! - [`published`]: texts of other tools, read into figures.
 //!

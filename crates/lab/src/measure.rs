@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that a run measures, by its name in files: `throughput`, `cpu`, `cpu.SERVER`, `p50`,
 /// `p90`, `p99`, `memory`, `memory.SERVER`, `syscalls`, `syscalls.SERVER`, `bytes.SERVER.PORT`,
-/// `bytes.upstream`, `variation`, `sockets`, `time_wait`.
+/// `bytes.upstream`, `variation`, `sockets`, `time_wait`, `capacity`, `silences`, `longest_silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Measure(String);
@@ -41,9 +41,11 @@ impl Measure {
         }
         let fits = match base {
             "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "first" | "acted"
-            | "sockets" | "time_wait" => rest.is_none(),
+            | "sockets" | "time_wait" | "silences" | "longest_silence" | CAPACITY => rest.is_none(),
             "cpu" | "memory" | "syscalls" | "held" => rest != Some(""),
             "heap" | "collecting" => rest.is_some_and(|rest| !rest.is_empty()),
+            "free" | "disk" => rest.is_none(),
+            "ab1" | "ab2" | "ab" => rest.is_some_and(|rest| [RATE, LONGEST].contains(&rest)),
             "bytes" => rest.is_some_and(|rest| rest == UPSTREAM || rest.contains('.')),
             "max" => {
                 return Err("a maximum is one request of all: no claim is made on it".to_owned());
@@ -80,8 +82,11 @@ impl Measure {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.base() {
-            "throughput" | "p50" | "p90" | "p99" | "variation" | "first" => Kind::Time,
-            "cpu" | "collecting" => Kind::Cpu,
+            "throughput" | "p50" | "p90" | "p99" | "variation" | "first" | "silences"
+            | "longest_silence" | "ab1" | "ab2" | "ab" => Kind::Time,
+            // Of the whole machine: other processes spoil them as they spoil CPU time.
+            "free" | "disk" => Kind::Cpu,
+            "cpu" | "collecting" | CAPACITY => Kind::Cpu,
             _ => Kind::Count,
         }
     }
@@ -91,13 +96,17 @@ impl Measure {
     pub fn unit(&self) -> &'static str {
         match self.base() {
             "throughput" => "req/s",
+            CAPACITY => "req/s per core",
+            "ab1" | "ab2" | "ab" if self.of() == Some(RATE) => "req/s",
             "cpu" => "µs/req",
-            "memory" | "heap" => "MiB",
+            "disk" => "transfers/s",
+            "memory" | "heap" | "free" => "MiB",
             "held" => "B/client",
             "collecting" => "%",
             "failed" => "requests",
             "first" => "req/s",
             "acted" => "times",
+            "silences" => "spans",
             "sockets" | "time_wait" => "per req",
             "syscalls" => "calls/req",
             "bytes" => "B/req",
@@ -112,6 +121,7 @@ impl Measure {
     pub fn words(&self) -> [&'static str; 2] {
         match self.base() {
             "throughput" => ["has", "throughput"],
+            CAPACITY => ["has", "capacity per core"],
             "cpu" => ["takes", "CPU"],
             "memory" => ["uses", "memory"],
             "syscalls" => ["makes", "system calls"],
@@ -123,12 +133,24 @@ impl Measure {
             "failed" => ["has", "failed requests"],
             "first" => ["has", "throughput in the first second"],
             "acted" => ["has", "actions"],
+            "free" => ["leaves", "free memory"],
+            "disk" => ["makes", "transfers of disks"],
+            "ab1" => ["has", self.of_ab(FIRST)],
+            "ab2" => ["has", self.of_ab(SECOND)],
+            "ab" => ["has", self.of_ab(SETTLED)],
             "sockets" => ["opens", "connections"],
             "time_wait" => ["leaves", "ports in TIME_WAIT"],
+            "silences" => ["has", "spans without an answer"],
+            "longest_silence" => ["has", "longest span without an answer"],
             "p50" => ["has", "median latency"],
             "p90" => ["has", "p90"],
             _ => ["has", "p99"],
         }
+    }
+
+    /// Of a published run made by ab: its throughput or its longest request.
+    fn of_ab(&self, words: [&'static str; 2]) -> &'static str {
+        words[usize::from(self.of() == Some(LONGEST))]
     }
 
     /// Where it is measured, and at which share of the capacity, each with a space in front; empty if it is of
@@ -137,7 +159,8 @@ impl Measure {
     pub fn place(&self) -> String {
         let share = apart(&self.0).1.and_then(|share| share.parse::<f64>().ok());
         let share = share.map(|share| format!(" at {:.0} % of the capacity", share * 100.0));
-        let of = match self.of() {
+        let is_of_ab = self.base().starts_with("ab");
+        let of = match self.of().filter(|_| !is_of_ab) {
             Some(UPSTREAM) => " to the application".to_owned(),
             Some(hop) if hop.contains('.') => format!(" on the hop {hop}"),
             Some(server) => format!(" on the server {server}"),
@@ -162,16 +185,46 @@ impl fmt::Display for Measure {
 /// What is measured at shares of the capacity, too.
 pub(crate) const SHARED: [&str; 5] = ["p50", "p90", "p99", "cpu", "variation"];
 
+/// How many requests the server in front could answer with a second of CPU time: 1 / CPU time of a request. It is
+/// measured where that server has a declared part of a core.
+pub(crate) const CAPACITY: &str = "capacity";
+/// Throughput and longest request of a published run, as the name of a measure has them.
+pub(crate) const RATE: &str = "throughput";
+pub(crate) const LONGEST: &str = "longest";
+
+const FIRST: [&str; 2] = [
+    "throughput in a first run",
+    "longest request of a first run",
+];
+const SECOND: [&str; 2] = [
+    "throughput in a second run",
+    "longest request of a second run",
+];
+const SETTLED: [&str; 2] = [
+    "throughput in a settled run",
+    "longest request of a settled run",
+];
+
 /// The hops between servers, as the name of a measure has them.
 pub(crate) const UPSTREAM: &str = "upstream";
 
-const ALL: &str = "throughput, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
-                   held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, first, acted and \
-                   variation; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
+const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
+                   held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, first, acted, silences, \
+                   longest_silence, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
+                   ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_of_the_machine_is_no_count() {
+        for name in ["free", "disk", "cpu.front"] {
+            assert_eq!(Measure::parse(name).unwrap().kind(), Kind::Cpu, "{name}");
+        }
+        assert_eq!(Measure::parse("ab1.longest").unwrap().kind(), Kind::Time);
+        assert_eq!(Measure::parse("memory").unwrap().kind(), Kind::Count);
+    }
 
     #[test]
     fn names_units_and_words() {
@@ -184,6 +237,19 @@ mod tests {
                 " on the server front",
             ),
             ("p99@0.5", "ms", ["has", "p99"], " at 50 % of the capacity"),
+            ("free", "MiB", ["leaves", "free memory"], ""),
+            (
+                "ab1.longest",
+                "ms",
+                ["has", "longest request of a first run"],
+                "",
+            ),
+            (
+                "ab.throughput",
+                "req/s",
+                ["has", "throughput in a settled run"],
+                "",
+            ),
             (
                 "bytes.upstream",
                 "B/req",
@@ -210,7 +276,15 @@ mod tests {
                 .unwrap_err()
                 .contains("one request of all")
         );
-        for name in ["speed", "bytes", "bytes.front", "cpu.", "p50.front"] {
+        for name in [
+            "speed",
+            "bytes",
+            "bytes.front",
+            "cpu.",
+            "p50.front",
+            "ab1",
+            "ab3.longest",
+        ] {
             assert!(
                 Measure::parse(name)
                     .unwrap_err()

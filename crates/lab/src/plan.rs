@@ -34,6 +34,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         .collect();
     if from == 0 {
         let published = experiment.as_published.iter();
+        let published = published.filter(|run| !run.is_every_round);
         let published: Duration = published.map(|run| published_time(run.requests)).sum();
         plan.least += published;
         plan.most += published;
@@ -58,7 +59,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
 /// What a run of a cell takes.
 #[derive(Clone, Copy)]
 struct Span {
-    /// The measured span, and the one in which is counted.
+    /// The measured span, the one in which is counted, and published runs.
     main: Duration,
     /// One at a share of the capacity.
     time: Duration,
@@ -83,8 +84,14 @@ impl Span {
         }
         let load = experiment.load(levels, &addresses).ok()?;
         let spans = 1 + u32::from(experiment.counts_apart());
+        let runs: Vec<u64> = experiment
+            .every_round(levels)
+            .map(|run| run.requests)
+            .collect();
+        // The last one again, when the servers are warm.
+        let again = runs.iter().chain(runs.last()).copied();
         Some(Self {
-            main: load.time * spans,
+            main: load.time * spans + again.map(of_requests).sum::<Duration>(),
             time: load.time,
             warm: load.warm,
             crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),
@@ -136,7 +143,11 @@ impl fmt::Display for Plan {
 
 /// That of a published run of so many requests.
 fn published_time(requests: u64) -> Duration {
-    PUBLISHED + PUBLISHED_REQUEST * u32::try_from(requests).unwrap_or(u32::MAX)
+    PUBLISHED + of_requests(requests)
+}
+
+fn of_requests(requests: u64) -> Duration {
+    PUBLISHED_REQUEST * u32::try_from(requests).unwrap_or(u32::MAX)
 }
 
 fn is_java(target: &str) -> bool {

@@ -1,7 +1,23 @@
-//! What other tools print, read into figures: ab, wrk, strace -c.
+//! What other tools print, read into figures: load generators and `strace -c`.
 //!
 //! A text gives what it has and nothing else: a figure that is not in it is `None`, so that no gate
 //! takes silence for a zero. What the figures mean is decided in [`crate::gate`].
+//!
+//! A text is as people have it: a terminal's colours, a log whose lines begin with times and names of
+//! containers, a whole page in HTML with several reports and prose between them.
+
+mod ab;
+mod autocannon;
+mod calls;
+mod h2load;
+mod hey;
+mod jmeter;
+mod k6;
+mod plain;
+mod scan;
+mod siege;
+mod vegeta;
+mod wrk;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +27,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Published {
     /// A run of a load generator.
-    Run(Figures),
+    Run(Box<Figures>),
     /// A table of system calls.
     Calls(Calls),
 }
@@ -19,16 +35,24 @@ pub enum Published {
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// What printed it: `ab` or `wrk`.
+    /// What printed it, by its own name: `ab`, `wrk`, `JMeter`.
     pub tool: &'static str,
     /// Clients at once.
     pub clients: Option<u64>,
     /// How long the run took.
     pub seconds: Option<f64>,
-    /// Requests that were answered.
+    /// Requests that were answered; k6, JMeter and siege count those with a status below 400 alone.
     pub completed: Option<u64>,
-    /// Requests that failed, by the tool's own idea of it.
+    /// Requests without an answer; of k6, JMeter and siege also those with a status from 400 on.
     pub failed: Option<u64>,
+    /// Requests that took longer than the tool waits; some tools count their answers, too.
+    pub late: Option<u64>,
+    /// Answers whose body was not as long as the first one, which ab calls failed.
+    pub other_length: Option<u64>,
+    /// Requests that ab calls failed where the line with the reasons is not in the text.
+    pub unexplained: u64,
+    /// Answers by status; empty if the tool does not tell them apart.
+    pub statuses: BTreeMap<u16, u64>,
     /// Answers outside 200 to 299; of wrk: outside 200 to 399, and `None` if there were none.
     pub non_2xx: Option<u64>,
     /// Answers after which the connection was kept; `None`: keep-alive was not asked for.
@@ -37,11 +61,13 @@ pub struct Figures {
     pub bytes: Option<u64>,
     /// Bytes of bodies.
     pub body_bytes: Option<u64>,
+    /// Bytes of the first body.
+    pub document_bytes: Option<u64>,
     /// Answers per second.
     pub rate: Option<f64>,
     /// Mean, median and maximum of a request's time.
     pub total_ms: Option<Times>,
-    /// What the server calls itself.
+    /// What the server calls itself, empty if it sent no name; `None` if the text does not say.
     pub software: Option<String>,
 }
 
@@ -54,6 +80,8 @@ pub struct Times {
     pub median: Option<f64>,
     /// The longest.
     pub max: f64,
+    /// How far they may be off for having been rounded.
+    pub rounding: f64,
 }
 
 /// A table of `strace -c`.
@@ -70,13 +98,22 @@ pub struct Calls {
 pub enum TextFault {
     /// It has none of the lines by which the tools are known.
     #[error(
-        "this is no text of ab, wrk or strace -c, and no report of `catamaran bench --json`; give \
-         the whole output of a run"
+        "this is no text of ab, wrk, hey, h2load, oha, k6, JMeter, vegeta, siege, autocannon or \
+         strace -c, and no report of `catamaran bench --json`; give the whole output of a run"
     )]
     Unknown,
-    /// ab ended before it printed its figures.
-    #[error("ab's report is not complete: `{0}` is missing")]
-    Incomplete(&'static str),
+    /// A tool's report has ended, or was cut, before a line without which it says nothing.
+    #[error("the report of {0} is not complete: `{1}` is missing")]
+    Incomplete(&'static str, &'static str),
+}
+
+/// A report that stands in a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// In which line of the text it begins, from 1; in HTML, of its words.
+    pub line: usize,
+    /// What it says.
+    pub content: Result<Published, TextFault>,
 }
 
 /// What the published tests printed, by name.
@@ -99,162 +136,83 @@ pub const BUILTIN: [(&str, &str); 10] = [
     ),
 ];
 
-/// Reads a text of ab, wrk or strace.
+/// The first report in a text.
 ///
 /// # Errors
-/// It is none of them, or cut short.
+/// There is none, or it was cut.
 pub fn parse(text: &str) -> Result<Published, TextFault> {
-    if text.contains("Concurrency Level:") {
-        ab(text).map(Published::Run)
-    } else if text.contains("Requests/sec:") && text.contains("threads and") {
-        Ok(Published::Run(wrk(text)))
-    } else if text.contains("% time") && text.contains("syscall") {
-        Ok(Published::Calls(strace(text)))
-    } else {
-        Err(TextFault::Unknown)
-    }
+    let first = blocks(text).into_iter().next();
+    first.map_or(Err(TextFault::Unknown), |block| block.content)
 }
 
-fn ab(text: &str) -> Result<Figures, TextFault> {
-    let number = |name: &'static str| field(text, name).and_then(first_number);
-    let count = |name| number(name).map(|value| value as u64);
-    let completed = count("Complete requests:").ok_or(TextFault::Incomplete("Complete requests"));
-    Ok(Figures {
-        tool: "ab",
-        clients: count("Concurrency Level:"),
-        seconds: number("Time taken for tests:"),
-        completed: Some(completed?),
-        failed: count("Failed requests:"),
-        non_2xx: Some(count("Non-2xx responses:").unwrap_or(0)),
-        kept: count("Keep-Alive requests:"),
-        bytes: count("Total transferred:"),
-        body_bytes: count("HTML transferred:"),
-        rate: number("Requests per second:"),
-        total_ms: ab_times(text),
-        software: field(text, "Server Software:")
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned),
-    })
-}
-
-/// The row `Total:` of ab's table of connection times: min, mean, deviation, median, max. ab
-/// prints either whole milliseconds or, with its confidence lines off, three columns.
-fn ab_times(text: &str) -> Option<Times> {
-    let row = text.lines().find(|line| {
-        let mut words = line.split_whitespace();
-        words.next() == Some("Total:")
-            && words.next().is_some_and(|word| word.parse::<f64>().is_ok())
-    })?;
-    let values = row
-        .split_whitespace()
-        .skip(1)
-        .map_while(|word| word.parse().ok());
-    match values.collect::<Vec<f64>>()[..] {
-        [_, mean, _, median, max] => Some(Times {
-            mean,
-            median: Some(median),
-            max,
-        }),
-        [_, mean, max] => Some(Times {
-            mean,
-            median: None,
-            max,
-        }),
-        _ => None,
-    }
-}
-
-fn wrk(text: &str) -> Figures {
-    let non_2xx = field(text, "Non-2xx or 3xx responses:").and_then(first_number);
-    let errors = field(text, "Socket errors:").map(numbers);
-    let summary = text.lines().find(|line| line.contains(" requests in "));
-    let summary = summary.map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let latency = text
-        .lines()
-        .find(|line| line.trim_start().starts_with("Latency  "));
-    let latency: Vec<f64> = latency.map_or_else(Vec::new, |line| {
-        line.split_whitespace().skip(1).filter_map(wrk_ms).collect()
+/// All reports in a text, which may be a page in HTML, in their order.
+#[must_use]
+pub fn blocks(text: &str) -> Vec<Block> {
+    let text = plain::plain(text);
+    let places = TOOLS.iter().flat_map(|tool| {
+        let starts = (tool.starts)(&text).into_iter();
+        starts.map(move |at| (at, tool))
     });
-    let clients = text.lines().find(|line| line.contains("threads and"));
-    let clients = clients.and_then(|line| numbers(line).get(1).copied());
-    let summary_word = |at: usize| summary.as_ref().and_then(|words| words.get(at).copied());
-    Figures {
-        tool: "wrk",
-        clients: clients.map(|count| count as u64),
-        seconds: summary_word(3).and_then(wrk_ms).map(|ms| ms / 1000.0),
-        completed: summary_word(0).and_then(|word| word.parse().ok()),
-        failed: Some(errors.map_or(0.0, |errors| errors.iter().sum()) as u64),
-        // The line counts what is neither 2xx nor 3xx, so that no line does not mean all 2xx.
-        non_2xx: non_2xx.map(|count| count as u64),
-        rate: field(text, "Requests/sec:").and_then(first_number),
-        total_ms: match latency[..] {
-            [mean, _, max, ..] => Some(Times {
-                mean,
-                median: None,
-                max,
-            }),
-            _ => None,
-        },
-        ..Figures::default()
-    }
+    let mut places: Vec<(usize, &Tool)> = places.collect();
+    places.sort_by_key(|(at, _)| *at);
+    let ends = places.iter().skip(1).map(|(at, _)| *at);
+    let ends: Vec<usize> = ends.chain([text.len()]).collect();
+    let block = |((at, tool), end): (&(usize, &Tool), &usize)| Block {
+        line: text[..*at].matches('\n').count() + 1,
+        content: (tool.read)(&text[*at..*end]),
+    };
+    places.iter().zip(&ends).map(block).collect()
 }
 
-/// wrk's `1.25ms`, `30.01s` or `812.00us` in milliseconds.
-fn wrk_ms(word: &str) -> Option<f64> {
-    let word = word.trim_end_matches(',');
-    for (unit, factor) in [("us", 0.001), ("ms", 1.0), ("s", 1000.0), ("m", 60_000.0)] {
-        if let Some(value) = word
-            .strip_suffix(unit)
-            .and_then(|value| value.parse::<f64>().ok())
-        {
-            return Some(value * factor);
-        }
-    }
-    None
+/// How a tool's reports are found and read.
+struct Tool {
+    /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
+    starts: fn(&str) -> Vec<usize>,
+    read: fn(&str) -> Result<Published, TextFault>,
 }
 
-/// Rows of percent, seconds, microseconds a call, calls, errors where there were any, name.
-fn strace(text: &str) -> Calls {
-    let mut calls = Calls::default();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (Some(name), Some(count)) = (words.last(), words.get(3)) else {
-            continue;
-        };
-        let Ok(count) = count.parse::<u64>() else {
-            continue;
-        };
-        if *name == "total" {
-            continue;
-        }
-        calls.counts.insert((*name).to_owned(), count);
-        if let Some(errors) = words.get(4).and_then(|word| word.parse::<u64>().ok()) {
-            calls.errors.insert((*name).to_owned(), errors);
-        }
-    }
-    calls
-}
-
-/// What follows `name` on the first line that begins with it.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines()
-        .find_map(|line| line.trim_start().strip_prefix(name))
-        .map(str::trim)
-}
-
-fn first_number(text: &str) -> Option<f64> {
-    text.split_whitespace()
-        .next()?
-        .trim_end_matches('%')
-        .parse()
-        .ok()
-}
-
-fn numbers(text: &str) -> Vec<f64> {
-    text.split(|letter: char| !letter.is_ascii_digit())
-        .filter_map(|word| word.parse().ok())
-        .collect()
-}
+const TOOLS: [Tool; 10] = [
+    Tool {
+        starts: ab::starts,
+        read: ab::read,
+    },
+    Tool {
+        starts: wrk::starts,
+        read: wrk::read,
+    },
+    Tool {
+        starts: hey::starts,
+        read: hey::read,
+    },
+    Tool {
+        starts: h2load::starts,
+        read: h2load::read,
+    },
+    Tool {
+        starts: k6::starts,
+        read: k6::read,
+    },
+    Tool {
+        starts: jmeter::starts,
+        read: jmeter::read,
+    },
+    Tool {
+        starts: vegeta::starts,
+        read: vegeta::read,
+    },
+    Tool {
+        starts: siege::starts,
+        read: siege::read,
+    },
+    Tool {
+        starts: autocannon::starts,
+        read: autocannon::read,
+    },
+    Tool {
+        starts: calls::starts,
+        read: calls::read,
+    },
+];
 
 #[cfg(test)]
 mod tests {
@@ -262,7 +220,7 @@ mod tests {
 
     fn run(text: &str) -> Figures {
         match parse(text) {
-            Ok(Published::Run(figures)) => figures,
+            Ok(Published::Run(figures)) => *figures,
             other => panic!("{other:?}"),
         }
     }
@@ -305,7 +263,7 @@ mod tests {
              Requests/sec:  79796.70\nTransfer/sec:     24.98MB\n");
         assert_eq!(figures.clients, Some(100));
         assert_eq!(figures.completed, Some(798_765));
-        assert_eq!(figures.failed, Some(5));
+        assert_eq!((figures.failed, figures.late), (Some(3), Some(2)));
         assert_eq!(figures.non_2xx, Some(17));
         assert_eq!(figures.seconds, Some(10.01));
         let times = figures.total_ms.unwrap();
@@ -329,6 +287,87 @@ mod tests {
         assert_eq!(parse("hello"), Err(TextFault::Unknown));
         assert_eq!(parse(""), Err(TextFault::Unknown));
         let cut = "Concurrency Level:      500\nTime taken for tests:   4.005 seconds\n";
-        assert_eq!(parse(cut), Err(TextFault::Incomplete("Complete requests")));
+        let fault = TextFault::Incomplete("ab", "Complete requests");
+        assert_eq!(parse(cut), Err(fault));
+    }
+
+    #[test]
+    fn hey_and_oha_differ_in_little() {
+        let text = "Summary:\n  Success rate:\t100.00%\n  Total:\t2000.1234 ms\n  Slowest:\t12.5 ms\n  \
+                    Fastest:\t0.0511 ms\n  Average:\t5.0000 ms\n  Requests/sec:\t1995.0000\n\n  \
+                    Total data:\t1.32 MiB\n\nResponse time histogram:\n  0.051 ms [1]    |\n\n\
+                    Response time distribution:\n  10.00% in 3.0 ms\n  50.00% in 4.5 ms\n\n\
+                    Status code distribution:\n  [200] 3990 responses\n\nError distribution:\n  \
+                    [10] aborted due to deadline\n  [2] connection closed before message completed\n";
+        let figures = run(text);
+        assert_eq!(
+            (figures.tool, figures.completed, figures.failed),
+            ("oha", Some(3990), Some(2))
+        );
+        let times = figures.total_ms.unwrap();
+        assert_eq!(
+            (times.mean, times.median, times.max),
+            (5.0, Some(4.5), 12.5)
+        );
+        let text = text
+            .replace("  Success rate:\t100.00%\n", "")
+            .replace(" ms", " secs");
+        assert_eq!(run(&text).tool, "hey");
+        assert_eq!(run(&text).total_ms.unwrap().max, 12_500.0);
+    }
+
+    #[test]
+    fn forms_of_other_versions() {
+        let siege = run(
+            "Transactions:\t\t        1000 hits\nAvailability:\t\t       99.01 %\n\
+                         Elapsed time:\t\t        1.02 secs\nResponse time:\t\t        0.01 secs\n\
+                         Transaction rate:\t      980.39 trans/sec\nConcurrency:\t\t        9.80\n\
+                         Successful transactions:        1000\nFailed transactions:\t          10\n\
+                         Longest transaction:\t        0.05\nShortest transaction:\t        0.00\n",
+        );
+        assert_eq!(
+            (siege.completed, siege.failed, siege.rate),
+            (Some(1000), Some(10), Some(980.39))
+        );
+        assert_eq!(
+            siege.total_ms.map(|times| (times.mean, times.max)),
+            Some((10.0, 50.0))
+        );
+        let k6 = run(
+            "     http_req_duration..............: avg=1.5ms  min=200\u{b5}s med=1ms max=1.2s p(95)=3ms\n       \
+                      { expected_response:true }...: avg=1ms min=200\u{b5}s med=1ms max=2ms p(95)=3ms\n     \
+                      http_req_failed................: 25.00% \u{2713} 50       \u{2717} 150\n     \
+                      http_req_waiting...............: avg=1ms\n     \
+                      http_reqs......................: 200    40.5/s\n     vus............................: 5 min=5\n",
+        );
+        assert_eq!(
+            (k6.completed, k6.failed, k6.rate),
+            (Some(150), Some(50), Some(40.5))
+        );
+        assert_eq!(
+            k6.total_ms.map(|times| (times.median, times.max)),
+            Some((Some(1.0), 1200.0))
+        );
+        let jmeter = run(
+            "summary +   500 in 00:00:03 = 166.7/s Avg: 5 Min: 0 Max: 50 Err: 0 (0.00%) Active: 4\n\
+                          summary =   500 in 00:00:03 = 166.7/s Avg: 5 Min: 0 Max: 50 Err: 0 (0.00%)\n\
+                          summary =  1000 in 00:01:05 =  15.4/s Avg: 6 Min: 0 Max: 60 Err: 3 (0.30%)\n",
+        );
+        assert_eq!(
+            (jmeter.completed, jmeter.failed, jmeter.seconds),
+            (Some(997), Some(3), Some(65.0))
+        );
+    }
+
+    #[test]
+    fn reports_of_several_tools_in_one_text() {
+        let ab = include_str!("../published/004-off.txt");
+        let calls = include_str!("../published/004-off.strace.txt");
+        let text = format!("one\n{ab}two\n{calls}Concurrency Level: is a line of ab\n{ab}");
+        let blocks = blocks(&text);
+        let lines: Vec<usize> = blocks.iter().map(|block| block.line).collect();
+        assert_eq!(lines, [2, 20, 44]);
+        assert!(matches!(blocks[1].content, Ok(Published::Calls(_))));
+        assert_eq!(blocks[0].content, blocks[2].content);
     }
 }

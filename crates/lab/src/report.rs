@@ -2,6 +2,7 @@
 //! [`ResultDocument`] alone.
 
 mod claims;
+mod headline;
 mod html;
 mod markdown;
 mod picture;
@@ -23,10 +24,10 @@ use crate::run::MemoryCount;
 /// When, where and how it ran, in a few short sentences.
 fn setting(result: &ResultDocument) -> String {
     let host = &result.host;
-    let form = if result.is_quick {
-        "The short form, whose claims are exploratory"
-    } else {
-        "The whole form"
+    let form = match (result.is_quick, result.is_published) {
+        (true, _) => "The short form, whose claims are exploratory",
+        (false, true) => "The published form, with the source's own cells",
+        (false, false) => "The whole form",
     };
     let end = if result.is_complete {
         ""
@@ -140,14 +141,38 @@ mod tests {
             "The rounds say: 9100/s.",
             "Otherwise than there: another machine.",
             "System calls of a request: 004-on.strace",
-            "<td class=\"n brief\" data-name=\"published\">×0.78</td>",
+            "<td class=\"n brief\" data-name=\"published\">×0.77</td>",
         ] {
             assert!(page.contains(words), "{words}");
         }
         let text = markdown(&result);
         let again = text.find("<th>published</th><th>here</th>").unwrap();
-        assert!(again < text.find("## Claims").unwrap());
+        assert!(
+            text.find("## Claims").unwrap() < again,
+            "ab's blocks are folded away below"
+        );
+        assert_eq!(text.matches("<details>").count(), 1);
         assert!(text.contains("| lstat | 6.00 | 1.00 |"), "{text}");
+    }
+
+    #[test]
+    fn planted_ratios_stand_beside_what_was_told() {
+        let (_, mut result) = committed().remove(0);
+        assert!(!markdown(&result).contains("## Planted, and told"));
+        let claim = &mut result.claims[0];
+        claim.says = "More work costs throughput".to_owned();
+        claim.each.clear();
+        (claim.ratio, claim.low, claim.high) = (Some(1.14), Some(1.137), Some(1.143));
+        claim.planted = Some(crate::claim::Planted {
+            ratio: 1.2,
+            decided_after: Some(10),
+        });
+        let row =
+            "| More work costs throughput | 1.200 | 1.140 [1.137..1.143] | -5.00 % | **no** | 10 |";
+        assert!(markdown(&result).contains(row), "{}", markdown(&result));
+        let page = html(&result);
+        assert!(page.contains("<h2>Planted, and told</h2>"));
+        assert!(page.contains("<td class=\"n brief\" data-name=\"truly\">no</td>"));
     }
 
     #[test]

@@ -13,9 +13,9 @@ pub use self::answer::answer;
 pub(crate) use self::over_time::median_run;
 pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
-use crate::claim::{Outcome, Verdict, evaluate, evaluate_again, of_rounds};
+use crate::claim::{Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds};
 use crate::drive::ServerRecord;
-use crate::experiment::{Experiment, Factor, How, Levels};
+use crate::experiment::{AsPublished, Claim, Experiment, Factor, How, Levels};
 use crate::gate::{self, Effect, Fired, RUN_GATES};
 use crate::host::Host;
 use crate::measure::Measure;
@@ -43,6 +43,9 @@ pub struct ResultDocument {
     pub answer: String,
     /// Whether it was the short form, of which all claims are exploratory.
     pub is_quick: bool,
+    /// Whether it was the published form, which has the cells and claims of the source alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_published: bool,
     /// Whether all rounds were made.
     pub is_complete: bool,
     /// Rounds that have begun.
@@ -165,6 +168,9 @@ pub struct PublishedResult {
     pub found: Vec<Fired>,
     /// Our figures for the cell.
     pub ours: Option<String>,
+    /// Of a row that compares two: the published ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<PublishedRatio>,
     /// Of a table of system calls: each call, for one request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallResult>,
@@ -211,6 +217,8 @@ impl ResultDocument {
             ..
         } = stored;
         let claims = evaluate(experiment, runs);
+        let control = experiment.cells.get(experiment.control);
+        let subject = control.filter(|_| !experiment.source.is_empty());
         let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
         let cells: Vec<CellResult> = (0..experiment.cells.len())
             .map(|cell| cell_result(experiment, cell, runs))
@@ -227,8 +235,9 @@ impl ResultDocument {
             question: experiment.question.clone(),
             source: experiment.source.clone(),
             note: stored.note.clone(),
-            answer: answer(&claims),
+            answer: answer(&claims, subject),
             is_quick: experiment.is_quick,
+            is_published: experiment.is_published,
             is_complete,
             rounds,
             starts: of_rounds(experiment, rounds, runs),
@@ -254,13 +263,40 @@ impl ResultDocument {
 }
 
 impl ResultDocument {
-    /// The same by today's rules, if it is one of an older version; `experiment` is what it came from.
+    /// The same by today's rules: claims of an older version, what is said of published figures, and the answer.
+    /// `experiment` is what it came from.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
         if self.starts.is_empty() {
             self.claims = evaluate_again(experiment, &self);
             self.starts = of_rounds(experiment, self.rounds, &[]);
         }
+        for outcome in &mut self.claims {
+            let is_it = |claim: &&Claim| claim.says == outcome.says;
+            if let Some(claim) = experiment.claims.iter().find(is_it) {
+                outcome.published = claim.published_of(&outcome.each);
+            }
+        }
+        let cells = self.cells.iter().map(|cell| &cell.levels);
+        if experiment.cells.iter().eq(cells) {
+            self.published = published::results(experiment, &self.cells, &self.claims);
+        }
+        for run in &mut self.as_published {
+            let is_it = |it: &&AsPublished| it.name == run.name;
+            if let Some(today) = experiment.as_published.iter().find(is_it) {
+                run.deviations.clone_from(&today.deviations);
+            }
+        }
+        self.answer = answer(&self.claims, self.subject());
         self
+    }
+
+    /// The levels of what the source was about; `None` if nothing is repeated.
+    #[must_use]
+    pub fn subject(&self) -> Option<&Levels> {
+        let control = self.cells.get(self.control);
+        control
+            .filter(|_| !self.source.is_empty())
+            .map(|it| &it.levels)
     }
 }
 

@@ -1,14 +1,15 @@
 //! Rounds: each has every cell once, in random order; the next one is its mirror.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::blocks;
 
 use crate::drive::{self, At, DriveFault, Driver, Left, Stages};
 use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
 use crate::gate::Fired;
-use crate::run::Run;
+use crate::run::{MemoryCount, Run};
 use crate::{claim, screen};
 
 /// What somebody who waits is told.
@@ -81,8 +82,8 @@ pub struct Asked<'a> {
     pub done: Vec<Run>,
     /// What the slowest cell with so many clients does in a second, if that is known already.
     pub capacity: BTreeMap<u64, f64>,
-    /// How many of the published runs were made before.
-    pub published: usize,
+    /// The names of the published runs that were made before.
+    pub published: Vec<String>,
 }
 
 /// Who is given what rounds come to.
@@ -132,6 +133,7 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
         .max()
         .unwrap_or(0);
     let mut making = Making {
+        unserved: asked.done.is_empty().then_some(0),
         made: asked.done,
         capacity: asked.capacity,
         stages: Stages::default(),
@@ -139,8 +141,9 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
         experiment,
         stop: asked.stop,
         keeper,
+        published: asked.published,
     };
-    let mut is_complete = making.publish(asked.published)? && making.calibrate()?;
+    let mut is_complete = making.publish()? && making.calibrate()?;
     while is_complete && round < rounds {
         let cells = screen::cells(experiment, round, &making.made);
         if round == screened && screened > 0 {
@@ -201,18 +204,25 @@ struct Making<'a> {
     stages: Stages,
     capacity: BTreeMap<u64, f64>,
     made: Vec<Run>,
+    /// How often servers did not serve, as long as none ever did.
+    unserved: Option<usize>,
+    /// The names of published runs whose text was kept.
+    published: Vec<String>,
 }
 
 impl Making<'_> {
-    /// Makes the published runs but the first `done`. Whether it may go on.
-    fn publish(&mut self, done: usize) -> Result<bool, RoundsFault> {
-        let runs = &self.experiment.as_published;
+    /// Makes the published runs that no round makes, but for those that were made before. Whether it may go on.
+    fn publish(&mut self) -> Result<bool, RoundsFault> {
+        let runs = self.experiment.as_published.iter();
+        let runs: Vec<&AsPublished> = runs.filter(|run| !run.is_every_round).collect();
+        let is_done = |run: &&&AsPublished| self.published.contains(&run.name);
+        let done = runs.iter().take_while(is_done).count();
         let mut from = done;
         // One that goes on with servers needs the run that started them, also if that was kept already.
         while runs.get(from).is_some_and(|run| run.is_again) && from > 0 {
             from -= 1;
         }
-        for (number, run) in runs.iter().enumerate().skip(from) {
+        for (number, run) in runs.into_iter().enumerate().skip(from) {
             if !run.is_again {
                 self.stages.clear();
             }
@@ -226,8 +236,15 @@ impl Making<'_> {
                 Ok(_) => {}
                 Err(DriveFault::Interrupted) => return Ok(false),
                 Err(fault) => {
-                    let cell = format!("as published, {}", run.name);
-                    return Err(RoundsFault::Drive { cell, fault });
+                    let Some(fired) = fault.of_run() else {
+                        let cell = format!("as published, {}", run.name);
+                        return Err(RoundsFault::Drive { cell, fault });
+                    };
+                    self.stages.clear();
+                    if number >= done {
+                        let words = format!("No run: {}", fired.words);
+                        self.keeper.keep_published(run, &words)?;
+                    }
                 }
             }
         }
@@ -241,15 +258,23 @@ impl Making<'_> {
             return Ok(true);
         }
         let cells = self.experiment.cells.len();
-        for cell in 0..cells {
+        let mut known = BTreeSet::new();
+        for cell in (0..cells).flat_map(|cell| [cell; ATTEMPTS]) {
+            if known.contains(&cell) {
+                continue;
+            }
             self.keeper.tell(Event::Calibrates { cell, cells });
             let Some((run, _)) = self.once(At { cell, round: 0 })? else {
                 return Ok(false);
             };
             self.keeper.tell(Event::Ended(&run));
-            if let (Some(clients), Some(&rate)) =
-                (run.facts.clients, run.measures.get("throughput"))
-            {
+            // Without a rate its servers did not serve.
+            let Some(&rate) = run.measures.get("throughput") else {
+                self.stages.clear();
+                continue;
+            };
+            known.insert(cell);
+            if let Some(clients) = run.facts.clients {
                 let least = self.capacity.entry(clients).or_insert(rate);
                 *least = least.min(rate);
             }
@@ -277,14 +302,17 @@ impl Making<'_> {
         Ok(true)
     }
 
-    /// Runs a cell until it is valid, at most [`ATTEMPTS`] times. Whether it may go on.
+    /// Runs a cell until it is valid, at most so often as [`attempts`] says. Whether it may go on.
     fn cell(&mut self, at: At, place: usize) -> Result<bool, RoundsFault> {
-        for attempt in 0..ATTEMPTS {
+        for attempt in 0..attempts(&self.made, at) {
             let Some((mut run, left)) = self.once(at)? else {
                 return Ok(false);
             };
             (run.place, run.attempt) = (place, attempt);
             self.keeper.keep(&run, &left)?;
+            if run.is_valid() {
+                self.keep_printed(&left)?;
+            }
             self.keeper.tell(Event::Ended(&run));
             let is_valid = run.is_valid();
             self.made.push(run);
@@ -297,7 +325,21 @@ impl Making<'_> {
         Ok(true)
     }
 
-    /// One run; `None` if a signal has asked for the end.
+    /// Keeps what the published runs of the first valid run have printed.
+    fn keep_printed(&mut self, left: &Left) -> Result<(), RoundsFault> {
+        for (name, text) in &left.printed {
+            let mut runs = self.experiment.as_published.iter();
+            let run = runs.find(|run| run.name == *name);
+            if let Some(run) = run.filter(|_| !self.published.contains(name)) {
+                self.keeper.keep_published(run, text)?;
+                self.published.push(name.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// One run; `None` if a signal has asked for the end. If a server did not serve, or ended and took the load with it,
+    /// that is a void run. If servers have never served in so many runs, something else is wrong than a server.
     fn once(&mut self, at: At) -> Result<Option<(Run, Left)>, RoundsFault> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -308,12 +350,39 @@ impl Making<'_> {
         };
         let stages = &mut self.stages;
         match self.driver.run(self.experiment, at, stages, asked) {
-            Ok(made) => Ok(Some(made)),
+            Ok(made) => {
+                self.unserved = None;
+                Ok(Some(made))
+            }
             Err(DriveFault::Interrupted) => Ok(None),
             Err(fault) => {
-                let cell = self.experiment.label(at.cell);
-                Err(RoundsFault::Drive { cell, fault })
+                let counted = self.unserved.as_mut().map(|count| {
+                    *count += 1;
+                    *count
+                });
+                let is_hopeless = counted.is_some_and(|count| count >= UNSERVED_MAX);
+                match fault.of_run().filter(|_| !is_hopeless) {
+                    Some(fired) => Ok(Some((self.void(at, fired), Left::default()))),
+                    None => {
+                        let cell = self.experiment.label(at.cell);
+                        Err(RoundsFault::Drive { cell, fault })
+                    }
+                }
             }
+        }
+    }
+
+    /// A run of which nothing is known but why it is void.
+    fn void(&self, at: At, fired: Fired) -> Run {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Run {
+            cell: at.cell,
+            levels: self.experiment.cells[at.cell].clone(),
+            round: at.round,
+            started_at_s: now.unwrap_or_default().as_secs_f64(),
+            memory: MemoryCount::Allocated,
+            gates: vec![fired],
+            ..Run::default()
         }
     }
 }
@@ -334,14 +403,64 @@ pub fn void_reasons(run: &Run) -> Vec<&Fired> {
     run.gates.iter().filter(void).collect()
 }
 
+/// How often a cell is run in a round until a run is valid, after these runs: once if no earlier round has given it a
+/// valid one, so that a server that never serves does not take the time of all others.
+pub(crate) fn attempts(runs: &[Run], at: At) -> usize {
+    let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
+    let mut before = runs.iter().filter(is_before).peekable();
+    let was_tried = before.peek().is_some();
+    match was_tried && !before.any(Run::is_valid) {
+        true => 1,
+        false => ATTEMPTS,
+    }
+}
+
 /// A void run is repeated at most twice.
-pub(crate) const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 3;
+
+/// So many runs in which no server served end the rounds, if none ever did.
+const UNSERVED_MAX: usize = 2 * ATTEMPTS;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const FILE: &str = include_str!("../fixtures/keepalive.toml");
+
+    #[test]
+    fn a_cell_that_was_never_valid_is_tried_once_a_round() {
+        let run = |cell: usize, round: usize, is_valid: bool| {
+            let void = Fired::new("not-ready", crate::gate::Effect::Void, "It ended.");
+            Run {
+                cell,
+                round,
+                gates: if is_valid { vec![] } else { vec![void] },
+                ..Run::default()
+            }
+        };
+        let runs = [
+            run(0, 0, false),
+            run(0, 0, false),
+            run(0, 0, true),
+            run(1, 0, false),
+            run(0, 1, false),
+            run(1, 1, false),
+        ];
+        for (cell, round, expected) in [
+            (0, 0, 3),
+            (1, 0, 3),
+            (0, 2, 3),
+            (1, 1, 1),
+            (1, 2, 1),
+            (2, 2, 3),
+        ] {
+            assert_eq!(
+                attempts(&runs, At { cell, round }),
+                expected,
+                "{cell} {round}"
+            );
+        }
+    }
 
     #[test]
     fn cells_that_share_servers_stand_together_and_rounds_mirror() {

@@ -29,6 +29,9 @@ pub struct Run {
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// What gates look at.
     pub facts: Facts,
+    /// Measures in the first third of the span and in its last, as far as they are known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub thirds: BTreeMap<String, [f64; 2]>,
     /// Gates that fired.
     pub gates: Vec<Fired>,
     /// What was seen in each second.

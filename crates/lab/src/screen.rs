@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use catamaran_stats::Spread;
 
+use crate::drive::At;
 use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
 use crate::run::Run;
 
@@ -36,7 +37,11 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
             && cells(experiment, *round, runs).iter().all(|cell| {
                 let mut of_cell = made().filter(|run| run.cell == *cell);
                 let tried = of_cell.clone().count();
-                of_cell.any(Run::is_valid) || tried >= crate::rounds::ATTEMPTS
+                let at = At {
+                    cell: *cell,
+                    round: *round,
+                };
+                of_cell.any(Run::is_valid) || tried >= crate::rounds::attempts(runs, at)
             })
     };
     (0..).take_while(is_whole).count()

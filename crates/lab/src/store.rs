@@ -16,7 +16,7 @@ use crate::builtin;
 use crate::drive::{Left, ServerRecord};
 use crate::experiment::{AsPublished, Experiment, Form};
 use crate::host::Host;
-use crate::result::{CellResult, ResultDocument, SCHEMA, answer};
+use crate::result::{CellResult, ResultDocument, SCHEMA};
 use crate::run::Run;
 use crate::screen::whole_rounds;
 use crate::strace::Traces;
@@ -273,6 +273,7 @@ impl Store {
             Form {
                 is_quick: has(QUICK),
                 modules: rest(MODULE).map(str::to_owned).collect(),
+                ..Form::default()
             },
         )
         .map_err(|faults| content(&path, faults))?;
@@ -349,7 +350,6 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
     }
     let experiment = experiment_of(directory, &result)?;
     result = result.by_todays_rules(&experiment);
-    result.answer = answer(&result.claims);
     result.note = note(directory);
     let store = Store {
         directory: directory.to_owned(),
@@ -369,6 +369,8 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
     let read = |modules: Vec<String>| {
         let form = Form {
             is_quick: result.is_quick,
+            // A file of its own says itself what it is.
+            is_published: result.is_published && !own.exists(),
             modules,
         };
         builtin::experiment(&place, form)
@@ -527,6 +529,7 @@ mod tests {
         let form = |modules: &[&str]| Form {
             is_quick: true,
             modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+            ..Form::default()
         };
         let read = |modules: &[&str]| {
             let text = include_str!("../experiments/modules.toml");

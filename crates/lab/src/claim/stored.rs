@@ -9,7 +9,8 @@ use catamaran_stats::order;
 
 use super::starts::{Lasting, Ratio};
 use super::{
-    Drawn, FAILED, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, shared_pages,
+    Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, is_mostly_zero, ratio,
+    shared_pages,
 };
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, Fired};
@@ -107,7 +108,7 @@ impl Stored<'_> {
         let mut gates = outcome.gates.clone();
         let taken = taken(&mut gates, outcome.verdict);
         gates.extend(shared_pages(experiment, claim, case, self.result.memory));
-        let of_failures = || counts(case, &self.of_case(case));
+        let of_counts = || counts(&claim.measure, case, &self.of_case(case));
         Drawn {
             claim,
             case,
@@ -115,9 +116,10 @@ impl Stored<'_> {
             p: order::sign_test(&starts),
             gates,
             taken,
-            counts: (claim.measure.base() == FAILED).then(of_failures),
+            counts: is_mostly_zero(&claim.measure).then(of_counts),
             ratios,
             starts,
+            survivors: outcome.survivors.clone(),
         }
     }
 

@@ -3,7 +3,11 @@ use crate::gate::MachineFacts;
 
 /// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
 /// does as much more work; everything else is alike.
-fn runs(experiment: &Experiment, rounds: usize, ratio: impl Fn(usize) -> f64) -> Vec<Run> {
+pub(super) fn runs(
+    experiment: &Experiment,
+    rounds: usize,
+    ratio: impl Fn(usize) -> f64,
+) -> Vec<Run> {
     let mut runs = Vec::new();
     for round in 0..rounds {
         for (cell, levels) in experiment.cells.iter().enumerate() {
@@ -35,11 +39,11 @@ fn runs(experiment: &Experiment, rounds: usize, ratio: impl Fn(usize) -> f64) ->
     runs
 }
 
-fn experiment() -> Experiment {
+pub(super) fn experiment() -> Experiment {
     Experiment::read("keepalive.toml", FILE, true).unwrap()
 }
 
-fn outcome<'a>(outcomes: &'a [Outcome], says: &str) -> &'a Outcome {
+pub(super) fn outcome<'a>(outcomes: &'a [Outcome], says: &str) -> &'a Outcome {
     outcomes
         .iter()
         .find(|outcome| outcome.says == says)
@@ -128,7 +132,11 @@ fn few_rounds_and_void_runs_give_no_verdict() {
         });
     }
     let outcomes = evaluate(&experiment, &void);
-    assert_eq!(outcomes[0].verdict, Verdict::TooFew);
+    assert_eq!(outcomes[0].verdict, Verdict::NoClaim);
+    assert_eq!(
+        outcomes[0].sentence,
+        "No claim: None of the 12 runs with keep=on was valid (status 12)."
+    );
     assert!(half_width(&experiment, &void).is_none());
 }
 
@@ -423,6 +431,72 @@ fn an_older_result_is_drawn_anew_by_starts() {
     let again = evaluate_again(&experiment, &result);
     assert_eq!(again[0].verdict, Verdict::NoClaim);
     assert!(again[0].sentence.contains("is not known"));
+}
+
+/// Rounds of the quick form of `known-capacity`, of which throughput says `throughput` and CPU time `capacity`.
+fn of_known_capacity(throughput: f64, capacity: f64) -> Vec<Outcome> {
+    let text = include_str!("../../experiments/known-capacity.toml");
+    let experiment = Experiment::read("known-capacity.toml", text, true).unwrap();
+    let mut runs = Vec::new();
+    for round in 0..12 {
+        for (cell, levels) in experiment.cells.iter().enumerate() {
+            let is_slow = levels["takes"].to_string() == "1.20";
+            let value = |ratio: f64| {
+                let noise = 1.0 + f64::from(cell as u32 % 3 * round % 5) / 1000.0;
+                5000.0 * noise / if is_slow { ratio } else { 1.0 }
+            };
+            let measures = [
+                ("throughput", value(throughput)),
+                ("capacity", value(capacity)),
+            ];
+            let measures = measures.map(|(name, value)| (name.to_owned(), value));
+            runs.push(Run {
+                cell,
+                levels: levels.clone(),
+                round: round as usize,
+                measures: measures.into(),
+                ..Run::default()
+            });
+        }
+    }
+    evaluate(&experiment, &runs)
+}
+
+#[test]
+fn what_was_planted_is_told_and_when() {
+    let outcomes = of_known_capacity(1.2, 1.2);
+    assert_eq!(outcomes.len(), 4, "two claims by two ways");
+    for outcome in &outcomes {
+        let planted = outcome.planted.unwrap();
+        assert_eq!(planted.ratio, 1.2);
+        // Beside three others, eight signs are the fewest.
+        assert_eq!(planted.decided_after, Some(8), "{outcome:?}");
+        assert_eq!(outcome.is_told_truly(), Some(true), "{outcome:?}");
+        assert_eq!(outcome.gates, []);
+    }
+}
+
+#[test]
+fn throughput_and_capacity_may_disagree() {
+    let outcomes = of_known_capacity(1.14, 1.2);
+    for outcome in &outcomes {
+        let is_throughput = outcome.measure.name() == "throughput";
+        assert_eq!(outcome.is_told_truly(), Some(!is_throughput), "{outcome:?}");
+        let off = outcome.off().unwrap();
+        assert_eq!(off < -0.03, is_throughput, "{off}");
+        let words: Vec<&str> = outcome.gates.iter().map(|it| &it.words[..]).collect();
+        let expected = "Throughput has the ratio 1.14, capacity per core 1.20: the throughput is not decided by the CPU \
+                        time of the server in front alone.";
+        assert_eq!(
+            words,
+            if is_throughput {
+                vec![expected]
+            } else {
+                vec![]
+            }
+        );
+        assert_eq!(outcome.verdict, Verdict::Differs, "a note forbids nothing");
+    }
 }
 
 const FILE: &str = include_str!("../../fixtures/keepalive.toml");

@@ -2,7 +2,7 @@
 
 use catamaran_stats::order::{self, MedianInterval};
 
-use super::{Drawn, LEVEL, Verdict, can_only_suggest, number};
+use super::{Drawn, LEVEL, SILENCES, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
 
@@ -92,11 +92,20 @@ impl Words<'_> {
 
     fn failures(&self, above: f64, below: f64, starts: usize) -> String {
         let each = self.case();
+        let is_silence = self.drawn.claim.measure.base() == SILENCES;
         if above == 0.0 && below == 0.0 {
-            return format!("No request failed{each}, {starts} starts.");
+            let none = match is_silence {
+                true => "No span was without an answer",
+                false => "No request failed",
+            };
+            return format!("{none}{each}, {starts} starts.");
         }
+        let what = match is_silence {
+            true => "spans were without an answer",
+            false => "requests failed",
+        };
         format!(
-            "{above:.0} requests failed with {}, {below:.0} with {}{each}, {starts} starts.",
+            "{above:.0} {what} with {}, {below:.0} with {}{each}, {starts} starts.",
             label(&self.drawn.claim.level),
             label(&self.drawn.claim.over)
         )

@@ -15,6 +15,7 @@ use super::watch::TICK;
 use super::{DriveFault, Driver};
 use crate::experiment::{AsPublished, Experiment, Load};
 use crate::extra::echo;
+use crate::gate::Facts;
 use crate::run::Second;
 use crate::template::Addresses;
 
@@ -225,6 +226,10 @@ pub(super) fn measures(document: &Document) -> BTreeMap<String, f64> {
         if total.percentile_max.is_some_and(|max| max >= percent) {
             measures.insert(name.to_owned(), micros as f64 / 1000.0);
         }
+    }
+    if let Some(silences) = Facts::of_document(document).silences {
+        measures.insert("silences".to_owned(), silences.count as f64);
+        measures.insert("longest_silence".to_owned(), silences.longest_ms);
     }
     // Two values have a deviation, but it says next to nothing.
     let seconds = document.throughput.per_second.as_ref();

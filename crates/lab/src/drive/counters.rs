@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use catamaran_gauge::memory::Shares;
 use catamaran_gauge::{
-    BpfFault, Bytes, Call, Counts, Group, Segments, Syscalls, Withheld, cpu, memory, network,
-    process, system, withheld,
+    BpfFault, Bytes, Call, Counts, Group, Segments, Stops, Syscalls, Withheld, cpu, memory,
+    network, process, system, withheld,
 };
 use catamaran_tier::{Process, Space};
 
 use super::DriveFault;
 use super::stage::{Running, Stage};
-use crate::experiment::{Counted, Experiment, Load};
-use crate::gate::{MachineFacts, uncounted};
+use crate::experiment::{Counted, Experiment, Holder, Load};
+use crate::gate::{MachineFacts, ShareFacts, uncounted};
 use crate::measure::UPSTREAM;
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
 /// Counters of a run, which may be read again and again.
 pub(super) struct Counters<'a> {
-    space: &'a Space,
+    stage: &'a Stage,
     servers: &'a [Running],
     syscalls: Option<Syscalls>,
     /// Name of the server and its counter.
@@ -42,6 +42,10 @@ pub(super) struct Reading {
     cpu: BTreeMap<String, Duration>,
     /// CPU time of all of the run: servers and load.
     all: Duration,
+    /// Of processes that take what servers leave of a core.
+    spun: Duration,
+    /// How often quotas have stopped servers, by their names.
+    stops: BTreeMap<String, Stops>,
     /// Of the lab itself.
     own: Duration,
     cores: Vec<system::Core>,
@@ -77,7 +81,7 @@ impl<'a> Counters<'a> {
     /// used. Calls and bytes are counted if `is_counting`.
     pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, is_counting: bool) -> Self {
         let has_bpf = !experiment.is_without_bpf;
-        let (space, servers) = (&stage.space, &stage.servers[..]);
+        let servers = &stage.servers[..];
         let mut uncounted = BTreeMap::new();
         let mut refused = |base: &str, fault: String| {
             uncounted.insert(base.to_owned(), fault);
@@ -136,7 +140,7 @@ impl<'a> Counters<'a> {
             Vec::new()
         });
         Self {
-            space,
+            stage,
             servers,
             syscalls,
             bytes,
@@ -156,7 +160,7 @@ impl<'a> Counters<'a> {
             })?;
             Ok::<Duration, DriveFault>(cpu.total())
         };
-        let network = network::of(self.space.anchor()).ok();
+        let network = network::of(self.stage.space.anchor()).ok();
         let mut reading = Reading {
             uncounted: self.uncounted.clone(),
             own: cpu::of_this_process(),
@@ -168,8 +172,9 @@ impl<'a> Counters<'a> {
             waited: network.as_ref().map_or(0, |it| it.counters.time_waits()),
             withheld: withheld(),
             time_wait: network.map_or(0, |it| it.sockets.time_wait),
-            local_ports: local_ports(self.space),
+            local_ports: local_ports(&self.stage.space),
             all: self
+                .stage
                 .space
                 .group()
                 .map(group)
@@ -183,6 +188,9 @@ impl<'a> Counters<'a> {
                 continue;
             };
             reading.cpu.insert(name.clone(), group(of_server)?);
+            if let Ok(Some(stops)) = of_server.stops() {
+                reading.stops.insert(name.clone(), stops);
+            }
             if let Some(syscalls) = self
                 .syscalls
                 .as_ref()
@@ -191,6 +199,10 @@ impl<'a> Counters<'a> {
                 let counts = syscalls.of(of_server).map_err(calls_fault)?;
                 reading.calls.insert(name.clone(), counts);
             }
+        }
+        for spinner in self.stage.spinners.values() {
+            let spun = spinner.task.group().map(group).transpose()?;
+            reading.spun += spun.unwrap_or_default();
         }
         for (name, port, numbers) in &self.hops {
             let counter = self.bytes.iter().find(|(server, _)| server == name);
@@ -243,6 +255,12 @@ impl Reading {
         self.waited = self.waited.saturating_sub(before.waited);
         self.all = self.all.saturating_sub(before.all);
         self.own = self.own.saturating_sub(before.own);
+        self.spun = self.spun.saturating_sub(before.spun);
+        for (name, stops) in &mut self.stops {
+            let before = before.stops.get(name).copied().unwrap_or_default();
+            stops.periods = stops.periods.saturating_sub(before.periods);
+            stops.stopped = stops.stopped.saturating_sub(before.stopped);
+        }
         self.overflows = self.overflows.saturating_sub(before.overflows);
         self.opened = self.opened.saturating_sub(before.opened);
         self.withheld = Withheld {
@@ -304,9 +322,36 @@ impl Reading {
             ports_used: self
                 .local_ports
                 .map(|all| self.time_wait as f64 / all as f64),
-            own_cost: Some(self.own.as_secs_f64() / self.all.as_secs_f64().max(1e-9)),
+            own_cost: Some(
+                self.own.as_secs_f64() / self.all.saturating_sub(self.spun).as_secs_f64().max(1e-9),
+            ),
             ..MachineFacts::default()
         }
+    }
+
+    /// What servers with a declared part of a core had of it, while there were `rate` of `requests` in a second. The server in
+    /// front is the one that is tested.
+    pub(super) fn shares(
+        &self,
+        servers: &[Running],
+        (requests, rate): (u64, f64),
+    ) -> BTreeMap<String, ShareFacts> {
+        let of = |(place, server): (usize, &Running)| {
+            let name = &server.record.name;
+            let share = server.core_share?;
+            let cpu_us = self.cpu_us(name, requests)?;
+            let stops = self.stops.get(name).copied().unwrap_or_default();
+            let facts = ShareFacts {
+                declared: share.of_core(),
+                used: cpu_us * rate / 1e6,
+                is_weight: share.by == Holder::Spinner,
+                is_tested: place + 1 == servers.len(),
+                periods: stops.periods,
+                stopped: stops.stopped,
+            };
+            Some((name.clone(), facts))
+        };
+        servers.iter().enumerate().filter_map(of).collect()
     }
 
     /// Connections that servers opened to each other, for each of `requests`; the load and its crowd

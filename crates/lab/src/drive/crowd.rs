@@ -51,6 +51,7 @@ impl Crowd {
             name: "crowd",
             core: load.core,
             priority: wanted.nice.map_or(Priority::Inherited, Priority::Nice),
+            limit: None,
             command: &command,
         })?;
         let fault = |what: String| DriveFault::Crowd(what);

@@ -233,6 +233,25 @@ pub(super) fn jvm_measures(samples: &[Sample], servers: &[String]) -> BTreeMap<S
     measures
 }
 
+/// What a machine has left and does meanwhile: the mean of its free memory in MiB, and transfers of all disks a second.
+pub(super) fn machine_measures(samples: &[Sample]) -> BTreeMap<String, f64> {
+    let mut measures = BTreeMap::new();
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return measures;
+    };
+    let wall = (last.time_s - first.time_s).max(1e-9);
+    let free: f64 = samples.iter().map(|it| it.memory.free as f64).sum();
+    let free = free / samples.len() as f64 / f64::from(1 << 20);
+    measures.insert("free".to_owned(), free);
+    let transfers = |sample: &Sample| {
+        let disks = sample.disks.values();
+        disks.map(|disk| disk.reads + disk.writes).sum::<u64>()
+    };
+    let made = transfers(last).saturating_sub(transfers(first));
+    measures.insert("disk".to_owned(), made as f64 / wall);
+    measures
+}
+
 /// The largest share of the time for which a virtual machine compiled.
 pub(super) fn compiling(samples: &[Sample]) -> Option<f64> {
     let (first, last) = (samples.first()?, samples.last()?);

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use catamaran_tier::{Launch, Process, Space};
+use catamaran_gauge::CpuLimit;
+use catamaran_tier::{Job, Launch, Priority, Process, Space, Task};
 
 use super::record::Stable;
-use super::{At, DriveFault, Driver, ServerRecord};
+use super::{At, DriveFault, Driver, NOT_READY, ServerRecord};
 use crate::check;
-use crate::experiment::{Experiment, Levels, ServerOf};
+use crate::experiment::{self, CoreShare, Experiment, Levels, ServerOf};
 use crate::template::Addresses;
 
 /// Servers that outlive a run.
@@ -29,6 +30,8 @@ pub struct Stages {
 pub(crate) struct Stage {
     // Dropped first: they end before what they are in.
     pub(crate) servers: Vec<Running>,
+    /// What takes the parts of cores that servers with weights leave, by core.
+    pub(super) spinners: BTreeMap<usize, Spinner>,
     pub(crate) space: Space,
     pub(crate) addresses: Addresses,
     group: Levels,
@@ -45,12 +48,22 @@ pub(crate) struct Running {
     /// What stands for paths of this machine in what is recorded of it.
     pub(super) stable: Stable,
     pub(crate) core: Option<usize>,
+    /// The part of the core that it may have.
+    pub(super) core_share: Option<CoreShare>,
     of: ServerOf,
     round: usize,
     /// When it was started, in µs since 1970: what tells its starts apart, also those before and after `--resume`.
     started_us: u64,
     /// Whether it was started for this run.
     pub(super) is_new: bool,
+}
+
+/// A process that computes all the time.
+#[derive(Debug)]
+pub(super) struct Spinner {
+    /// Its part of the core.
+    thousandths: u32,
+    pub(super) task: Task,
 }
 
 impl Stages {
@@ -129,6 +142,7 @@ impl Stage {
         }
         Ok(Self {
             servers: Vec::new(),
+            spinners: BTreeMap::new(),
             space,
             addresses: Addresses::new(),
             group,
@@ -177,6 +191,38 @@ impl Stage {
             self.addresses.insert(running.of.name.clone(), urls);
             self.servers.push(running);
         }
+        self.spin(driver)
+    }
+
+    /// Starts what takes the parts of cores that servers with weights leave, and ends what is not needed.
+    fn spin(&mut self, driver: &Driver) -> Result<(), DriveFault> {
+        if self.space.group().is_none() {
+            // Nothing holds servers to parts there.
+            return Ok(());
+        }
+        let servers = self.servers.iter();
+        let left = experiment::left(servers.map(|it| (it.core, it.core_share)));
+        self.spinners
+            .retain(|core, known| left.get(core) == Some(&known.thousandths));
+        for (core, thousandths) in left {
+            if self.spinners.contains_key(&core) {
+                continue;
+            }
+            let command = [
+                &driver.catamaran.display().to_string()[..],
+                "lab",
+                "extra",
+                "spin",
+            ];
+            let task = self.space.run(&Job {
+                name: &format!("spinner{core}"),
+                core: Some(core),
+                priority: Priority::Inherited,
+                limit: Some(CpuLimit::Weight(thousandths)),
+                command: &command.map(str::to_owned),
+            })?;
+            self.spinners.insert(core, Spinner { thousandths, task });
+        }
         Ok(())
     }
 }
@@ -211,20 +257,23 @@ fn start(
     let programs = driver.programs_of(levels);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();
-    let process = space.start(&Launch {
+    let stable = Stable::of(space, &programs);
+    let started = space.start(&Launch {
         name: &server.name,
         target: &target,
         settings: &settings,
         programs: &programs,
         core: server.core,
-    })?;
-    let stable = Stable::of(space, &programs);
+        limit: server.core_share.map(CoreShare::limit),
+    });
+    let process = started.map_err(|fault| DriveFault::of_server(NOT_READY, fault, &stable))?;
     let record = stable.record(&server, &process, &settings);
     Ok(Running {
         process,
         record,
         stable,
         core: server.core,
+        core_share: server.core_share,
         of: server,
         round,
         started_us: now.as_micros() as u64,

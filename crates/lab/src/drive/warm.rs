@@ -13,7 +13,7 @@ use catamaran_stats::WarmUp as Verdict;
 use super::bench::{self, Call};
 use super::child::DRIVEN;
 use super::stage::Stage;
-use super::watch::{Moment, TICK, Watch};
+use super::watch::{Moment, TICK, Watch, cpus};
 use super::{DriveFault, Driver};
 use crate::experiment::Load;
 use crate::extra::echo;
@@ -58,7 +58,7 @@ pub(super) fn warm(
     let call = Call { name, load, time };
     let ended = bench::ticking(driver, stage, call, (TICK, stop), |tick| {
         lasted_s = tick.elapsed_s;
-        watch.take(&Moment::of(&tick, stage).with_compiling(stage));
+        watch.take(&Moment::of(&tick, &cpus(stage)).with_compiling(stage));
         match limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

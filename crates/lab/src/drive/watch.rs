@@ -28,13 +28,16 @@ pub(super) struct Moment {
     compiling_s: f64,
 }
 
+/// CPU time of each server in seconds; `None` of one that has no group.
+pub(super) type Cpus = Vec<Option<f64>>;
+
 impl Moment {
     /// What servers have taken when the load generator told how far it is.
-    pub(super) fn of(tick: &Tick, stage: &Stage) -> Self {
+    pub(super) fn of(tick: &Tick, cpus: &Cpus) -> Self {
         Self {
             elapsed_s: tick.elapsed_s,
             completed: tick.completed,
-            cpu_s: cpu(stage),
+            cpu_s: cpus.iter().copied().sum(),
             compiling_s: 0.0,
         }
     }
@@ -49,11 +52,11 @@ impl Moment {
     }
 }
 
-/// CPU time of all servers in seconds; `None` if they have no groups.
-fn cpu(stage: &Stage) -> Option<f64> {
+/// What servers have taken so far.
+pub(super) fn cpus(stage: &Stage) -> Cpus {
     let groups = stage.servers.iter().map(|it| it.process.group());
     let of = |group: Option<&Group>| Some(group?.cpu().ok()?.total().as_secs_f64());
-    groups.map(of).sum()
+    groups.map(of).collect()
 }
 
 /// The seconds that compilers of all virtual machines have taken.

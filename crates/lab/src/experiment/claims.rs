@@ -5,6 +5,7 @@ use toml::Spanned;
 use super::cells::matches;
 use super::file::{ClaimKeys, ServerKeys};
 use super::{Expectation, Factor, Levels};
+use crate::claim::PublishedRatio;
 use crate::measure::Measure;
 
 /// A claim of a file, and the cases that its `each` makes of it.
@@ -22,13 +23,27 @@ pub struct Claim {
     pub expect: Expectation,
     /// Differences within it are none, such as 0.05.
     pub margin: f64,
-    /// The ratio that was published.
-    pub published: Option<f64>,
+    /// The ratios that were published, with the levels of the cases that they are of; of factors that are not named, any.
+    pub published: Vec<(Levels, PublishedRatio)>,
+    /// The true ratio, where the servers are made so that it is known.
+    pub planted: Option<f64>,
     /// Whether one of the factors that it sets beside each other is the reuse of connections to the
     /// application, so that a difference in that is the claim itself.
     pub names_reuse: bool,
     /// One for each combination of the levels of `each`.
     pub cases: Vec<Case>,
+}
+
+impl Claim {
+    /// What was published of the case with these levels.
+    pub(crate) fn published_of(&self, each: &Levels) -> Option<PublishedRatio> {
+        let is_of_case = |(at, _): &&(Levels, PublishedRatio)| {
+            let mut at = at.iter();
+            at.all(|(name, level)| each.get(name).is_none_or(|it| it == level))
+        };
+        let published = self.published.iter().find(is_of_case);
+        published.map(|(_, ratio)| *ratio)
+    }
 }
 
 /// A case of a claim.

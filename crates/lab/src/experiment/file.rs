@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::cells::combine;
 use super::{Factor, Level};
+use crate::claim::PublishedRatio;
 
 /// Levels by the names of their factors.
 pub(super) type Levels = BTreeMap<String, Level>;
@@ -20,6 +21,9 @@ pub(super) struct File {
     /// What was published.
     #[serde(default)]
     pub(super) source: String,
+    /// Whether it is the published form of an experiment.
+    #[serde(default)]
+    pub(super) form: FileForm,
     /// The cell that the others are set beside.
     pub(super) control: Spanned<Levels>,
     /// Factors whose levels keep their servers through a round.
@@ -36,6 +40,8 @@ pub(super) struct File {
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]
     pub(super) server: Vec<Spanned<ServerKeys>>,
+    /// What holds servers to their `core_share`.
+    pub(super) core_share: Option<Spanned<CoreShareKeys>>,
     pub(super) load: Spanned<LoadKeys>,
     /// Loads at the same time.
     #[serde(default)]
@@ -63,6 +69,17 @@ pub(super) struct File {
     /// Published runs, made once as they were.
     #[serde(default)]
     pub(super) as_published: Vec<Spanned<AsPublishedKeys>>,
+}
+
+/// What a file has of an experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FileForm {
+    /// All that is looked at.
+    #[default]
+    Whole,
+    /// The cells and claims of the source alone.
+    Published,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -103,6 +120,8 @@ pub(super) struct ServerKeys {
     /// A template.
     pub(super) target: String,
     pub(super) core: Option<usize>,
+    /// The part of the core that it may have.
+    pub(super) core_share: Option<f64>,
     /// Templates, or values as they are.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Level>,
@@ -120,6 +139,16 @@ pub(super) struct ServerKeys {
     /// Of the server that is a link: where it leads to. It is no key of a file.
     #[serde(skip)]
     pub(super) leads_to: Vec<String>,
+}
+
+/// What holds servers to their parts of a core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CoreShareKeys {
+    /// `quota`, `spinner` or `none`; a template.
+    pub(super) by: Option<String>,
+    /// Of a quota; a template.
+    pub(super) period: Option<String>,
 }
 
 /// A network with a delay before a server.
@@ -365,7 +394,43 @@ pub(super) struct ClaimKeys {
     pub(super) each: Names,
     pub(super) expect: Expectation,
     pub(super) margin: Option<f64>,
-    pub(super) published: Option<f64>,
+    #[serde(default)]
+    pub(super) published: PublishedOf,
+    /// The true ratio, where the servers are made so that it is known.
+    pub(super) planted: Option<f64>,
+}
+
+/// The published ratio of all cases, or of some.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum PublishedOf {
+    All(PublishedRatio),
+    Some(Vec<PublishedAt>),
+}
+
+/// The published ratio of a case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedAt {
+    /// Its levels; of factors that are not named, any.
+    pub(super) at: Levels,
+    pub(super) ratio: PublishedRatio,
+}
+
+impl Default for PublishedOf {
+    fn default() -> Self {
+        Self::Some(Vec::new())
+    }
+}
+
+impl PublishedOf {
+    /// Each ratio with the levels of its cases.
+    pub(super) fn all(&self) -> Vec<(Levels, PublishedRatio)> {
+        match self {
+            Self::All(ratio) => vec![(Levels::new(), *ratio)],
+            Self::Some(cases) => cases.iter().map(|it| (it.at.clone(), it.ratio)).collect(),
+        }
+    }
 }
 
 /// The ratio of two ratios: how much more `of` makes at the first level of `across`.
@@ -426,6 +491,8 @@ pub(super) struct PublishedKeys {
     pub(super) text: Option<String>,
     /// Of a text of `strace -c`: how many requests its process answered.
     pub(super) requests: Option<u64>,
+    /// Of a text: what else it cannot carry.
+    pub(super) note: Option<String>,
     #[serde(default)]
     pub(super) table: Vec<RowKeys>,
     /// By factor: levels of the source, and ours that stand for them.
@@ -492,6 +559,9 @@ pub(super) struct AsPublishedKeys {
     /// Whether it was made on the servers of the run before it, which must be the same.
     #[serde(default)]
     pub(super) again: bool,
+    /// Whether each round makes it, on servers that have just been started.
+    #[serde(default)]
+    pub(super) every_round: bool,
     /// Where it is not as it was.
     #[serde(default)]
     pub(super) deviations: Vec<String>,

@@ -38,6 +38,7 @@ fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
         name: name(server),
         target: "link".to_owned(),
         core: link.core,
+        core_share: None,
         set: BTreeMap::from([("round_trip".to_owned(), Level::Text(link.rtt.clone()))]),
         unless: server.unless.clone(),
         only: server.only.clone(),

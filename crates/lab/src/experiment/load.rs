@@ -78,6 +78,7 @@ impl Load {
             name,
             core: self.core,
             priority,
+            limit: None,
             command,
         }
     }
@@ -152,11 +153,13 @@ impl Experiment {
             .collect();
         let crowd = self.load.crowd.as_ref();
         let has_crowd = crowd.is_some_and(|it| text.number("crowd.clients", &it.clients) > 0);
+        let core_share = self.core_share(keys, &mut text);
         text.or(Some(ServerOf {
             name: name.clone(),
             target,
             set,
             core: *core,
+            core_share,
             rounds: match restart {
                 Restart::Never => usize::MAX,
                 // What one crowd has made it allocate it has for the next one.
@@ -283,6 +286,7 @@ impl Experiment {
                 .delay
                 .as_ref()
                 .map(|delay| text.duration("delay", delay).as_secs_f64() * 1000.0),
+            rare: 0.0,
         };
         text.or(expect)
     }
@@ -305,7 +309,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    fn render(&mut self, text: &str) -> String {
+    pub(super) fn render(&mut self, text: &str) -> String {
         render(text, &self.names).unwrap_or_else(|what| {
             self.fault(what);
             String::new()
@@ -332,7 +336,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Which of `words` it is.
-    fn one_of(&mut self, name: &str, level: &Level, words: &[&str]) -> usize {
+    pub(super) fn one_of(&mut self, name: &str, level: &Level, words: &[&str]) -> usize {
         let text = self.level(level);
         let place = words.iter().position(|word| *word == text);
         place.unwrap_or_else(|| {
@@ -341,7 +345,7 @@ impl<'a> Texts<'a> {
         })
     }
 
-    fn duration(&mut self, name: &str, text: &str) -> Duration {
+    pub(super) fn duration(&mut self, name: &str, text: &str) -> Duration {
         let text = self.render(text);
         catamaran_units::parse_duration(&text).unwrap_or_else(|error| {
             self.fault(format!("{name} = {text}: {error}"));

@@ -22,6 +22,9 @@ impl Reading<'_> {
         if keys.text.is_some() != keys.table.is_empty() {
             self.fault(at, "published figures are a `text` or a `table`".to_owned());
         }
+        if keys.note.is_some() && keys.text.is_none() {
+            self.fault(at, "a `note` is of a text, or of a row".to_owned());
+        }
         self.check_stand_ins(at, factors);
         let text = keys.text.as_ref();
         let text = text.and_then(|name| {
@@ -32,7 +35,7 @@ impl Reading<'_> {
                 says: String::new(),
                 name: name.clone(),
                 figures: Figures::Text(text),
-                note: None,
+                note: keys.note.clone(),
                 requests: keys.requests,
             })
         });
@@ -139,6 +142,7 @@ impl Reading<'_> {
             requests,
             keep_alive: keys.keep_alive,
             is_again: keys.again,
+            is_every_round: keys.every_round,
             deviations,
             set: keys.set.clone(),
         })

@@ -6,7 +6,9 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{AsPublishedKeys, ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys, Switch};
+use super::file::{
+    AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
+};
 use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
@@ -47,17 +49,19 @@ pub(super) struct Reading<'a> {
     faults: Vec<Fault>,
 }
 
+/// How many rounds follow a screen, if the file says so.
+fn rounds_of_screen(file: &File) -> Option<usize> {
+    file.screen.as_ref()?.get_ref().then.run.rounds
+}
+
 impl Reading<'_> {
-    fn experiment(&mut self, mut file: File, Form { is_quick, modules }: Form) -> Experiment {
+    fn experiment(&mut self, mut file: File, form: Form) -> Experiment {
+        let (is_quick, modules) = (form.is_quick, form.modules);
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
         if is_quick {
             self.quicken(&mut file);
-        } else if let Some(rounds) = file
-            .screen
-            .as_ref()
-            .and_then(|it| it.get_ref().then.run.rounds)
-        {
+        } else if let Some(rounds) = rounds_of_screen(&file) {
             file.run.get_mut().rounds = rounds;
         }
         let is_whole = self.leave_out(&mut file, &modules) && !is_quick;
@@ -78,7 +82,7 @@ impl Reading<'_> {
         let runs = file.as_published.iter();
         let as_published = runs.filter_map(|it| self.as_published(it, is_quick));
         let as_published = as_published.collect();
-        self.check_run(&file);
+        self.check_run(&file, &cells);
         self.check_names(&file, &factors);
         let experiment = Experiment {
             name: file.name,
@@ -87,6 +91,7 @@ impl Reading<'_> {
             factors,
             control: control.unwrap_or(0),
             servers: file.server.iter().map(|it| it.get_ref().clone()).collect(),
+            core_share: file.core_share.as_ref().map(|it| it.get_ref().clone()),
             load: file.load.get_ref().clone(),
             beside: file.beside.iter().map(|it| it.get_ref().clone()).collect(),
             action: file.action.iter().map(|it| it.get_ref().clone()).collect(),
@@ -104,6 +109,7 @@ impl Reading<'_> {
             published,
             as_published,
             is_quick,
+            is_published: file.form == FileForm::Published,
             modules,
             known_modules: file.module.into_keys().collect(),
             is_against: false,
@@ -210,6 +216,9 @@ impl Reading<'_> {
         for claim in &file.claim {
             let named = claims::named(claim.get_ref());
             self.check_named(claim, factors, &named.iter().collect::<Vec<_>>());
+            for (at, _) in claim.get_ref().published.all() {
+                self.check_named(claim, factors, &[&at]);
+            }
             for name in claim.get_ref().each.all() {
                 if !factors.iter().any(|factor| factor.name == *name) {
                     self.fault(claim, format!("`each` names {name}, which is no factor"));
@@ -299,7 +308,8 @@ impl Reading<'_> {
                 over: keys.over.clone(),
                 expect: keys.expect,
                 margin: keys.margin.unwrap_or(MARGIN),
-                published: keys.published,
+                published: keys.published.all(),
+                planted: keys.planted,
                 names_reuse: claims::names_reuse(keys, &file.server),
                 cases,
             });
@@ -384,6 +394,25 @@ impl Reading<'_> {
         }
     }
 
+    /// That a published form repeats its source: its load runs as the source's did, beside servers and not before them.
+    fn check_published_form(&mut self, file: &File) {
+        let is_published = file.form == FileForm::Published;
+        if is_published && file.source.is_empty() {
+            let what = "a published form names its `source`".to_owned();
+            self.fault(&file.control, what);
+        }
+        if is_published && file.load.get_ref().preempts {
+            let what = "a published form has no `preempts`: no source had a load that goes before its servers";
+            self.fault(&file.load, what.to_owned());
+        }
+        for run in &file.as_published {
+            if run.get_ref().every_round && !is_published {
+                let what = "`every_round` is of a published form".to_owned();
+                self.fault(run, what);
+            }
+        }
+    }
+
     /// That what is nested, acted on and turned off is there.
     fn check_names(&mut self, file: &File, factors: &[Factor]) {
         for name in &file.nest {
@@ -430,9 +459,11 @@ impl Reading<'_> {
         }
     }
 
-    /// What is to hold over the rounds.
-    fn check_run(&mut self, file: &File) {
+    /// What is to hold over the rounds, and of the cores.
+    fn check_run(&mut self, file: &File, cells: &[Levels]) {
+        self.check_core_shares(file, cells);
         self.check_restarts(&file.server);
+        self.check_published_form(file);
         let rounds = file.run.get_ref().rounds;
         if !ROUNDS.contains(&rounds) {
             let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");

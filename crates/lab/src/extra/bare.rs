@@ -4,6 +4,11 @@
 //! A front that understands HTTP cannot be cheaper than the relay: it, too, makes one read and one
 //! write on either side for each request. Nor can a server be cheaper than one that writes the same
 //! bytes after each read. They stand in the tables beside those that do something useful.
+//!
+//! With [`Effort::work`] they are servers of known capacity: each read takes so much CPU time in all, by the clock of
+//! their only thread. What moving the bytes has taken is part of it and not added to it, so that two servers differ by
+//! the ratio of what is declared, exactly and whatever moving bytes costs. A count of instructions would not do that:
+//! the system calls come on top, and how long an instruction takes differs from minute to minute.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{self, SocketAddr};
@@ -11,6 +16,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use catamaran_gauge::cpu;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
@@ -25,14 +31,25 @@ pub enum Job {
     Answer(usize),
 }
 
-/// Serves at `listener` until `stop`; before each write it computes for `spin`.
+/// What it computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// For so long before each write.
+    pub spin: Duration,
+    /// CPU time that each read takes with all that comes of it, on average; zero for what it takes anyway. While the
+    /// thread waits for a core, this time stands still.
+    pub work: Duration,
+}
+
+/// Serves at `listener` until `stop`.
 ///
 /// # Errors
-/// A backend cannot be reached, or the kernel's queue of events fails.
+/// A backend cannot be reached, the kernel's queue of events fails, or the declared work is less than moving the bytes
+/// takes.
 pub fn run(
     listener: net::TcpListener,
     job: Job,
-    spin: Duration,
+    effort: Effort,
     stop: &AtomicBool,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
@@ -47,7 +64,8 @@ pub fn run(
             Job::Relay(_) => None,
             Job::Answer(bytes) => Some(page(bytes)),
         },
-        spin,
+        effort,
+        due: None,
     };
     let mut events = Events::with_capacity(1024);
     let mut buffer = vec![0; BUFFER];
@@ -59,7 +77,7 @@ pub fn run(
         for event in &events {
             if event.token() == LISTENER {
                 bare.accept(&listener, job)?;
-            } else if !bare.serve(event.token().0, &mut buffer) {
+            } else if !bare.serve(event.token().0, &mut buffer)? {
                 bare.close(event.token().0);
             }
         }
@@ -73,7 +91,9 @@ struct Bare {
     pairs: Vec<Option<(TcpStream, usize)>>,
     /// What is written, if not what was read.
     answer: Option<Vec<u8>>,
-    spin: Duration,
+    effort: Effort,
+    /// The CPU time that the thread has when all reads so far have taken theirs.
+    due: Option<Duration>,
 }
 
 impl Bare {
@@ -113,27 +133,49 @@ impl Bare {
     /// Reads what has arrived, and writes; `false` if the pair is to be closed. The page and its
     /// request fit into one read and into the room that a socket has: anything else ends the
     /// connection, which the load counts as an error.
-    fn serve(&mut self, place: usize, buffer: &mut [u8]) -> bool {
+    fn serve(&mut self, place: usize, buffer: &mut [u8]) -> io::Result<bool> {
         let Some((from, other)) = self.at(place) else {
             // Closed with its other end, in the same turn.
-            return true;
+            return Ok(true);
         };
         let other = *other;
         let read = match from.read(buffer) {
             Ok(read) if (1..BUFFER).contains(&read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-            _ => return false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            _ => return Ok(false),
         };
         let spin = now();
-        while !self.spin.is_zero() && now().duration_since(spin) < self.spin {
+        while !self.effort.spin.is_zero() && now().duration_since(spin) < self.effort.spin {
             std::hint::spin_loop();
         }
+        self.work()?;
         let answer = self.answer.take();
         let bytes = answer.as_deref().unwrap_or(&buffer[..read]);
         let written = self.at(other).map(|(to, _)| to.write(bytes).ok());
         let is_whole = written == Some(Some(bytes.len()));
         self.answer = answer;
-        is_whole
+        Ok(is_whole)
+    }
+
+    /// Computes until the thread has taken what it owes for all reads so far, this one included.
+    fn work(&mut self) -> io::Result<()> {
+        if self.effort.work.is_zero() {
+            return Ok(());
+        }
+        let before = cpu::of_this_thread();
+        let due = self.due.unwrap_or(before) + self.effort.work;
+        if before > due + BEHIND {
+            let what = format!(
+                "a read takes longer than the declared {:?}",
+                self.effort.work
+            );
+            return Err(io::Error::other(what));
+        }
+        while cpu::of_this_thread() < due {
+            std::hint::spin_loop();
+        }
+        self.due = Some(due);
+        Ok(())
     }
 
     fn close(&mut self, place: usize) {
@@ -163,6 +205,9 @@ const LISTENER: Token = Token(usize::MAX - 1);
 /// More than a page and its head.
 const BUFFER: usize = 16 * 1024;
 
+/// CPU time that may be owed, as for connections that come all at once.
+const BEHIND: Duration = Duration::from_millis(200);
+
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -184,8 +229,9 @@ mod tests {
         let stop = AtomicBool::new(false);
         let stop = &stop;
         thread::scope(|scope| {
-            let server = scope.spawn(move || run(back, Job::Answer(100), Duration::ZERO, stop));
-            let relay = scope.spawn(move || run(front, Job::Relay(behind), Duration::ZERO, stop));
+            let server = scope.spawn(move || run(back, Job::Answer(100), Effort::default(), stop));
+            let relay =
+                scope.spawn(move || run(front, Job::Relay(behind), Effort::default(), stop));
             let mut stream = net::TcpStream::connect(at).unwrap();
             for _ in 0..2 {
                 stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -197,5 +243,66 @@ mod tests {
             server.join().unwrap().unwrap();
             relay.join().unwrap().unwrap();
         });
+    }
+
+    /// The thread's CPU time, with `work` for each of `times` requests.
+    fn used(work: Duration, times: u32) -> io::Result<Duration> {
+        let (back, at) = listener();
+        let stop = AtomicBool::new(false);
+        let stop = &stop;
+        thread::scope(|scope| {
+            let serve = move || {
+                let effort = Effort {
+                    work,
+                    ..Effort::default()
+                };
+                run(back, Job::Answer(100), effort, stop).map(|()| cpu::of_this_thread())
+            };
+            let server = scope.spawn(serve);
+            let mut stream = net::TcpStream::connect(at).unwrap();
+            let mut answer = vec![0; page(100).len()];
+            for _ in 0..times {
+                let asked = stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
+                if asked.and_then(|()| stream.read_exact(&mut answer)).is_err() {
+                    break;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            server.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn declared_work_is_what_a_request_takes_in_all() {
+        let [one, other] = [1000, 1200].map(|micros| {
+            let work = Duration::from_micros(micros);
+            let used = used(work, 300).unwrap();
+            // Beside what its start and its end take.
+            let off = used.checked_sub(work * 300).unwrap();
+            assert!(
+                off < Duration::from_millis(3),
+                "{off:?} beside 300 times {work:?}"
+            );
+            used.as_secs_f64()
+        });
+        assert!((other / one - 1.2).abs() < 0.012, "{one} {other}");
+    }
+
+    #[test]
+    fn declared_work_below_that_of_moving_bytes_is_a_fault() {
+        let mut bare = Bare {
+            poll: Poll::new().unwrap(),
+            pairs: Vec::new(),
+            answer: None,
+            effort: Effort {
+                work: Duration::from_micros(1),
+                ..Effort::default()
+            },
+            due: Some(Duration::ZERO),
+        };
+        // What moving bytes would take.
+        while cpu::of_this_thread() <= BEHIND + Duration::from_millis(1) {}
+        let said = bare.work().unwrap_err().to_string();
+        assert_eq!(said, "a read takes longer than the declared 1µs");
     }
 }

@@ -1,6 +1,8 @@
 //! Whether handshakes were dropped.
 
-use super::{Effect, Facts, Fired, thousands};
+use catamaran_units::show_count;
+
+use super::{Effect, Facts, Fired};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
     let dropped = facts.machine.as_ref()?.listen_overflows;
@@ -8,7 +10,7 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
         let words = format!(
             "{} handshakes were dropped because a listening queue was full: clients tried again a \
              second later.",
-            thousands(dropped)
+            show_count(dropped)
         );
         Fired::new("backlog", Effect::Void, words)
     })

@@ -4,8 +4,16 @@ use super::{Effect, Facts, Fired, of};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
     let all = facts.completed + facts.failed;
-    (facts.failed > 0 || facts.completed == 0).then(|| {
+    if all == 0 {
+        let words = "No request was answered.";
+        return Some(Fired::new("failed", Effect::Void, words));
+    }
+    (facts.failed > 0).then(|| {
         let words = format!("{} requests had no good answer.", of(facts.failed, all));
-        Fired::new("failed", Effect::Void, words)
+        let effect = match facts.is_rare(facts.failed) {
+            true => Effect::Note,
+            false => Effect::Void,
+        };
+        Fired::new("failed", effect, words)
     })
 }

@@ -1,6 +1,8 @@
 //! Whether there are requests enough for percentiles.
 
-use super::{Effect, Facts, Fired, thousands};
+use catamaran_units::show_count;
+
+use super::{Effect, Facts, Fired};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
     // The median has ten values beyond it from twenty on; the 99th percentile needs a thousand.
@@ -8,7 +10,7 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
     few.then(|| {
         let words = format!(
             "{} requests are too few for a 99th percentile: it needs 1,000.",
-            thousands(facts.completed)
+            show_count(facts.completed)
         );
         Fired::new("few-samples", Effect::Note, words)
     })

@@ -11,6 +11,9 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
         let words = format!("The load generator says: {text}");
         return Some(Fired::new("littles-law", Effect::Void, words));
     }
+    if facts.is_paced {
+        return None;
+    }
     let (clients, rate, latency) = (facts.clients?, facts.rate?, facts.latency_ms?);
     let clients = clients as f64;
     let busy = |ms: f64| rate * ms / 1000.0;
@@ -18,10 +21,12 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
         busy(latency.mean - latency.rounding),
         busy(latency.mean + latency.rounding),
     );
-    // At each end of the span a client may be within a request of which a part is not counted.
+    // At each end of the span a client may be within a request of which a part is not counted. Where
+    // requests are counted out, clients without one wait for the longest.
+    let longest = latency.max.max(latency.mean);
     let ends = facts
         .seconds
-        .map_or(0.0, |seconds| latency.mean / 1000.0 / seconds.max(1e-9));
+        .map_or(0.0, |seconds| longest / 1000.0 / seconds.max(1e-9));
     let margin = MARGIN + ends;
     (low > clients * (1.0 + margin) || high < clients * (1.0 - margin)).then(|| {
         let words = format!(

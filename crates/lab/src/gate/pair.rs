@@ -39,7 +39,11 @@ fn unequal_failures(one: &Facts, other: &Facts) -> Option<Fired> {
              answer.",
             one.failed, other.failed
         );
-        Fired::new("failed", Effect::Void, words)
+        let effect = match one.is_rare(one.failed) && other.is_rare(other.failed) {
+            true => Effect::Note,
+            false => Effect::Void,
+        };
+        Fired::new("failed", effect, words)
     })
 }
 

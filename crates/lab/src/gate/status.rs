@@ -17,21 +17,30 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
             400.. => "an error was measured",
             _ => "something else was measured",
         };
-        let words = format!(
-            "{} answers were {status} and not {expected}: {what}.",
-            of(wrong, facts.completed)
-        );
+        let part = of(wrong, facts.completed);
+        if facts.is_rare(wrong) {
+            let words = format!("{part} answers were {status} and not {expected}.");
+            return Some(Fired::new("status", Effect::Note, words));
+        }
+        let words = format!("{part} answers were {status} and not {expected}: {what}.");
         return Some(Fired::new("status", Effect::Void, words));
     }
-    // ab says no more than this.
+    // Most tools say no more than this.
     let other = facts
         .non_2xx
         .filter(|_| facts.statuses.is_empty() && expected < 300)?;
-    (other > 0).then(|| {
-        let words = format!(
-            "{} answers were not 2xx: a redirect or an error was measured, not the page.",
-            of(other, facts.completed)
-        );
-        Fired::new("status", Effect::Void, words)
-    })
+    if other == 0 {
+        return None;
+    }
+    let part = of(other, facts.completed);
+    if facts.is_rare(other) {
+        let words = format!("{part} answers were not 2xx.");
+        return Some(Fired::new("status", Effect::Note, words));
+    }
+    let what = match other == facts.completed {
+        true => "a redirect or an error was measured, not the page",
+        false => "redirects or errors are part of the figures",
+    };
+    let words = format!("{part} answers were not 2xx: {what}.");
+    Some(Fired::new("status", Effect::Void, words))
 }

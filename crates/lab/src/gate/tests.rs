@@ -9,6 +9,7 @@ fn quiet() -> Facts {
             kept: Some(true),
             kept_requests_max: 100,
             delay_ms: Some(5.0),
+            rare: 0.0,
         },
         clients: Some(100),
         seconds: Some(5.0),
@@ -28,6 +29,12 @@ fn quiet() -> Facts {
         }),
         generator_busy: Some(0.6),
         generator_starved: Some(0.01),
+        silences: Some(SilenceFacts {
+            count: 0,
+            min_ms: 100.0,
+            longest_ms: 12.0,
+            from_s: 3.0,
+        }),
         asked: BTreeMap::from([(
             "app".to_owned(),
             AskedFacts {
@@ -57,6 +64,7 @@ fn machine() -> MachineFacts {
         compiling: Some(0.0),
         capped: Vec::new(),
         throttled: 0,
+        shares: BTreeMap::new(),
         oom_kills: 0,
         uncounted: BTreeMap::new(),
         by_strace: None,
@@ -95,6 +103,20 @@ fn a_quiet_run_passes_all() {
     );
     assert!(!applies("backlog", &Facts::default()));
     assert_eq!(pair::check(&quiet(), &quiet()), []);
+}
+
+#[test]
+fn spans_without_an_answer() {
+    let silences = SilenceFacts {
+        count: 2,
+        min_ms: 100.0,
+        longest_ms: 203.0,
+        from_s: 1.8,
+    };
+    let words =
+        "No answer came for 203 ms from 1.8 s on, in 2 spans of 100 ms or more: clients that wait";
+    let closed = provoke(|facts| facts.silences = Some(silences));
+    check(closed, "silences", Effect::Note, words);
 }
 
 #[test]
@@ -253,7 +275,7 @@ fn maxima_quotas_and_want_of_memory() {
         quota,
         "throttled",
         Effect::Void,
-        "in 7 periods (nr_throttled)",
+        "in 7 periods (nr_throttled), which no `core_share` declares",
     );
     let memory = disturb(|machine| machine.oom_kills = 1);
     check(
@@ -262,6 +284,59 @@ fn maxima_quotas_and_want_of_memory() {
         Effect::Void,
         "killed 1 processes for want of memory",
     );
+}
+
+#[test]
+fn a_declared_part_of_a_core_is_held_and_used_up() {
+    let share = ShareFacts {
+        declared: 0.5,
+        used: 0.5,
+        is_weight: false,
+        is_tested: true,
+        periods: 500,
+        stopped: 498,
+    };
+    let with = |change: &dyn Fn(&mut ShareFacts)| {
+        let mut share = share;
+        change(&mut share);
+        let mut facts = quiet();
+        let machine = facts.machine.as_mut().unwrap();
+        machine.shares.insert("front".to_owned(), share);
+        check_run(&facts)
+    };
+    assert_eq!(with(&|_| {}), [], "a declared quota is no accident");
+    for (change, gate, effect, words) in [
+        (
+            &(|it: &mut ShareFacts| it.used = 0.56) as &dyn Fn(&mut ShareFacts),
+            "throttled",
+            Effect::Time,
+            "front took 56 % of its core, 50 % are declared: its quota did not hold it.",
+        ),
+        (
+            &|it| (it.used, it.is_weight) = (0.6, true),
+            "throttled",
+            Effect::Note,
+            "so ratios of throughput are too near to 1",
+        ),
+        (
+            &|it| it.used = 0.3,
+            "idle-server",
+            Effect::Time,
+            "front took 30 % of its core, 50 % are declared: throughput is not its own.",
+        ),
+    ] {
+        let [fired] = &with(change)[..] else {
+            panic!("{words}: {:?}", with(change))
+        };
+        check(
+            (fired.gate.clone(), fired.effect, fired.words.clone()),
+            gate,
+            effect,
+            words,
+        );
+    }
+    let behind = with(&|it| (it.used, it.is_tested) = (0.3, false));
+    assert_eq!(behind, [], "who is behind need not be the limit");
 }
 
 #[test]
@@ -425,18 +500,6 @@ fn pairs_that_differ_in_more_than_is_claimed() {
         foreign[0].contains("1 % of the cores' time from one level and 20 %"),
         "{foreign:?}"
     );
-}
-
-#[test]
-fn counts_have_commas() {
-    for (count, text) in [
-        (0, "0"),
-        (999, "999"),
-        (1000, "1,000"),
-        (1_234_567, "1,234,567"),
-    ] {
-        assert_eq!(thousands(count), text);
-    }
 }
 
 #[test]

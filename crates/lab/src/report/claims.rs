@@ -1,9 +1,12 @@
 //! What reports of any form say of claims, and of what was published.
 
-use crate::claim::{Outcome, Verdict, can_only_suggest, number};
+use catamaran_units::show_count;
+
+use crate::claim::{Outcome, PublishedRatio, Survival, Verdict, can_only_suggest, number};
 use crate::experiment::label;
-use crate::gate::Fired;
-use crate::result::ResultDocument;
+use crate::gate::{self, Fired};
+use crate::measure::CAPACITY;
+use crate::result::{CellResult, ResultDocument};
 
 /// The levels of its case in words; empty if it has one case alone.
 pub(super) fn case(claim: &Outcome) -> String {
@@ -28,9 +31,114 @@ pub(super) fn ratio(claim: &Outcome) -> String {
     }
 }
 
-/// The published ratio.
+/// The published ratio, such as `×1.10`.
 pub(super) fn published(claim: &Outcome) -> String {
-    claim.published.map_or_else(String::new, number)
+    claim
+        .published
+        .map_or_else(String::new, PublishedRatio::words)
+}
+
+/// Where throughput and capacity per core disagree, or that they do not; empty where no server has a declared part of a
+/// core, or nothing is claimed of throughput.
+pub(super) fn disagreements(result: &ResultDocument) -> Vec<String> {
+    let has_capacity = |cell: &CellResult| cell.measures.contains_key(CAPACITY);
+    let is_throughput =
+        |claim: &&Outcome| claim.measure.name() == "throughput" && claim.ratio.is_some();
+    let claims: Vec<&Outcome> = result.claims.iter().filter(is_throughput).collect();
+    if claims.is_empty() || !result.cells.iter().any(has_capacity) {
+        return Vec::new();
+    }
+    let words = |claim: &&Outcome| {
+        let fired = claim.gates.iter().find(|fired| fired.gate == CAPACITY)?;
+        Some(format!("{}: {}", named(claim), fired.words))
+    };
+    let found: Vec<String> = claims.iter().filter_map(words).collect();
+    if found.is_empty() {
+        return vec!["Throughput and capacity per core disagree in no claim.".to_owned()];
+    }
+    found
+}
+
+/// The rows of [`PLANTED_HEADS`]; none if nothing is planted.
+pub(super) fn planted(result: &ResultDocument) -> Vec<Vec<String>> {
+    let row = |claim: &Outcome| {
+        let planted = claim.planted?;
+        let off = claim.off().map(|off| format!("{:+.2} %", off * 100.0));
+        let truly = claim.is_told_truly();
+        let told = claim.ratio.zip(claim.low.zip(claim.high));
+        let told = told.map(|(ratio, (low, high))| format!("{ratio:.3} [{low:.3}..{high:.3}]"));
+        let after = planted.decided_after.map(|starts| starts.to_string());
+        Some(vec![
+            named(claim),
+            format!("{:.3}", planted.ratio),
+            told.unwrap_or_default(),
+            off.unwrap_or_default(),
+            truly
+                .map_or("", |truly| if truly { "yes" } else { "**no**" })
+                .to_owned(),
+            after.unwrap_or_else(|| "open".to_owned()),
+        ])
+    };
+    result.claims.iter().filter_map(row).collect()
+}
+
+/// The title of what was planted.
+pub(super) const PLANTED: &str = "Planted, and told";
+
+/// What is to be known of its table.
+pub(super) const PLANTED_LEGEND: &str = "The servers are made so that the true ratios are known. Truly: the interval has the planted ratio, or the median is \
+     within 0.5 % of it. Starts: after so many starts of servers the verdict was the last one, beside all claims.";
+
+pub(super) const PLANTED_HEADS: [&str; 6] = [
+    "claim",
+    "planted",
+    "told, interval of 95 %",
+    "off by",
+    "truly",
+    "starts",
+];
+
+/// Runs that its cells have lost, and requests that failed in the others; empty if there were none, or if that is not known.
+pub(super) fn survivors(claim: &Outcome) -> String {
+    let lost = |of: fn(&Survival) -> [u64; 2], what: &str| {
+        let known = || claim.survivors.iter();
+        let words = known().filter(|cell| of(cell)[0] > 0).map(|cell| {
+            let [part, whole] = of(cell);
+            let name = match &cell.cell {
+                none if none.is_empty() => String::new(),
+                cell => format!(" with {cell}"),
+            };
+            let why = match cell.reasons() {
+                why if why.is_empty() || what != RUNS => String::new(),
+                why => format!(" ({why})"),
+            };
+            format!("{}{name}{why}", gate::of(part, whole))
+        });
+        let words: Vec<String> = words.collect();
+        let others: u64 = known()
+            .map(of)
+            .filter(|[part, _]| *part == 0)
+            .map(|[_, whole]| whole)
+            .sum();
+        match words[..] {
+            [] => String::new(),
+            _ if others == 0 => format!("{what}: {}.", words.join(", ")),
+            _ => format!(
+                "{what}: {}, none of {} others.",
+                words.join(", "),
+                show_count(others)
+            ),
+        }
+    };
+    let parts = [
+        lost(|cell| [cell.void, cell.runs], RUNS),
+        lost(
+            |cell| [cell.failed, cell.completed + cell.failed],
+            "Failed requests",
+        ),
+    ];
+    let said = parts.iter().filter(|words| !words.is_empty());
+    said.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Gates that the sentence has not named yet.
@@ -67,3 +175,6 @@ pub(super) fn shared(result: &ResultDocument) -> Vec<&Fired> {
     let is_shared = |fired: &&Fired| others.iter().all(|run| run.found.contains(fired));
     first.found.iter().filter(is_shared).collect()
 }
+
+/// What runs that were made again are called.
+const RUNS: &str = "Void runs";

@@ -12,7 +12,10 @@ mod published;
 use catamaran_chart::escaped;
 
 use self::page::Page;
+use super::headline::headline;
 use super::setting;
+use super::svg::Ratios;
+use crate::claim::{number, word};
 use crate::gate::Effect;
 use crate::result::ResultDocument;
 
@@ -20,6 +23,7 @@ use crate::result::ResultDocument;
 #[must_use]
 pub fn html(result: &ResultDocument) -> String {
     let mut page = Page::begin(&result.question);
+    first(&mut page, result);
     page.put(format_args!(
         "<p class=\"answer\">{}</p>\n",
         escaped(&result.answer)
@@ -38,16 +42,50 @@ pub fn html(result: &ResultDocument) -> String {
         let note = with_code(&result.note);
         page.put(format_args!("<p class=\"note\">{note}</p>\n"));
     }
-    published::again(&mut page, result);
     published::beside(&mut page, result);
     claims::put(&mut page, result);
+    claims::planted(&mut page, result);
     cells::tables(&mut page, result);
-    cells::pictures(&mut page, result);
-    over_time::section(&mut page, result);
-    cells::calls(&mut page, result);
     gates(&mut page, result);
+    published::again(&mut page, result);
+    page.fold("Each round");
+    cells::pictures(&mut page, result);
+    page.end_fold();
+    page.fold("Over time");
+    over_time::section(&mut page, result);
+    page.end_fold();
+    cells::calls(&mut page, result);
     details(&mut page, result);
     page.end()
+}
+
+/// The published claim as a ring, our interval as a bar, and the verdict in a word.
+fn first(page: &mut Page, result: &ResultDocument) {
+    let Some(said) = headline(result) else {
+        return;
+    };
+    let values = said.ours.into_iter().flatten().chain(said.published.ends());
+    let scale = Ratios::of(values).with_width(FIRST_WIDTH);
+    let ours = said.ours.map_or_else(
+        || "no interval".to_owned(),
+        |[low, ratio, high]| {
+            let [low, ratio, high] = [low, ratio, high].map(number);
+            format!("here ×{ratio} [{low}..{high}]")
+        },
+    );
+    let word = word(said.finding);
+    page.put(format_args!(
+        "<div class=\"first\"><div><p>{}: published {}, {ours}</p>\n{}{}</div>\n<p class=\"word {}\">{word}</p></div>\n",
+        escaped(&said.says),
+        said.published.words(),
+        scale.axis(),
+        scale.bar(said.ours, Some(said.published)),
+        word.replace(' ', "-")
+    ));
+    let sentence = said.sentence_beside(&result.answer);
+    if !sentence.is_empty() {
+        page.put(format_args!("<p>{}</p>\n", escaped(sentence)));
+    }
 }
 
 /// A text of which what stands between backticks is code.
@@ -84,9 +122,7 @@ fn gates(page: &mut Page, result: &ResultDocument) {
 }
 
 fn details(page: &mut Page, result: &ResultDocument) {
-    page.put(format_args!(
-        "<details><summary>Servers of the first run, and how it was measured</summary>\n"
-    ));
+    page.fold("Servers of the first run, and how it was measured");
     for server in &result.servers {
         page.put(format_args!(
             "<h3>{} ({})</h3>\n<p>{}</p>\n<pre>{}</pre>\n",
@@ -119,5 +155,8 @@ fn details(page: &mut Page, result: &ResultDocument) {
             "<p>Measuring took at most {percent:.2} % of the CPU time measured.</p>\n"
         ));
     }
-    page.put(format_args!("</details>\n"));
+    page.end_fold();
 }
+
+/// The width of the first picture, in pixels: it fits on a phone.
+const FIRST_WIDTH: f64 = 340.0;

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use catamaran_chart::escaped;
 
+use super::headline::headline;
 use super::{claims, runs, setting, table};
-use crate::claim::Outcome;
+use crate::claim::{Outcome, number, word};
 use crate::gate::Fired;
 use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
@@ -14,6 +15,7 @@ use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 pub fn markdown(result: &ResultDocument) -> String {
     let mut parts = vec![
         format!("# {}", result.question),
+        first(result),
         format!("**{}**", result.answer),
     ];
     if !result.source.is_empty() {
@@ -21,23 +23,48 @@ pub fn markdown(result: &ResultDocument) -> String {
     }
     parts.push(setting(result));
     parts.push(result.note.clone());
-    parts.push(again(result));
     parts.push(published(result));
     parts.push(outcomes(result));
+    parts.push(planted(result));
     parts.push(cells(result));
+    parts.push(again(result));
     parts.push(gates(result));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
 }
 
-/// Both of ab's blocks of each published run that was made again.
+/// What was published, ours beside it, and the verdict.
+fn first(result: &ResultDocument) -> String {
+    let Some(said) = headline(result) else {
+        return String::new();
+    };
+    let ours = said.ours.map(|[low, ratio, high]| {
+        let [low, ratio, high] = [low, ratio, high].map(number);
+        format!("×{ratio} [{low}..{high}]")
+    });
+    let heads = ["what was claimed", "published", "here", "verdict"].map(str::to_owned);
+    let sentence = said.sentence_beside(&result.answer).to_owned();
+    let row = vec![
+        said.says,
+        said.published.words(),
+        ours.unwrap_or_else(|| "no interval".to_owned()),
+        format!("**{}**", word(said.finding)),
+    ];
+    let table = rows(&heads, &[row]);
+    match sentence.as_str() {
+        "" => table,
+        sentence => format!("{table}\n\n{sentence}"),
+    }
+}
+
+/// Both of ab's blocks of each published run that was made again, folded away.
 fn again(result: &ResultDocument) -> String {
     if result.as_published.is_empty() {
         return String::new();
     }
     let mut text =
-        "## The published runs, made again once\n\nWith the source's own values, outside the \
-                    rounds. No claim is on it."
+        "<details><summary>The published runs, made again once: ab's blocks</summary>\n\nWith the source's own \
+         values, outside the rounds. No claim is on it."
             .to_owned();
     for run in &result.as_published {
         let [theirs, ours] = [&run.theirs, &run.ours].map(|block| escaped(block));
@@ -55,7 +82,7 @@ fn again(result: &ResultDocument) -> String {
             let _ = write!(text, "\n\nOtherwise than there: {deviations}.");
         }
     }
-    text
+    text + "\n\n</details>"
 }
 
 /// Their figure, ours, and what theirs cannot carry.
@@ -69,9 +96,9 @@ fn published(result: &ResultDocument) -> String {
         .map(|claim| {
             vec![
                 claims::named(claim),
-                format!("×{}", claims::published(claim)),
+                claims::published(claim),
                 claims::ratio(claim),
-                claim.verdict.word().to_owned(),
+                claim.finding().map_or("", word).to_owned(),
             ]
         })
         .collect();
@@ -155,7 +182,10 @@ fn outcomes(result: &ResultDocument) -> String {
             claims::named(claim),
             claim.verdict.word().to_owned(),
             claims::ratio(claim),
-            claim.sentence.clone(),
+            match claims::survivors(claim) {
+                none if none.is_empty() => claim.sentence.clone(),
+                survivors => format!("{} {survivors}", claim.sentence),
+            },
         ]
     };
     let heads = ["claim", "verdict", "ratio", "sentence"].map(str::to_owned);
@@ -164,7 +194,27 @@ fn outcomes(result: &ResultDocument) -> String {
         none if none.is_empty() => none,
         remark => format!("\n\n{remark}"),
     };
-    format!("## Claims\n\n{table}{remark}")
+    let found = claims::disagreements(result).into_iter();
+    let found = found.map(|words| format!("\n- {words}"));
+    let disagreements = match found.collect::<String>() {
+        none if none.is_empty() => none,
+        found => format!("\n\nThroughput beside 1 / CPU time of a request:\n{found}"),
+    };
+    format!("## Claims\n\n{table}{remark}{disagreements}")
+}
+
+/// Claims whose true ratio is known.
+fn planted(result: &ResultDocument) -> String {
+    let rows_of = claims::planted(result);
+    if rows_of.is_empty() {
+        return String::new();
+    }
+    let table = rows(&claims::PLANTED_HEADS.map(str::to_owned), &rows_of);
+    format!(
+        "## {}\n\n{}\n\n{table}",
+        claims::PLANTED,
+        claims::PLANTED_LEGEND
+    )
 }
 
 fn cells(result: &ResultDocument) -> String {

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use catamaran_chart::{escaped, round_step};
 
 use super::table::digits;
+use crate::claim::PublishedRatio;
 
 /// What a page has to have once for these pictures.
 pub(super) const STYLE: &str = "\
@@ -27,6 +28,8 @@ svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width
 pub(super) struct Ratios {
     /// The logarithm at either end.
     reach: f64,
+    /// In pixels.
+    width: f64,
 }
 
 impl Ratios {
@@ -36,12 +39,18 @@ impl Ratios {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
         let reach = values.map(|value| value.ln().abs()).fold(0.0, f64::max);
         let reach = reach.clamp(SCALE_MIN.ln(), REACH_MAX.ln()) * 1.05;
-        Self { reach }
+        let width = RATIO_WIDTH;
+        Self { reach, width }
+    }
+
+    /// The same scale, so many pixels wide.
+    pub(super) fn with_width(self, width: f64) -> Self {
+        Self { width, ..self }
     }
 
     fn at(&self, value: f64) -> f64 {
         let share = value.clamp(1e-9, 1e9).ln() / self.reach;
-        RATIO_WIDTH / 2.0 + share.clamp(-1.0, 1.0) * (RATIO_WIDTH / 2.0 - RATIO_EDGE)
+        self.width / 2.0 + share.clamp(-1.0, 1.0) * (self.width / 2.0 - RATIO_EDGE)
     }
 
     /// The scale's ticks.
@@ -54,7 +63,7 @@ impl Ratios {
 
     /// The scale with its figures, to stand above the bars.
     pub(super) fn axis(&self) -> String {
-        let mut svg = open("scale of the ratios", RATIO_WIDTH, 18.0);
+        let mut svg = open("scale of the ratios", self.width, 18.0);
         for tick in self.ticks() {
             let x = self.at(tick);
             let label = digits_of_tick(tick);
@@ -66,29 +75,37 @@ impl Ratios {
         svg + "</svg>"
     }
 
-    /// A ratio with its interval; a ring is what was published.
-    pub(super) fn bar(&self, low: f64, ratio: f64, high: f64, published: Option<f64>) -> String {
+    /// A ratio with its interval, `ours` from the lower end on; a ring is what was published, two rings the ends of a
+    /// published range.
+    pub(super) fn bar(&self, ours: Option<[f64; 3]>, published: Option<PublishedRatio>) -> String {
         let (height, middle) = (24.0, 12.0);
-        let mut svg = open("ratio and interval", RATIO_WIDTH, height);
+        let mut svg = open("ratio and interval", self.width, height);
         for tick in self.ticks() {
             let class = if tick == 1.0 { "one" } else { "grid" };
             let x = self.at(tick);
             let line = format_args!("<path class=\"{class}\" d=\"M{x:.1} 1V{height}\"/>");
             put(&mut svg, line);
         }
-        let (from, to, dot) = (self.at(low), self.at(high), self.at(ratio));
-        put(
-            &mut svg,
-            format_args!(
-                "<path class=\"bar\" d=\"M{from:.1} {middle}H{to:.1}\"/>\
-                 <circle class=\"mark\" cx=\"{dot:.1}\" cy=\"{middle}\" r=\"4\"/>"
-            ),
-        );
+        if let Some(ours) = ours {
+            let [from, dot, to] = ours.map(|value| self.at(value));
+            put(
+                &mut svg,
+                format_args!(
+                    "<path class=\"bar\" d=\"M{from:.1} {middle}H{to:.1}\"/>\
+                     <circle class=\"mark\" cx=\"{dot:.1}\" cy=\"{middle}\" r=\"4\"/>"
+                ),
+            );
+        }
         if let Some(published) = published {
-            let ring = self.at(published);
-            let circle =
-                format_args!("<circle class=\"said\" cx=\"{ring:.1}\" cy=\"{middle}\" r=\"5\"/>");
-            put(&mut svg, circle);
+            let mut ends = published.ends().to_vec();
+            ends.dedup();
+            for end in ends {
+                let ring = self.at(end);
+                let circle = format_args!(
+                    "<circle class=\"said\" cx=\"{ring:.1}\" cy=\"{middle}\" r=\"5\"/>"
+                );
+                put(&mut svg, circle);
+            }
         }
         svg + "</svg>"
     }
@@ -470,13 +487,15 @@ mod tests {
             (scale.at(0.5) + scale.at(2.0) - RATIO_WIDTH).abs() < 1e-9,
             "around the middle"
         );
-        let svg = scale.bar(0.5, 0.6, 0.7, Some(2.0));
+        let svg = scale.bar(Some([0.5, 0.6, 0.7]), Some(PublishedRatio::One(2.0)));
         assert_eq!(svg.matches("<circle").count(), 2);
+        let range = scale.bar(None, Some(PublishedRatio::Range([1.1, 1.5])));
+        assert_eq!(range.matches("<circle").count(), 2, "a ring at either end");
         for svg in [
             svg,
             scale.axis(),
-            scale.bar(1.0, 1.0, f64::INFINITY, None),
-            scale.bar(0.0, 1.0, 2.0, None),
+            scale.bar(Some([1.0, 1.0, f64::INFINITY]), None),
+            scale.bar(Some([0.0, 1.0, 2.0]), None),
         ] {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

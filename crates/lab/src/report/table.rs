@@ -1,6 +1,6 @@
 //! Which figures tables show, and with how many digits.
 
-use crate::measure::Measure;
+use crate::measure::{CAPACITY, Measure};
 use crate::result::{CellResult, ResultDocument};
 
 /// Measures that stand in one table.
@@ -76,7 +76,7 @@ fn base(name: &str) -> String {
 /// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
 /// the application, or a count of failures that there were not.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
-    if name == "failed" {
+    if ["failed", "silences"].contains(&name) {
         return is_zero(result, name);
     }
     let Some((base, _)) = name.split_once('.') else {
@@ -216,16 +216,31 @@ const UPSTREAM: &str = "bytes.upstream";
 
 const TIMES: &[&str] = &[
     "throughput",
+    CAPACITY,
     "p50",
     "p90",
     "p99",
+    "longest_silence",
+    "silences",
     "variation",
     "failed",
     "acted",
     "first",
+    "ab1",
+    "ab2",
+    "ab",
 ];
 
-const COSTS: &[&str] = &["cpu", "syscalls", "memory", "held", "heap", "collecting"];
+const COSTS: &[&str] = &[
+    "cpu",
+    "syscalls",
+    "memory",
+    "held",
+    "heap",
+    "collecting",
+    "free",
+    "disk",
+];
 
 const HOPS: &[&str] = &["bytes", "sockets", "time_wait"];
 

@@ -23,10 +23,17 @@ pub fn terminal(result: &ResultDocument) -> String {
             claims::named(claim),
             claim.sentence
         ));
+        let survivors = claims::survivors(claim);
+        if !survivors.is_empty() {
+            line(&format!("  {:<10} {survivors}", ""));
+        }
     }
     let remark = claims::remark(result);
     if !remark.is_empty() {
         line(&format!("  {remark}"));
+    }
+    for words in claims::disagreements(result) {
+        line(&format!("  {words}"));
     }
     if !result.gates.is_empty() {
         line("\nGates that fired:");

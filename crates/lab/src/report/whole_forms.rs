@@ -15,11 +15,7 @@ use crate::{builtin, published, report};
 
 /// What all rounds of the whole form of an experiment may come to.
 fn result(name: &str) -> ResultDocument {
-    let form = Form {
-        is_quick: false,
-        modules: Vec::new(),
-    };
-    let experiment = builtin::experiment(name, form).unwrap();
+    let experiment = builtin::experiment(name, Form::default()).unwrap();
     let again = experiment.as_published.iter();
     let as_published = again.map(|run| Printed {
         name: run.name.clone(),
@@ -131,10 +127,10 @@ fn a_report_of_any_experiment_is_small() {
 #[test]
 fn a_published_test_is_shown_beside_its_repetition() {
     for (name, theirs) in [
-        ("keepalive", "16804.02"),
-        ("ajp-vs-http", "1989.24"),
-        ("io-models", "1248."),
-        ("gateway", "TPS 3223, interval 3200..3400"),
+        ("keepalive", "16804.0/s"),
+        ("ajp-vs-http", "1989.2/s"),
+        ("io-models", "1248.4/s"),
+        ("gateway", "3223 TPS [3200..3400]"),
         ("modules", "AJP over HTTP"),
     ] {
         let result = result(name);

@@ -3,18 +3,19 @@
 use std::cmp::Ordering;
 
 use crate::claim::{Outcome, Verdict, can_only_suggest, number};
-use crate::experiment::{Expectation, label};
+use crate::experiment::{Expectation, Levels, label};
 
-/// A few sentences: what is shown, what is suggested, else why nothing is, and how many are open.
+/// A few sentences: what is shown, what is suggested, else why nothing is, and how many are open. What a source was
+/// about, the levels of `subject`, comes first.
 #[must_use]
-pub fn answer(claims: &[Outcome]) -> String {
+pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     if claims.is_empty() {
         return "Nothing was claimed.".to_owned();
     }
-    let shown = Told::of(claims, |verdict| {
+    let shown = Told::of(claims, subject, |verdict| {
         matches!(verdict, Verdict::Differs | Verdict::DiffersLittle)
     });
-    let suggested = Told::of(claims, |verdict| verdict == Verdict::Suggests);
+    let suggested = Told::of(claims, subject, |verdict| verdict == Verdict::Suggests);
     let mut sentences = Vec::new();
     if !shown.is_empty() {
         sentences.push(list("Shown", &shown));
@@ -45,8 +46,12 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// All claims with a case of such a verdict, the one farthest from 1 first.
-    fn of(claims: &'a [Outcome], is_wanted: impl Fn(Verdict) -> bool) -> Vec<Self> {
+    /// All claims with a case of such a verdict: those with the subject first, then the one farthest from 1.
+    fn of(
+        claims: &'a [Outcome],
+        subject: Option<&Levels>,
+        is_wanted: impl Fn(Verdict) -> bool,
+    ) -> Vec<Self> {
         let mut told: Vec<Self> = Vec::new();
         for case in claims.iter().filter(|claim| is_wanted(claim.verdict)) {
             match told.iter_mut().find(|told| told.is_of(case)) {
@@ -55,9 +60,9 @@ impl<'a> Told<'a> {
             }
         }
         for told in &mut told {
-            told.cases.sort_by(|one, other| farther(one, other));
+            told.cases.sort_by(|one, other| before(one, other, subject));
         }
-        told.sort_by(|one, other| farther(one.cases[0], other.cases[0]));
+        told.sort_by(|one, other| before(one.cases[0], other.cases[0], subject));
         told
     }
 
@@ -86,6 +91,16 @@ impl<'a> Told<'a> {
             format!("{} {figures}", first.says)
         }
     }
+}
+
+/// A case of the subject first, then the farther one.
+fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering {
+    let is_other = |claim: &Outcome| {
+        let mut each = claim.each.iter();
+        each.any(|(name, level)| subject.is_some_and(|it| it.get(name) != Some(level)))
+    };
+    let by_subject = is_other(one).cmp(&is_other(other));
+    by_subject.then_with(|| farther(one, other))
 }
 
 /// By the end of the interval that is nearer to 1, so that a wide one does not come first.
@@ -176,7 +191,9 @@ mod tests {
             expect,
             as_expected: None,
             published: None,
+            planted: None,
             gates: Vec::new(),
+            survivors: Vec::new(),
         }
     }
 
@@ -188,14 +205,14 @@ mod tests {
             claim("C is slower", Verdict::Suggests, 0.25, Expectation::Less),
         ];
         assert_eq!(
-            answer(&claims),
+            answer(&claims, None),
             "Suggested, since 6 starts cannot show one of 3 claims: C is slower ×0.25 [0.24..0.26]; B is \
              faster ×1.20 [1.14..1.26]. All 3 claims are open."
         );
         claims[0].verdict = Verdict::Differs;
         claims[0].ratio = Some(0.5);
         claims[0].as_expected = Some(false);
-        let told = answer(&claims);
+        let told = answer(&claims, None);
         assert!(
             told.starts_with("Shown: against “A is faster” ×0.50"),
             "{told}"
@@ -212,7 +229,10 @@ mod tests {
             each: serde_json::from_value(serde_json::json!({ "server": server })).unwrap(),
             ..claim("Saves CPU", Verdict::Suggests, ratio, Expectation::Less)
         };
-        let told = answer(&[at("httpd", 0.8), at("nginx", 0.3), at("front", 2.0)]);
+        let told = answer(
+            &[at("httpd", 0.8), at("nginx", 0.3), at("front", 2.0)],
+            None,
+        );
         assert!(
             told.contains(
                 "Saves CPU ×0.30 [0.28..0.32] at server=nginx, ×0.80 [0.76..0.84] at server=httpd; against \
@@ -223,14 +243,37 @@ mod tests {
     }
 
     #[test]
+    fn what_the_source_was_about_comes_first() {
+        let at = |says: &str, server: &str, ratio| Outcome {
+            each: serde_json::from_value(serde_json::json!({ "server": server })).unwrap(),
+            ..claim(says, Verdict::Differs, ratio, Expectation::Less)
+        };
+        let claims = [
+            at("Saves CPU", "nginx", 0.2),
+            at("Saves CPU", "prefork", 0.8),
+            at("Saves memory", "nginx", 0.1),
+        ];
+        let subject = serde_json::json!({ "server": "prefork", "keep": "off" });
+        let subject: Levels = serde_json::from_value(subject).unwrap();
+        let told = answer(&claims, Some(&subject));
+        assert!(
+            told.starts_with("Shown: Saves CPU ×0.80 [0.76..0.84] at server=prefork, ×0.20"),
+            "{told}"
+        );
+        assert!(answer(&claims, None).starts_with("Shown: Saves memory"));
+    }
+
+    #[test]
     fn a_difference_speaks_against_none() {
         let same = claim("Costs nothing", Verdict::Suggests, 3.0, Expectation::Same);
-        assert!(answer(std::slice::from_ref(&same)).contains("against “Costs nothing” ×3.00"));
+        assert!(
+            answer(std::slice::from_ref(&same), None).contains("against “Costs nothing” ×3.00")
+        );
         let little = Outcome {
             verdict: Verdict::DiffersLittle,
             ..same
         };
-        assert!(answer(&[little]).starts_with("Shown: Costs nothing ×3.00"));
+        assert!(answer(&[little], None).starts_with("Shown: Costs nothing ×3.00"));
     }
 
     #[test]
@@ -241,11 +284,11 @@ mod tests {
         ];
         claims[1].sentence = "No claim: others took 31 %.".to_owned();
         assert_eq!(
-            answer(&claims),
+            answer(&claims, None),
             "No claim: others took 31 %. All 2 claims are open."
         );
         claims.pop();
-        assert!(answer(&claims).starts_with("No difference shown: A."));
-        assert_eq!(answer(&[]), "Nothing was claimed.");
+        assert!(answer(&claims, None).starts_with("No difference shown: A."));
+        assert_eq!(answer(&[], None), "Nothing was claimed.");
     }
 }

@@ -36,13 +36,18 @@ impl ResultDocument {
     /// Adds to each cell its median run over time. `samples` gives the lines of `samples.jsonl` of the
     /// run with a number, counted from 0; runs without samples are left out.
     pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
+        // A published form has few cells, and is read beside curves of a minute and more.
+        let most = match self.is_published {
+            true => PUBLISHED_VALUES_MAX,
+            false => VALUES_MAX,
+        };
         for (cell, result) in self.cells.iter_mut().enumerate() {
             result.over_time = median_run(runs, cell).and_then(|(number, run)| {
                 let lines = samples(number)?;
                 let samples = lines
                     .lines()
                     .map_while(|line| serde_json::from_str(line).ok());
-                OverTime::of(run, &samples.collect::<Vec<Sample>>())
+                OverTime::of(run, &samples.collect::<Vec<Sample>>(), most)
             });
         }
     }
@@ -60,8 +65,8 @@ pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
 }
 
 impl OverTime {
-    /// Of a run with its samples; `None` of fewer than two.
-    fn of(run: &Run, samples: &[Sample]) -> Option<Self> {
+    /// Of a run with its samples, with at most so many values; `None` of fewer than two samples.
+    fn of(run: &Run, samples: &[Sample], most: usize) -> Option<Self> {
         let mut samples: Vec<&Sample> = samples.iter().collect();
         // The last one is taken when the load ends: a short rest belongs to the second before it.
         if let [.., before, rest, end] = &samples[..] {
@@ -76,7 +81,7 @@ impl OverTime {
         } else {
             first.time_s
         };
-        let every = (samples.len() - 1).div_ceil(VALUES_MAX);
+        let every = (samples.len() - 1).div_ceil(most);
         let last = samples.len() - 1;
         let kept: Vec<&Sample> = (0..last)
             .step_by(every)
@@ -90,7 +95,7 @@ impl OverTime {
                 row.0.push(value);
             }
         }
-        let answers_every = run.seconds.len().div_ceil(VALUES_MAX).max(1);
+        let answers_every = run.seconds.len().div_ceil(most).max(1);
         rows.extend(of_load(run, answers_every));
         let spans = kept.len() - 1;
         let is_whole = |name: &str, row: &Values| is_of_load(name) || row.0.len() == spans;
@@ -238,6 +243,9 @@ const MIB: f64 = 1_048_576.0;
 /// More values than this are thinned: a panel has some 130 pixels.
 const VALUES_MAX: usize = 30;
 
+/// The same of a published form.
+const PUBLISHED_VALUES_MAX: usize = 90;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,7 +313,7 @@ mod tests {
     #[test]
     fn counters_become_rates_and_levels_stay() {
         let samples = [sample(0.0), sample(1.0), sample(2.0)];
-        let over = OverTime::of(&run(500.0, 2), &samples).unwrap();
+        let over = OverTime::of(&run(500.0, 2), &samples, VALUES_MAX).unwrap();
         assert_eq!(over.edges_s.0, [0.0, 0.75, 1.75]);
         for (name, expected) in [
             ("answers", 500.0),
@@ -341,25 +349,39 @@ mod tests {
     #[test]
     fn a_short_rest_belongs_to_the_second_before() {
         let samples = [sample(0.0), sample(1.0), sample(2.0), sample(2.125)];
-        let over = OverTime::of(&run(1.0, 2), &samples).unwrap();
+        let over = OverTime::of(&run(1.0, 2), &samples, VALUES_MAX).unwrap();
         assert_eq!(over.edges_s.0, [0.0, 0.75, 1.875]);
         let halves = [sample(0.0), sample(1.0), sample(1.75)];
         assert_eq!(
-            OverTime::of(&run(1.0, 1), &halves).unwrap().edges_s.0.len(),
+            OverTime::of(&run(1.0, 1), &halves, VALUES_MAX)
+                .unwrap()
+                .edges_s
+                .0
+                .len(),
             3
         );
         let short = [sample(0.0), sample(0.25)];
         assert_eq!(
-            OverTime::of(&run(1.0, 0), &short).unwrap().edges_s.0.len(),
+            OverTime::of(&run(1.0, 0), &short, VALUES_MAX)
+                .unwrap()
+                .edges_s
+                .0
+                .len(),
             2
         );
-        assert_eq!(OverTime::of(&run(1.0, 0), &samples[..1]), None);
+        assert_eq!(OverTime::of(&run(1.0, 0), &samples[..1], VALUES_MAX), None);
     }
 
     #[test]
     fn a_long_run_is_thinned_and_keeps_its_ends() {
         let samples: Vec<Sample> = (0..=100).map(|second| sample(f64::from(second))).collect();
-        let over = OverTime::of(&run(500.0, 100), &samples).unwrap();
+        let long = OverTime::of(&run(500.0, 60), &samples[..=60], PUBLISHED_VALUES_MAX).unwrap();
+        assert_eq!(
+            long.rows["memory.free"].0.len(),
+            60,
+            "a minute of a published form is whole"
+        );
+        let over = OverTime::of(&run(500.0, 100), &samples, VALUES_MAX).unwrap();
         assert_eq!(over.answers_every, 4);
         assert_eq!(over.edges("answers").last(), Some(&100.0));
         assert_eq!(over.edges_s.0.last(), Some(&99.75));

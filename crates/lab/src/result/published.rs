@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
-use crate::claim::{Outcome, number};
+use crate::claim::{Outcome, PublishedRatio, number};
 use crate::experiment::{Experiment, Figures, How, PublishedRun};
 use crate::gate::{self, Effect, Fired};
 use crate::judge;
@@ -36,9 +36,22 @@ pub(super) fn results(
             says,
             found,
             ours,
+            ratio: ratio_of(run),
         })
     };
     runs.filter_map(result).collect()
+}
+
+/// The published ratio of a row, or its range.
+fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
+    match &run.figures {
+        Figures::Ratio {
+            ratio, interval, ..
+        } => ratio
+            .map(PublishedRatio::One)
+            .or_else(|| interval.map(PublishedRatio::Range)),
+        _ => None,
+    }
 }
 
 /// What was published, and what it cannot carry.
@@ -73,6 +86,8 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<Fired>)> {
         let words = gate::published::how(run.how).to_owned();
         found.push(Fired::new("published", Effect::Note, words));
     }
+    let note = run.note.iter();
+    found.extend(note.map(|note| Fired::new("published", Effect::Note, note.clone())));
     Some((judgement.title, found))
 }
 
@@ -178,7 +193,14 @@ fn of_ratio(
     let rate = |cell: usize| Some(cells.get(cell)?.measures.get("throughput")?.median);
     let ratio = sides.and_then(|[level, over]| Some(rate(level)? / rate(over)?));
     let ratio = ratio.map(|ratio| format!("×{} of the median throughputs.", number(ratio)));
+    // A case of other cells, such as a far application beside a near one, says nothing of these.
+    let is_of_row = |outcome: &&Outcome| {
+        let levels = sides.and_then(|[level, _]| Some(&cells.get(level)?.levels));
+        let mut each = outcome.each.iter();
+        levels.is_some_and(|levels| each.all(|(name, level)| levels.get(name) == Some(level)))
+    };
     let outcomes = claims.iter().filter(|it| Some(it.says.as_str()) == claim);
+    let outcomes = outcomes.filter(is_of_row);
     let sentences = outcomes.map(|it| it.sentence.clone());
     let all: Vec<String> = ratio.into_iter().chain(sentences).collect();
     (!all.is_empty()).then(|| all.join(" "))

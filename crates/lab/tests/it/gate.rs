@@ -4,10 +4,10 @@
 //! tried with the binary.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::{fs, thread};
 
-use catamaran_lab::gate::{Effect, check_run, pair};
+use catamaran_lab::gate::{Changed, Effect, MachineFacts, check_run, pair};
 use catamaran_lab::run::Run;
 use catamaran_testkit::Deadline;
 
@@ -247,29 +247,51 @@ fn a_virtual_machine_that_has_just_started() {
     assert_eq!(fired.effect, Effect::Machine);
 }
 
+/// How much others take is theirs to say: that they are counted is tried with real ones, from where on they
+/// count with planted shares.
 #[test]
 fn somebody_else_on_the_machine() {
     let _alone = alone();
     let _spinning = Spinning::start();
-    let fired = only(&Scene::QUIET.run_beside().gates, "foreign", &[]);
-    assert!(
-        fired.words.starts_with("Other processes took "),
-        "{fired:?}"
-    );
+    let run = Scene::QUIET.run_beside();
+    let machine = run.facts.machine.clone().unwrap();
+    assert!(machine.foreign > 0.0, "{machine:?}");
+    for (foreign, steal, words) in [
+        (0.04, 0.0, None),
+        (0.06, 0.0, Some("Other processes took 6 % ")),
+        (0.0, 0.02, Some("A hypervisor gave 2 % ")),
+    ] {
+        let mut facts = run.facts.clone();
+        facts.machine = Some(MachineFacts {
+            foreign,
+            steal,
+            ..machine.clone()
+        });
+        let fired = check_run(&facts);
+        let fired = fired.iter().find(|fired| fired.gate == "foreign");
+        let said = fired.map(|fired| &fired.words[..]);
+        assert_eq!(said.is_some(), words.is_some(), "{said:?}");
+        let begins = words
+            .zip(said)
+            .is_none_or(|(words, said)| said.starts_with(words));
+        assert!(begins, "{said:?}");
+    }
 }
 
+/// Whether a change is found depends on what else goes on: it is planted. What finds it is tried beside it.
 #[test]
 fn something_that_begins_within_a_run() {
-    let scene = Scene {
-        times: ["200ms", "7s"],
-        ..Scene::QUIET
-    };
-    let _alone = alone();
-    // Whatever a start takes, that is neither in the first nor in the last fifth of the span.
-    let _spinning = Spinning::later(4.0);
-    let fired = only(&scene.run_beside().gates, "unsteady", &[]);
-    assert!(fired.words.starts_with("Within the run, "), "{fired:?}");
-    assert_eq!(fired.effect, Effect::Note);
+    let mut facts = Scene::QUIET.run().facts;
+    let machine = facts.machine.as_mut().unwrap();
+    machine.changed = Some(Changed {
+        what: "rate".to_owned(),
+        after_s: 1.5,
+        shift: -0.5,
+    });
+    let fired = check_run(&facts);
+    let fired = fired.iter().find(|fired| fired.gate == "unsteady").unwrap();
+    let words = "Within the run, 1.5 s after its beginning, the rate fell by 50 %.";
+    assert_eq!((&fired.words[..], fired.effect), (words, Effect::Note));
 }
 
 #[test]
@@ -380,6 +402,29 @@ fn a_quota_that_stops_the_experiment() {
     void(&run, "throttled", &companions, words);
 }
 
+/// Of a server of known capacity: 1 ms of CPU time for a request.
+#[test]
+fn a_declared_quota_is_no_accident() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1\ncore_share = 0.5\nset = { work = '1ms' }",
+        url: "{{ server.bare.http }}/",
+        expect: "status = 200\nbody_bytes = 347",
+        times: ["200ms", "1s"],
+        ..Scene::QUIET
+    };
+    let run = scene.run();
+    let fired: Vec<&str> = run.gates.iter().map(|fired| &fired.gate[..]).collect();
+    assert!(!fired.contains(&"throttled"), "{:?}", run.gates);
+    assert!(run.is_valid(), "{:?}", run.gates);
+    let machine = run.facts.machine.as_ref().unwrap();
+    let share = machine.shares["bare"];
+    assert!(share.stopped > 0 && share.is_tested, "{share:?}");
+    assert_eq!((share.declared, machine.throttled), (0.5, 0));
+    // 1 ms of CPU time for each.
+    let capacity = run.measures["capacity"];
+    assert!((900.0..1050.0).contains(&capacity), "{capacity}");
+}
+
 #[test]
 fn a_worker_that_dies() {
     let scene = Scene {
@@ -468,25 +513,14 @@ struct Spinning(Vec<Child>);
 impl Spinning {
     /// Two, at once.
     fn start() -> Self {
-        Self((0..2).map(|_| spin("")).collect())
+        let spin = |_| {
+            // Should this process be killed, it ends by itself.
+            let mut command = Command::new("timeout");
+            command.args(["60", "sh", "-c", "while :; do :; done"]);
+            command.spawn().unwrap()
+        };
+        Self((0..2).map(spin).collect())
     }
-
-    /// One on the core of servers, before which it goes, after so many seconds.
-    fn later(seconds: f64) -> Self {
-        let first = format!("taskset --pid --cpu-list 1 $$; renice -n -20 $$; sleep {seconds};");
-        Self(vec![spin(&first)])
-    }
-}
-
-/// A shell that does this first and computes then.
-fn spin(first: &str) -> Child {
-    // Should this process be killed, it ends by itself.
-    let mut command = Command::new("timeout");
-    let script = format!("{first} while :; do :; done");
-    command
-        .args(["60", "sh", "-c", &script])
-        .stdout(Stdio::null());
-    command.spawn().unwrap()
 }
 
 impl Drop for Spinning {

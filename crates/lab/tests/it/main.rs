@@ -7,3 +7,4 @@
 
 mod gate;
 mod scene;
+mod texts;

@@ -132,12 +132,13 @@ pub(crate) const APP: &str = "[[server]]\nname = 'app'\ntarget = 'app'\ncore = 1
 
 /// Gates that fire whenever something else has the machine, as other tests have, or when a span is as short
 /// as here.
-pub(crate) const OF_THE_MACHINE: [&str; 7] = [
+pub(crate) const OF_THE_MACHINE: [&str; 8] = [
     "foreign",
     "generator",
     "idle-server",
     "maximum",
     "own-cost",
+    "silences",
     "unsteady",
     "few-samples",
 ];

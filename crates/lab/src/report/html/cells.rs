@@ -58,7 +58,7 @@ pub(super) fn pictures(page: &mut Page, result: &ResultDocument) {
         .into_iter()
         .partition(|name| table::is_drawn_first(result, name));
     page.put(format_args!(
-        "<h2>Each round</h2>\n<p>A dot is a run, a stroke the median.</p>\n"
+        "<p>A dot is a run, a stroke the median.</p>\n"
     ));
     let mut strips = Strips::default();
     for name in &first {
@@ -106,10 +106,7 @@ pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
         let counts = cells().filter_map(|cell| cell.calls.get(server));
         let frequent = counts.flatten().filter(|(_, count)| **count >= CALLS_MIN);
         let names: BTreeSet<&String> = frequent.map(|(name, _)| name).collect();
-        page.put(format_args!(
-            "<h2>System calls of {} for one request</h2>\n",
-            escaped(server)
-        ));
+        page.fold(&format!("System calls of {server} for one request"));
         let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
         for names in names.chunks(CALLS_IN_TABLE) {
             let row = |cell: &CellResult| {
@@ -124,6 +121,7 @@ pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
             let heads = [&["cell"], names].concat();
             page.table(&heads, &cells().filter_map(row).collect::<Vec<_>>());
         }
+        page.end_fold();
     }
 }
 

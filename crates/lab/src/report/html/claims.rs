@@ -3,7 +3,7 @@
 use catamaran_chart::escaped;
 
 use super::page::Page;
-use crate::claim::{Outcome, Verdict};
+use crate::claim::{Outcome, PublishedRatio, Verdict};
 use crate::report::claims;
 use crate::report::svg::Ratios;
 use crate::result::ResultDocument;
@@ -15,11 +15,16 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!(
         "<h2>Claims</h2>\n<p>Ratios are taken within rounds. Dot and bar: median and interval of \
          95 %, on one logarithmic scale; the dashed line is 1, no difference. Ring: what was \
-         published. {}</p>\n",
+         published or planted. {}</p>\n",
         escaped(&claims::remark(result))
     ));
     let values = result.claims.iter();
-    let values = values.flat_map(|claim| [claim.low, claim.ratio, claim.high, claim.published]);
+    let values = values.flat_map(|claim| {
+        let planted = claim.planted.map(|it| it.ratio);
+        let published = claim.published.map(PublishedRatio::ends);
+        let [from, to] = [published.map(|it| it[0]), published.map(|it| it[1])];
+        [claim.low, claim.ratio, claim.high, from, to, planted]
+    });
     let scale = Ratios::of(values.flatten());
     let axis = scale.axis();
     let rows = result.claims.iter().map(|claim| row(claim, &scale));
@@ -32,15 +37,46 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
     page.cards(&heads, &rows.collect::<Vec<_>>());
 }
 
+/// Claims whose true ratio is known.
+pub(super) fn planted(page: &mut Page, result: &ResultDocument) {
+    let rows = claims::planted(result);
+    if rows.is_empty() {
+        return;
+    }
+    page.put(format_args!(
+        "<h2>{}</h2>\n<p>{}</p>\n",
+        claims::PLANTED,
+        escaped(claims::PLANTED_LEGEND)
+    ));
+    let cell = |(head, text): (&&str, String)| {
+        let text = escaped(text.trim_matches('*'));
+        match *head {
+            "claim" => format!("<td>{text}</td>"),
+            head => format!("<td class=\"n brief\" data-name=\"{head}\">{text}</td>"),
+        }
+    };
+    let row = |row: Vec<String>| claims::PLANTED_HEADS.iter().zip(row).map(cell).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(row).collect();
+    page.cards(&claims::PLANTED_HEADS.map(str::to_owned), &rows);
+}
+
 fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
     let bar = match (claim.low, claim.ratio, claim.high) {
-        (Some(low), Some(ratio), Some(high)) => scale.bar(low, ratio, high, claim.published),
+        (Some(low), Some(ratio), Some(high)) => {
+            let planted = || claim.planted.map(|it| PublishedRatio::One(it.ratio));
+            let ring = claim.published.or_else(planted);
+            scale.bar(Some([low, ratio, high]), ring)
+        }
         _ => String::new(),
     };
     let gates = claims::gates(claim).map(|fired| {
         let (gate, words) = (escaped(&fired.gate), escaped(&fired.words));
         format!("<br><small>{gate}: {words}</small>")
     });
+    let survivors = match claims::survivors(claim) {
+        none if none.is_empty() => none,
+        words => format!("<br><small>{}</small>", escaped(&words)),
+    };
     let fate = match claim.as_expected {
         Some(true) => "as claimed",
         Some(false) => "not as claimed",
@@ -63,7 +99,7 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
     };
     vec![
         format!(
-            "<td class=\"sentence\"><b>{}</b>{case}<br>{}{}</td>",
+            "<td class=\"sentence\"><b>{}</b>{case}<br>{}{}{survivors}</td>",
             escaped(&claim.says),
             escaped(&claim.sentence),
             gates.collect::<String>()

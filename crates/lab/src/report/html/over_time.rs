@@ -27,7 +27,6 @@ struct Shown<'a> {
 
 /// The section; a sentence where nothing was sampled.
 pub(super) fn section(page: &mut Page, result: &ResultDocument) {
-    page.put(format_args!("<h2>Over time</h2>\n"));
     let (first, others) = shown(result);
     if first.is_empty() && others.is_empty() {
         page.put(format_args!(

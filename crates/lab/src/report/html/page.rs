@@ -41,6 +41,19 @@ impl Page {
         self.rows(" class=\"cards\"", heads, rows);
     }
 
+    /// Begins a part that is folded away, on paper too.
+    pub(super) fn fold(&mut self, summary: &str) {
+        let summary = escaped(summary);
+        self.put(format_args!(
+            "<details class=\"part\"><summary>{summary}</summary>\n"
+        ));
+    }
+
+    /// Ends it.
+    pub(super) fn end_fold(&mut self) {
+        self.0.push_str("</details>\n");
+    }
+
     fn rows(&mut self, class: &str, heads: &[String], rows: &[Vec<String>]) {
         self.put(format_args!("<div class=\"scroll\"><table{class}>\n<tr>"));
         for head in heads {
@@ -71,6 +84,12 @@ h3 { font-size: 14px; margin: 24px 0 6px }
 p { margin: 8px 0; max-width: 46em }
 .answer { font-size: 17px; padding: 10px 14px; background: var(--pale);
   border-left: 4px solid light-dark(#1f6fb4, #6cb4ee); max-width: none }
+.first { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 32px; margin: 0 0 12px }
+.first p { margin: 0 0 4px }
+.word { font-size: 26px; font-weight: 700 }
+.word.reproduced { color: light-dark(#2e7d32, #7fc983) }
+.word.refuted-here { color: light-dark(#b3261e, #f2a09a) }
+.word.open { color: light-dark(#9a5b00, #e8b04c) }
 .setting, .case, small, figcaption { color: var(--faint) }
 .note { font-style: italic }
 .scroll { overflow-x: auto }
@@ -97,6 +116,7 @@ figure { margin: 0; min-width: 0 }
 figcaption { font-size: 13px }
 pre { overflow-x: auto; font-size: 12px; background: var(--pale); padding: 8px; margin: 4px 0 }
 summary { cursor: pointer; margin-top: 24px }
+details.part > summary { font-size: 18px; font-weight: 700; padding-top: 12px; border-top: 1px solid var(--line) }
 .panels { display: flex; flex-wrap: wrap; gap: 4px 8px }
 .panels div { width: 172px; overflow-wrap: anywhere; line-height: 1.2 }
 .keys { margin: 4px 0 }
@@ -118,10 +138,9 @@ summary { cursor: pointer; margin-top: 24px }
   table.cards td.verdict br { display: none }
   table.cards td[data-name]:not(:empty)::before { content: attr(data-name) \": \"; color: var(--faint) } }
 @page { size: A4 landscape; margin: 12mm }
-@media print { :root { color-scheme: light } body { max-width: none; padding: 0 } .scroll { overflow: visible }
+@media print { :root { color-scheme: light } body { max-width: none; padding: 0; font-size: 13px } .scroll { overflow: visible }
   .wide { display: block } .narrow { display: none } table { font-size: 11px } th, td { padding-right: 8px }
   table.figures { font-size: 9px } table.figures :is(th, td) { padding-right: 5px } td small { font-size: 8px }
   tr, svg, figure { break-inside: avoid } h2, h3 { break-after: avoid } pre { white-space: pre-wrap }
-  table.figures td:first-child, table.figures th:first-child { position: static }
-  details::details-content { content-visibility: visible; display: block } }
+  table.figures td:first-child, table.figures th:first-child { position: static } }
 ";

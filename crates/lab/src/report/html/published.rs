@@ -3,6 +3,7 @@
 use catamaran_chart::escaped;
 
 use super::page::Page;
+use crate::claim::word;
 use crate::gate::Fired;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
@@ -12,9 +13,9 @@ pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     if result.as_published.is_empty() {
         return;
     }
+    page.fold("The published runs, made again once: ab's blocks");
     page.put(format_args!(
-        "<h2>The published runs, made again once</h2>\n<p>With the source's own values, outside the \
-         rounds. No claim is on it.</p>\n"
+        "<p>With the source's own values, outside the rounds. No claim is on it.</p>\n"
     ));
     for run in &result.as_published {
         page.put(format_args!(
@@ -33,6 +34,7 @@ pub(super) fn again(page: &mut Page, result: &ResultDocument) {
             page.put(format_args!("<p>Otherwise than there: {deviations}.</p>\n"));
         }
     }
+    page.end_fold();
 }
 
 /// Their figure, ours, and what theirs cannot carry.
@@ -80,13 +82,13 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
                 escaped(&claims::case(claim))
             ),
             format!(
-                "<td class=\"n brief\" data-name=\"published\">×{}</td>",
+                "<td class=\"n brief\" data-name=\"published\">{}</td>",
                 claims::published(claim)
             ),
             format!("<td class=\"n brief\" data-name=\"here\">{figure}</td>"),
             format!(
                 "<td class=\"brief\" data-name=\"verdict\">{}</td>",
-                claim.verdict.word()
+                claim.finding().map_or("", word)
             ),
         ]
     };

@@ -1,0 +1,78 @@
+//! Claims whose true ratio is known: what they were told to be, and when.
+
+use catamaran_stats::order;
+use serde::{Deserialize, Serialize};
+
+use super::{Drawn, LEVEL, Outcome, Verdict};
+
+/// What is known of a claim on servers that are made for it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planted {
+    /// The true ratio.
+    pub ratio: f64,
+    /// The fewest starts of servers after which the verdict was the last one, with the other claims beside it, and stayed
+    /// so; `None` if it is open at the end.
+    pub decided_after: Option<usize>,
+}
+
+/// Of each case, `None` where nothing is planted.
+pub(super) fn of(drawn: &[Drawn<'_>]) -> Vec<Option<Planted>> {
+    if drawn.iter().all(|it| it.claim.planted.is_none()) {
+        return vec![None; drawn.len()];
+    }
+    let most = drawn.iter().map(|it| it.starts.len()).max().unwrap_or(0);
+    let last = verdicts(drawn, most);
+    let mut since = vec![None; drawn.len()];
+    for starts in 1..=most {
+        let now = verdicts(drawn, starts);
+        for (since, (now, last)) in since.iter_mut().zip(now.iter().zip(&last)) {
+            let is_last = now == last && is_decided(*now);
+            *since = is_last.then(|| since.unwrap_or(starts));
+        }
+    }
+    let planted = drawn.iter().zip(since).map(|(drawn, decided_after)| {
+        drawn.claim.planted.map(|ratio| Planted {
+            ratio,
+            decided_after,
+        })
+    });
+    planted.collect()
+}
+
+fn is_decided(verdict: Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Differs | Verdict::DiffersLittle | Verdict::Same
+    )
+}
+
+/// As if there had been no more than so many starts.
+fn verdicts(drawn: &[Drawn<'_>], starts: usize) -> Vec<Verdict> {
+    let mut first = drawn.to_vec();
+    for drawn in &mut first {
+        drawn.starts.truncate(starts);
+        drawn.interval = order::median_interval(&drawn.starts, LEVEL);
+        drawn.p = order::sign_test(&drawn.starts);
+    }
+    let probabilities: Vec<f64> = first.iter().map(|it| it.p).collect();
+    let holds = order::holm(&probabilities, LEVEL);
+    let verdicts = first.iter().zip(holds);
+    verdicts.map(|(drawn, holm)| drawn.verdict(holm)).collect()
+}
+
+impl Outcome {
+    /// How far the ratio is off the planted one, as a share with a sign; `None` if either is unknown.
+    pub(crate) fn off(&self) -> Option<f64> {
+        Some(self.ratio? / self.planted?.ratio - 1.0)
+    }
+
+    /// Whether the planted ratio is told: it is within the interval, or the median is within [`TRULY`] of it.
+    pub(crate) fn is_told_truly(&self) -> Option<bool> {
+        let planted = self.planted?.ratio;
+        let is_within = (self.low?..=self.high?).contains(&planted);
+        Some(is_within || self.off()?.abs() <= TRULY)
+    }
+}
+
+/// What a ratio may be off where its interval is narrower than that: half a percent.
+pub(crate) const TRULY: f64 = 0.005;

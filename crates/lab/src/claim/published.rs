@@ -1,0 +1,71 @@
+//! The ratio that a source has published of a claim, and what our interval says of it.
+
+use catamaran_stats::repetition::{Finding, of_range, of_ratio};
+use serde::{Deserialize, Serialize};
+
+use super::{Outcome, number};
+
+/// A published ratio, or the range that the source gives instead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PublishedRatio {
+    /// Such as 1.102.
+    One(f64),
+    /// From the lower end to the upper one.
+    Range([f64; 2]),
+}
+
+impl PublishedRatio {
+    /// Its ends, which are the same of one ratio.
+    #[must_use]
+    pub fn ends(self) -> [f64; 2] {
+        match self {
+            Self::One(ratio) => [ratio, ratio],
+            Self::Range(ends) => ends,
+        }
+    }
+
+    /// What an interval of ours from `low` to `high` says of it.
+    #[must_use]
+    pub fn finding(self, ours: [f64; 2]) -> Finding {
+        match self {
+            Self::One(ratio) => of_ratio(ratio, ours),
+            Self::Range(range) => of_range(range, ours),
+        }
+    }
+
+    /// As text: `×1.10`, or `×1.10 to ×1.50`.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::One(ratio) => format!("×{}", number(ratio)),
+            Self::Range([low, high]) => format!("×{} to ×{}", number(low), number(high)),
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether our interval bears the published ratio out; `None` if nothing was published of this case.
+    #[must_use]
+    pub fn finding(&self) -> Option<Finding> {
+        let published = self.published?;
+        let ours = self.low.zip(self.high).filter(|_| !self.is_forbidden());
+        Some(ours.map_or(Finding::Open, |(low, high)| published.finding([low, high])))
+    }
+
+    /// Whether a gate forbids the claim, or servers were started too seldom.
+    fn is_forbidden(&self) -> bool {
+        use super::Verdict::{NoClaim, TooFew};
+        matches!(self.verdict, NoClaim | TooFew)
+    }
+}
+
+/// The verdict on a published figure in a word or two.
+#[must_use]
+pub fn word(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Reproduced => "reproduced",
+        Finding::Refuted => "refuted here",
+        Finding::Open => "open",
+    }
+}

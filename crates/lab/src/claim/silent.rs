@@ -1,0 +1,130 @@
+//! Whether one of two levels left its clients without any answer for longer, or more often, than the other.
+//!
+//! Clients of a closed loop wait and send nothing meanwhile, so that one request of each has the stall in it. A server
+//! that stops for 200 ms every two seconds has the p99 of one that never does.
+
+use catamaran_stats::{Share, fisher};
+
+use super::{LEVEL, Runs, survivors};
+use crate::experiment::{Case, Claim, Contrast};
+use crate::gate::{Effect, Fired};
+use crate::measure::Kind;
+use crate::run::Run;
+
+/// Forbids a claim on percentiles if more runs of one side had silences than chance explains. Beside throughput and CPU
+/// time, which have the stalls in them, it is a note.
+pub(super) fn check(claim: &Claim, case: &Case, runs: &Runs<'_>) -> Option<Fired> {
+    let measure = &claim.measure;
+    let is_of_silences = ["silences", "longest_silence"].contains(&measure.base());
+    if measure.kind() == Kind::Count || is_of_silences || measure.name().contains('@') {
+        return None;
+    }
+    let side = |of: fn(&Contrast) -> &Vec<usize>| {
+        let is_of = |cell: usize| case.contrasts.iter().any(|it| of(it).contains(&cell));
+        let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));
+        Side::of(of_side.map(|(_, run)| *run))
+    };
+    let (above, below) = (side(|it| &it.above), side(|it| &it.below));
+    if fisher(above.runs, below.runs) > 1.0 - LEVEL {
+        return None;
+    }
+    let is_hidden = ["p50", "p90", "p99"].contains(&measure.base()) && above.is_closed;
+    let (effect, meaning) = match is_hidden {
+        true => (Effect::Claim, "percentiles of a closed loop hide that"),
+        false => (
+            Effect::Note,
+            "its own measures are silences and longest_silence",
+        ),
+    };
+    let [one, other] = survivors::names(claim);
+    let words = format!(
+        "There were spans without an answer in {} runs with {one}, of {:.0} ms at most, and in {} with {other}, of {:.0} \
+         ms: {meaning}.",
+        crate::gate::of(above.runs.part, above.runs.whole),
+        above.longest_ms,
+        crate::gate::of(below.runs.part, below.runs.whole),
+        below.longest_ms
+    );
+    Some(Fired::new("silences", effect, words))
+}
+
+/// The runs of one side.
+struct Side {
+    /// Those with silences.
+    runs: Share,
+    longest_ms: f64,
+    is_closed: bool,
+}
+
+impl Side {
+    fn of<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
+        let mut side = Self {
+            runs: Share::default(),
+            longest_ms: 0.0,
+            is_closed: true,
+        };
+        for run in runs {
+            let Some(silences) = &run.facts.silences else {
+                continue;
+            };
+            side.runs.whole += 1;
+            side.runs.part += u64::from(silences.count > 0);
+            side.longest_ms = side.longest_ms.max(silences.longest_ms);
+            side.is_closed &= run.facts.clients.is_some();
+        }
+        side
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{experiment, outcome, runs};
+    use super::super::{Outcome, Verdict, evaluate};
+    use super::*;
+    use crate::gate::SilenceFacts;
+
+    /// What is claimed of twelve rounds in which the first runs with kept connections had silences.
+    fn claimed(says: &str, silent: usize) -> Outcome {
+        let experiment = experiment();
+        let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
+        for run in &mut runs {
+            let is_kept = run.levels["keep"].to_string() == "on";
+            let count = u64::from(is_kept && run.round < silent);
+            run.facts.clients = Some(100);
+            run.facts.silences = Some(SilenceFacts {
+                count,
+                longest_ms: if count > 0 { 203.0 } else { 12.0 },
+                ..SilenceFacts::default()
+            });
+        }
+        outcome(&evaluate(&experiment, &runs), says).clone()
+    }
+
+    #[test]
+    fn a_percentile_that_hides_stalls_is_no_claim() {
+        let p99 = "Keep-alive makes the slowest requests slower";
+        let claim = claimed(p99, 12);
+        assert_eq!(claim.verdict, Verdict::NoClaim);
+        assert_eq!(
+            claim.sentence,
+            "No claim: There were spans without an answer in 12 of 12 runs with keep=on, of 203 ms at most, and in 0 of \
+             12 with keep=off, of 12 ms: percentiles of a closed loop hide that."
+        );
+        // As many as a machine may bring about by itself.
+        for few in [0, 1, 4] {
+            assert_eq!(claimed(p99, few).verdict, Verdict::Same, "{few}");
+        }
+    }
+
+    #[test]
+    fn beside_other_measures_they_are_a_note() {
+        let claim = claimed("Keep-alive saves CPU", 12);
+        assert_eq!(claim.verdict, Verdict::Differs);
+        let gates = claim.gates.iter();
+        assert!(
+            gates
+                .map(|it| (&it.gate[..], it.effect))
+                .any(|it| it == ("silences", Effect::Note))
+        );
+    }
+}

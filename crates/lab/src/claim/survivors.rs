@@ -1,0 +1,224 @@
+//! Survivors: a void run is made again, so a claim rests on the runs that were valid. If one level lost more of its runs
+//! than the other, what is left of it is a choice.
+
+use std::collections::BTreeMap;
+
+use catamaran_stats::{Share, fisher};
+use serde::{Deserialize, Serialize};
+
+use super::{LEVEL, is_in};
+use crate::experiment::{Case, Claim, Experiment, Levels, label};
+use crate::gate::{Effect, Fired, of};
+use crate::run::Run;
+
+/// What became of the runs of a cell that a claim rests on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Survival {
+    /// The cell's levels that differ between cells, in words.
+    pub cell: String,
+    /// Whether it is of the level that stands over the line, and not of the one below it.
+    pub is_above: bool,
+    /// All its runs, also those that were made again.
+    pub runs: u64,
+    /// Void ones.
+    pub void: u64,
+    /// How many of them each gate has made void; several gates may have fired on one.
+    pub gates: BTreeMap<String, u64>,
+    /// Requests of valid runs that were answered.
+    pub completed: u64,
+    /// Requests of valid runs that had no good answer: only where the gate `failed` is off.
+    pub failed: u64,
+}
+
+impl Survival {
+    fn of(experiment: &Experiment, cell: usize, is_above: bool, runs: &[&Run]) -> Self {
+        let mut survival = Self {
+            cell: experiment.label(cell),
+            is_above,
+            ..Self::default()
+        };
+        for run in runs.iter().filter(|run| run.cell == cell) {
+            survival.runs += 1;
+            if run.is_valid() {
+                survival.completed += run.facts.completed;
+                survival.failed += run.facts.failed;
+                continue;
+            }
+            survival.void += 1;
+            let void = run.gates.iter().filter(|it| it.effect == Effect::Void);
+            for fired in void {
+                *survival.gates.entry(fired.gate.clone()).or_default() += 1;
+            }
+        }
+        survival
+    }
+
+    /// Why its runs were void, as `died 5, not-ready 4`.
+    #[must_use]
+    pub fn reasons(&self) -> String {
+        let reasons = self.gates.iter();
+        let reasons = reasons.map(|(gate, count)| format!("{gate} {count}"));
+        reasons.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What became of each cell of a case in `runs`, void ones included.
+pub(super) fn of_case(experiment: &Experiment, case: &Case, runs: &[&Run]) -> Vec<Survival> {
+    let cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
+    let survival = |cell: usize| {
+        let is_above = case.contrasts.iter().any(|it| it.above.contains(&cell));
+        Survival::of(experiment, cell, is_above, runs)
+    };
+    cells.map(survival).collect()
+}
+
+/// Forbids a claim one of whose levels has lost more runs than the other, by more than chance explains, or all of them.
+pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
+    let side = |is_above: bool| {
+        let of_side = || cells.iter().filter(move |cell| cell.is_above == is_above);
+        Share {
+            part: of_side().map(|cell| cell.void).sum(),
+            whole: of_side().map(|cell| cell.runs).sum(),
+        }
+    };
+    let sides = [side(true), side(false)];
+    let names = names(claim);
+    let is_lost = |share: &Share| share.whole > 0 && share.part == share.whole;
+    if let Some(at) = sides.iter().position(is_lost) {
+        let words = format!(
+            "None of the {} runs with {} was valid ({}).",
+            sides[at].whole,
+            names[at],
+            reasons(cells, at == 0)
+        );
+        return Some(Fired::new(NAME, Effect::Claim, words));
+    }
+    let [above, below] = sides;
+    if fisher(above, below) > 1.0 - LEVEL {
+        return None;
+    }
+    // The level that has lost more is named first.
+    let is_above = above.part * below.whole > below.part * above.whole;
+    let [more, less] = if is_above {
+        [(above, &names[0]), (below, &names[1])]
+    } else {
+        [(below, &names[1]), (above, &names[0])]
+    };
+    let words = format!(
+        "{} runs with {} were void ({}), {} with {}: only the survivors would be compared.",
+        of(more.0.part, more.0.whole),
+        more.1,
+        reasons(cells, is_above),
+        of(less.0.part, less.0.whole),
+        less.1
+    );
+    Some(Fired::new(NAME, Effect::Claim, words))
+}
+
+/// What the two sides of a claim are called.
+pub(super) fn names(claim: &Claim) -> [String; 2] {
+    let name = |levels: &Levels, other: &str| match levels {
+        none if none.is_empty() => other.to_owned(),
+        levels => label(levels),
+    };
+    [
+        name(&claim.level, "the first ratio"),
+        name(&claim.over, "the second ratio"),
+    ]
+}
+
+fn reasons(cells: &[Survival], is_above: bool) -> String {
+    let mut all = Survival::default();
+    for cell in cells.iter().filter(|cell| cell.is_above == is_above) {
+        for (gate, count) in &cell.gates {
+            *all.gates.entry(gate.clone()).or_default() += count;
+        }
+    }
+    all.reasons()
+}
+
+/// The gate.
+const NAME: &str = "survivors";
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{experiment, outcome, runs};
+    use super::super::{Outcome, Verdict, evaluate};
+    use super::*;
+
+    /// The claim on CPU time after twelve rounds in which the first `lost` runs of the kept connections' cell, and the
+    /// first `of_others` of the others, were void `times` times.
+    fn claimed([lost, of_others]: [usize; 2], times: usize, is_replaced: bool) -> Outcome {
+        let experiment = experiment();
+        let mut made = Vec::new();
+        for run in runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0) {
+            let is_kept = run.levels["keep"].to_string() == "on";
+            let void = if is_kept { lost } else { of_others };
+            let is_void = run.round < void;
+            for attempt in (0..times).filter(|_| is_void) {
+                let died = Fired::new("died", Effect::Void, "httpd ended with signal: 9");
+                made.push(Run {
+                    attempt,
+                    gates: vec![died],
+                    ..run.clone()
+                });
+            }
+            if !is_void || is_replaced {
+                made.push(run);
+            }
+        }
+        outcome(&evaluate(&experiment, &made), "Keep-alive saves CPU").clone()
+    }
+
+    #[test]
+    fn a_level_that_lost_runs_is_not_compared_by_the_others() {
+        let claim = claimed([9, 0], 1, true);
+        assert_eq!(claim.verdict, Verdict::NoClaim);
+        assert_eq!(
+            claim.sentence,
+            "No claim: 9 of 21 runs with keep=on were void (died 9), 0 of 12 with keep=off: only the survivors would \
+             be compared."
+        );
+        let lost: Vec<[u64; 2]> = claim
+            .survivors
+            .iter()
+            .map(|it| [it.void, it.runs])
+            .collect();
+        assert_eq!(lost.iter().filter(|it| **it == [9, 21]).count(), 1);
+        assert_eq!(claim.ratios.len(), 12, "they were replaced");
+        // The other way round.
+        let claim = claimed([0, 9], 1, true);
+        assert!(
+            claim
+                .sentence
+                .starts_with("No claim: 9 of 21 runs with keep=off were void"),
+            "{}",
+            claim.sentence
+        );
+    }
+
+    #[test]
+    fn levels_that_lost_as_many_are_compared() {
+        for lost in [[0, 0], [9, 9], [1, 0], [4, 2]] {
+            let claim = claimed(lost, 1, true);
+            assert_eq!(
+                claim.verdict,
+                Verdict::Differs,
+                "{lost:?}: {}",
+                claim.sentence
+            );
+        }
+    }
+
+    #[test]
+    fn a_level_that_never_answers_has_no_claim() {
+        for (lost, name) in [([12, 0], "on"), ([12, 12], "on"), ([0, 12], "off")] {
+            let claim = claimed(lost, 3, false);
+            assert_eq!(claim.verdict, Verdict::NoClaim);
+            assert_eq!(
+                claim.sentence,
+                format!("No claim: None of the 36 runs with keep={name} was valid (died 36).")
+            );
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! `core_share`: the part of its core that a server may have, and what holds it to that.
+//!
+//! On a machine with two cores the load has one of them to itself, and the servers divide the other one. So the tested
+//! server is the limit by design: it has used up its part before the load or the servers behind it have used up theirs.
+
+#[cfg(test)]
+mod simulated;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use catamaran_gauge::CpuLimit;
+use toml::Spanned;
+
+use super::file::{File, ServerKeys};
+use super::load::Texts;
+use super::read::Reading;
+use super::{Experiment, Level, Levels, cells};
+
+/// The part of its core that a server may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreShare {
+    /// In thousandths of the core, from 1 to 999.
+    pub thousandths: u32,
+    /// What holds it to that.
+    pub by: Holder,
+}
+
+/// What holds servers to their parts of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The kernel stops a server for the rest of each period of this length in which it has used its part up.
+    Quota(Duration),
+    /// Weights, and a process that computes all the time and has the weight that is left: a server gets its part, and a
+    /// share of what other servers on the core leave.
+    Spinner,
+}
+
+impl CoreShare {
+    /// Of one core.
+    #[must_use]
+    pub fn of_core(self) -> f64 {
+        f64::from(self.thousandths) / 1000.0
+    }
+
+    /// What the kernel is told.
+    #[must_use]
+    pub fn limit(self) -> CpuLimit {
+        match self.by {
+            Holder::Quota(period) => CpuLimit::Quota {
+                time: period * self.thousandths / 1000,
+                period,
+            },
+            Holder::Spinner => CpuLimit::Weight(self.thousandths),
+        }
+    }
+}
+
+impl Experiment {
+    /// Whether any server has a declared part of its core.
+    pub(crate) fn has_core_shares(&self) -> bool {
+        self.servers
+            .iter()
+            .any(|server| server.core_share.is_some())
+    }
+
+    /// The part of its core that a server may have in the cell of `text`.
+    pub(super) fn core_share(
+        &self,
+        server: &ServerKeys,
+        text: &mut Texts<'_>,
+    ) -> Option<CoreShare> {
+        let thousandths = (server.core_share? * 1000.0).round() as u32;
+        let keys = self.core_share.as_ref();
+        let by = keys.and_then(|keys| keys.by.as_deref()).unwrap_or(QUOTA);
+        let by = Level::Text(by.to_owned());
+        let period = keys.and_then(|keys| keys.period.as_deref());
+        let by = match text.one_of("core_share.by", &by, &[QUOTA, "spinner", "none"]) {
+            0 => Holder::Quota(text.duration("core_share.period", period.unwrap_or(PERIOD))),
+            1 => Holder::Spinner,
+            _ => return None,
+        };
+        let share = CoreShare { thousandths, by };
+        if let CpuLimit::Quota { time, period } = share.limit()
+            && (time < SHORTEST || period > LONGEST)
+        {
+            text.fault(format!(
+                "core_share.period = {period:?}: a server would run for {time:?} of it; the kernel knows quotas of a \
+                 millisecond or more in periods up to a second"
+            ));
+        }
+        Some(share)
+    }
+}
+
+impl Reading<'_> {
+    /// That the parts of each core can be had together, and the load has a core of its own.
+    pub(super) fn check_core_shares(&mut self, file: &File, all: &[Levels]) {
+        let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();
+        let load = file.load.get_ref().core;
+        if let Some(at) = &file.core_share
+            && !file.server.iter().any(|it| has_share(&it))
+        {
+            let what = "[core_share] says how shares are held, and no server has a `core_share`";
+            self.fault(at, what.to_owned());
+        }
+        for server in file.server.iter().filter(has_share) {
+            let keys = server.get_ref();
+            let share = keys.core_share.unwrap_or_default();
+            if !(0.001..=0.999).contains(&share) {
+                let what =
+                    format!("core_share = {share}: it is above 0 and below 1, in thousandths");
+                self.fault(server, what);
+            }
+            let Some(core) = keys.core else {
+                let what = "core_share is a part of a core: `core` says of which";
+                self.fault(server, what.to_owned());
+                continue;
+            };
+            if load.is_none_or(|load| load == core) {
+                let what = "core_share: the load needs a core of its own; `core` of [load] is another than this server's";
+                self.fault(server, what.to_owned());
+            }
+            for cell in all {
+                self.check_core((server, core), &file.server, cell);
+            }
+        }
+    }
+
+    /// That all servers of a cell on one core have parts of it, and no more than all of it.
+    fn check_core(
+        &mut self,
+        (at, core): (&Spanned<ServerKeys>, usize),
+        servers: &[Spanned<ServerKeys>],
+        cell: &Levels,
+    ) {
+        let is_there = |keys: &&ServerKeys| {
+            let is_left_out = !keys.unless.is_empty() && cells::matches(cell, &keys.unless);
+            !is_left_out && cells::matches(cell, &keys.only)
+        };
+        let of_cell = servers.iter().map(Spanned::get_ref).filter(is_there);
+        let mut sum = 0.0;
+        for keys in of_cell {
+            match (keys.core, keys.core_share) {
+                (Some(other), Some(share)) if other == core => sum += share,
+                (Some(other), None) if other != core => {}
+                (_, Some(_)) => {}
+                (_, None) => {
+                    let what = format!(
+                        "core_share: {} may run on core {core}, too, and has no core_share",
+                        keys.name
+                    );
+                    self.fault(at, what);
+                }
+            }
+        }
+        if sum > 1.0005 {
+            let what =
+                format!("core_share: the servers on core {core} have {sum:.2} of it together");
+            self.fault(at, what);
+        }
+    }
+}
+
+/// The thousandths that the servers with weights leave of each core.
+pub(crate) fn left(
+    servers: impl Iterator<Item = (Option<usize>, Option<CoreShare>)>,
+) -> BTreeMap<usize, u32> {
+    let mut left = BTreeMap::new();
+    for (core, share) in servers {
+        let share = share.filter(|share| share.by == Holder::Spinner);
+        if let (Some(core), Some(share)) = (core, share) {
+            let left = left.entry(core).or_insert(1000_u32);
+            *left = left.saturating_sub(share.thousandths);
+        }
+    }
+    left.retain(|_, left| *left > 0);
+    left
+}
+
+const QUOTA: &str = "quota";
+
+/// Of quotas unless a file says otherwise.
+const PERIOD: &str = "10ms";
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An experiment with a front and an application on core 1.
+    fn file(by: &str, front: &str, app: &str, load: &str) -> String {
+        format!(
+            "name = 'shares'\nquestion = '?'\ncontrol = {{ side = 'a' }}\n[factor]\nside = ['a']\n\
+             [run]\nrounds = 6\nseed = 1\n{by}\n[[server]]\nname = 'app'\ntarget = 'bare'\n{app}\n[[server]]\n\
+             name = 'front'\ntarget = 'bare'\n{front}\n[load]\nurl = '{{{{ server.front.http }}}}/'\n{load}\n\
+             clients = 1\nkeep_alive = 'on'\ntime = '1s'\nwarm = {{ at_least = '1s', at_most = '1s' }}\n"
+        )
+    }
+
+    fn shares(text: &str) -> Vec<Option<CoreShare>> {
+        let experiment = Experiment::read("s.toml", text, false).unwrap();
+        let servers = experiment.servers_of(0).into_iter();
+        servers.map(|server| server.core_share).collect()
+    }
+
+    #[test]
+    fn a_part_is_a_quota_unless_the_file_says_otherwise() {
+        let parts = ["core = 1\ncore_share = 0.5", "core = 1\ncore_share = 0.4"];
+        let read = |by| shares(&file(by, parts[0], parts[1], "core = 0"));
+        let [app, front] = read("")[..] else {
+            panic!("two servers")
+        };
+        let quota = |thousandths| CoreShare {
+            thousandths,
+            by: Holder::Quota(Duration::from_millis(10)),
+        };
+        assert_eq!((app, front), (Some(quota(400)), Some(quota(500))));
+        let limit = CpuLimit::Quota {
+            time: Duration::from_millis(4),
+            period: Duration::from_millis(10),
+        };
+        assert_eq!(quota(400).limit(), limit);
+        assert_eq!(read("[core_share]\nby = 'none'"), [None, None]);
+        let held =
+            read("[core_share]\nby = \"{{ 'spinner' if factor.side == 'a' else 'quota' }}\"");
+        assert_eq!(held[0].map(CoreShare::limit), Some(CpuLimit::Weight(400)));
+        let left = left(held.iter().map(|share| (Some(1), *share)));
+        assert_eq!(left, BTreeMap::from([(1, 100)]));
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_a_fault() {
+        let half = "core = 1\ncore_share = 0.5";
+        for (by, front, app, load, words) in [
+            (
+                "",
+                "core = 1\ncore_share = 1.5",
+                half,
+                "core = 0",
+                "above 0 and below 1",
+            ),
+            (
+                "",
+                "core_share = 0.5",
+                half,
+                "core = 0",
+                "`core` says of which",
+            ),
+            (
+                "",
+                half,
+                half,
+                "core = 1",
+                "the load needs a core of its own",
+            ),
+            ("", half, half, "", "the load needs a core of its own"),
+            (
+                "",
+                half,
+                "core = 1",
+                "core = 0",
+                "app may run on core 1, too",
+            ),
+            ("", half, "", "core = 0", "app may run on core 1, too"),
+            (
+                "",
+                half,
+                "core = 1\ncore_share = 0.6",
+                "core = 0",
+                "have 1.10 of it together",
+            ),
+            (
+                "[core_share]\nperiod = '1ms'",
+                half,
+                half,
+                "core = 0",
+                "quotas of a millisecond",
+            ),
+            (
+                "[core_share]\nby = 'luck'",
+                half,
+                half,
+                "core = 0",
+                "it is quota or spinner or none",
+            ),
+            (
+                "[core_share]\nby = 'quota'",
+                "core = 1",
+                "core = 1",
+                "core = 0",
+                "no server has",
+            ),
+        ] {
+            let text = file(by, front, app, load);
+            let faults = Experiment::read("s.toml", &text, false).unwrap_err();
+            assert!(faults.to_string().contains(words), "{words}: {faults}");
+        }
+        let apart = file("", half, "core = 0", "core = 2");
+        assert!(Experiment::read("s.toml", &apart, false).is_ok());
+    }
+}

@@ -1,0 +1,412 @@
+//! What is said of texts whose truth is known.
+
+use super::*;
+
+fn judged(names: &[&str]) -> Vec<Judgement> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/published/");
+    let texts = names.iter().map(|name| {
+        let text = std::fs::read_to_string(format!("{directory}{name}.txt")).unwrap();
+        ((*name).to_owned(), text)
+    });
+    judge(&texts.collect::<Vec<_>>()).unwrap()
+}
+
+fn fired(judgement: &Judgement) -> Vec<&str> {
+    judgement
+        .found
+        .iter()
+        .map(|fired| fired.gate.as_str())
+        .collect()
+}
+
+#[test]
+fn redirects_without_keep_alive_were_measured() {
+    for name in ["002-bio-1", "002-bio-2", "002-nio-1", "002-nio-2"] {
+        let judgement = &judged(&[name])[0];
+        let expected = ["status", "keep-alive", "unsteady", "generator", "published"];
+        assert_eq!(fired(judgement), expected, "{name}");
+        assert!(
+            judgement.found[0]
+                .words
+                .starts_with("5,000 of 5,000 answers were not 2xx")
+        );
+        assert!(judgement.found[1].words.contains("0 of 5,000"));
+        assert_eq!(judgement.found[0].effect, Effect::Void);
+    }
+}
+
+#[test]
+fn heads_of_different_length_were_compared() {
+    let judgements = judged(&["000-http", "000-ajp"]);
+    let pair = &judgements[2];
+    assert!(fired(pair).contains(&"unequal-answers"), "{pair}");
+    assert!(pair.to_string().contains("differ by 27.0 bytes"), "{pair}");
+}
+
+#[test]
+fn maxima_were_compared() {
+    let judgements = judged(&["004-off", "004-on"]);
+    assert_eq!(fired(&judgements[0]), ["generator", "published"]);
+    assert_eq!(fired(&judgements[1]), ["maximum", "generator", "published"]);
+    let pair = judgements[2].to_string();
+    assert!(pair.contains("ratio 3.21"), "{pair}");
+    assert!(pair.contains("a factor of 14 (101 and 1409 ms)"), "{pair}");
+}
+
+#[test]
+fn a_table_of_calls_has_counts_only() {
+    let judgements = judged(&["004-off.strace", "004-on.strace"]);
+    assert_eq!(judgements.len(), 2);
+    assert!(
+        judgements[0]
+            .title
+            .contains("375,310 system calls, most of them read (67,716)")
+    );
+    assert_eq!(fired(&judgements[0]), ["strace-times"]);
+}
+
+#[test]
+fn what_is_no_report_is_named() {
+    let texts = [("notes.md".to_owned(), "# Notes".to_owned())];
+    let fault = judge(&texts).unwrap_err().to_string();
+    assert!(
+        fault.starts_with("notes.md: this is no text of ab"),
+        "{fault}"
+    );
+    let texts = [("a.json".to_owned(), "{\"schema\": \"x/1\"}".to_owned())];
+    let fault = judge(&texts).unwrap_err().to_string();
+    assert!(
+        fault.starts_with("a.json: this report is of the version"),
+        "{fault}"
+    );
+}
+
+/// A text of `published/`.
+fn text(name: &str) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/published/");
+    std::fs::read_to_string(format!("{path}{name}.txt")).unwrap()
+}
+
+fn judged_text(name: &str, text: &str) -> Vec<Judgement> {
+    judge(&[(name.to_owned(), text.to_owned())]).unwrap()
+}
+
+/// What the judgements of a page say of its runs and pairs, without the names of lines.
+fn say(judgements: &[Judgement]) -> String {
+    judgements.iter().map(Judgement::to_string).collect()
+}
+
+#[test]
+fn a_page_that_lists_each_line_with_a_bullet() {
+    let bullets = |name: &str| -> String {
+        let text = text(name);
+        let lines = text.lines().map(|line| format!("- {line}\n"));
+        lines.collect()
+    };
+    let page = format!(
+        "Two ways to the same server\n1. over AJP, ab -n 100000 -c 100\n- Finished 100000 requests\n{}\
+         2. over HTTP\nComplete requests: is what to look at, Total: too.\n{}In the end AJP was faster, and \
+         Total transferred differs.\n",
+        bullets("000-ajp"),
+        bullets("000-http")
+    );
+    let judgements = judged_text("page.txt", &page);
+    let all = say(&judgements);
+    assert_eq!(judgements.len(), 3, "{all}");
+    assert!(
+        judgements[0]
+            .title
+            .starts_with("page.txt:4: ab, 100 clients, 100,000 answers, 50.3 s, 1989.2/s"),
+        "{all}"
+    );
+    assert!(judgements[1].title.contains("1805.3/s"), "{all}");
+    assert!(
+        judgements[0]
+            .found
+            .iter()
+            .all(|it| it.effect == Effect::Note),
+        "{all}"
+    );
+    assert!(all.contains("differ by 27.0 bytes"), "{all}");
+    assert!(
+        all.contains(
+            "The line `Server: Apache-Coyote/1.1` has 27 bytes, and only the answers of line "
+        ),
+        "{all}"
+    );
+    assert!(all.contains("One run each"), "{all}");
+}
+
+#[test]
+fn all_runs_of_a_page_are_compared_with_each_other() {
+    let names = ["002-bio-1", "002-bio-2", "002-nio-1", "002-nio-2"];
+    let runs: String = names
+        .map(|name| format!("C:\\> ab -k -n 5000 -c 500 http://localhost:8080/x\nThis is ApacheBench, Version 2.3 <$Revision: 655654 $>\n....\n{}\nthe longest was slow\n", text(name)))
+        .concat();
+    let judgements = judged_text("page.txt", &runs);
+    let all = say(&judgements);
+    assert_eq!(judgements.len(), 4 + 6, "{all}");
+    for judgement in &judgements[..4] {
+        let voids = judgement
+            .found
+            .iter()
+            .filter(|it| it.effect == Effect::Void);
+        let voids: Vec<&str> = voids.map(|it| it.gate.as_str()).collect();
+        assert_eq!(voids, ["status", "keep-alive"], "{all}");
+    }
+    // BIO and NIO after their first runs, which do not follow each other.
+    assert!(
+        all.contains("rates 1354.9/s and 1223.6/s, ratio 0.90"),
+        "{all}"
+    );
+}
+
+#[test]
+fn listings_that_stand_twice_and_tables_in_one_line() {
+    let squeezed = |name: &str| -> String {
+        let text = text(name);
+        let lines = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n");
+        lines.collect()
+    };
+    let mut page = String::new();
+    for name in ["004-off", "004-on"] {
+        page += &format!("{name}:\n\n{}\n{}\n", squeezed(name), text(name));
+    }
+    for name in ["004-off.strace", "004-on.strace"] {
+        let joined = squeezed(name).replace('\n', " ");
+        page += &format!("{name}:\n\n{joined}\n\n{}\nso there\n", text(name));
+    }
+    let judgements = judged_text("page.txt", &page);
+    let all = say(&judgements);
+    assert_eq!(judgements.len(), 5, "{all}");
+    assert!(
+        judgements[0].title.starts_with(
+            "page.txt:3: ab, 100 clients, 1,000,000 answers, 190.8 s, 5242.3/s; again in line 21"
+        ),
+        "{all}"
+    );
+    assert!(
+        judgements[2]
+            .title
+            .contains("375,310 system calls, most of them read (67,716), 37,725 failed"),
+        "{all}"
+    );
+    assert!(
+        judgements[3].title.contains("288,408 system calls"),
+        "{all}"
+    );
+    assert!(judgements[4].title.contains("ratio 3.21"), "{all}");
+    assert!(all.contains("a factor of 14"), "{all}");
+}
+
+#[test]
+fn a_page_in_html() {
+    let cells = |name: &str| -> String {
+        let text = text(name);
+        let rows = text.lines().map(|line| match line.split_once(": ") {
+            Some((label, value)) => {
+                format!("<tr><td>{label}:</td><td><b>{}</b></td></tr>", value.trim())
+            }
+            None => format!("<tr><td colspan=2>{line}</td></tr>\n"),
+        });
+        rows.collect()
+    };
+    let listing = text("000-http")
+        .replace('\n', "<br>")
+        .replace(' ', "&nbsp;");
+    let page = format!(
+        "<!DOCTYPE html><html><head><title>A test</title><style>td {{ x: 1 }}</style></head><body><h1>A&amp;B</h1>\
+         <table>{}</table><p>and</p><div class=\"code\">{listing}</div><pre>{}</pre></body></html>",
+        cells("000-ajp"),
+        text("004-off.strace")
+    );
+    let judgements = judged_text("page.html", &page);
+    let all = say(&judgements);
+    assert_eq!(judgements.len(), 4, "{all}");
+    assert!(judgements[0].title.contains("1989.2/s"), "{all}");
+    assert!(judgements[1].title.contains("1805.3/s"), "{all}");
+    assert!(
+        judgements[2].title.contains("375,310 system calls"),
+        "{all}"
+    );
+    assert!(all.contains("differ by 27.0 bytes"), "{all}");
+}
+
+#[test]
+fn logs_put_words_before_each_line() {
+    for prefix in [
+        "bench-1  | ",
+        "2026-11-23T20:08:28.123456789Z ",
+        "Nov 23 20:08:28 host ab[812]: ",
+        "[pod/bench-x2k/ab] 12 ",
+        "> ",
+    ] {
+        for end in ["\n", "\r\n"] {
+            let text = text("004-on");
+            let lines = text
+                .lines()
+                .map(|line| format!("{prefix}\u{1b}[32m{line}\u{1b}[0m{end}"));
+            let judgement = &judged_text("log", &lines.collect::<String>())[0];
+            assert_eq!(
+                fired(judgement),
+                ["maximum", "generator", "published"],
+                "{judgement}"
+            );
+            assert!(
+                judgement
+                    .title
+                    .contains("100 clients, 1,000,000 answers, 59.5 s, 16804.0/s"),
+                "{judgement}"
+            );
+        }
+        let text = text("004-on.strace");
+        let lines = text.lines().map(|line| format!("{prefix}{line}\n"));
+        let judgement = &judged_text("log", &lines.collect::<String>())[0];
+        assert!(
+            judgement.title.contains("288,408 system calls"),
+            "{judgement}"
+        );
+    }
+}
+
+#[test]
+fn a_report_that_was_cut_is_named_beside_those_that_were_not() {
+    let whole = text("004-off");
+    let cut: String = whole
+        .lines()
+        .take(4)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let judgements = judged_text("page", &format!("{cut}\nand\n{whole}"));
+    assert_eq!(fired(&judgements[0]), ["cut"]);
+    assert!(
+        judgements[0]
+            .to_string()
+            .contains("`Requests per second` is missing"),
+        "{}",
+        judgements[0]
+    );
+    assert_eq!(judgements.len(), 2);
+    let fault = judge(&[("page".to_owned(), cut)]).unwrap_err().to_string();
+    assert_eq!(
+        fault,
+        "page: the report of ab is not complete: `Requests per second` is missing"
+    );
+}
+
+#[test]
+fn what_ab_calls_failed_is_not_all_without_an_answer() {
+    let with = |causes: &str| {
+        let text = AB.replace(
+            "Failed requests:        0\n",
+            &format!("Failed requests:        40\n{causes}"),
+        );
+        judged_text("ab", &text).remove(0)
+    };
+    let usual = ["generator", "published"];
+    assert_eq!(fired(&judged_text("ab", AB)[0]), usual);
+    let length = with("   (Connect: 0, Receive: 0, Length: 40, Exceptions: 0)\n");
+    assert_eq!(
+        fired(&length),
+        ["body", "generator", "published"],
+        "{length}"
+    );
+    assert!(
+        length.found.iter().all(|it| it.effect == Effect::Note),
+        "{length}"
+    );
+    // ab 2.0 has no word for what was not received.
+    let length = with("   (Connect: 0, Length: 40, Exceptions: 0)\n");
+    assert_eq!(
+        fired(&length),
+        ["body", "generator", "published"],
+        "{length}"
+    );
+    let received = with("   (Connect: 0, Receive: 40, Length: 40, Exceptions: 0)\n");
+    assert_eq!(
+        fired(&received),
+        ["failed", "generator", "published"],
+        "{received}"
+    );
+    assert_eq!(received.found[0].effect, Effect::Void);
+    assert!(
+        received.found[0].words.starts_with("40 of 2,000 requests"),
+        "{received}"
+    );
+    let unexplained = with("");
+    assert_eq!(
+        fired(&unexplained),
+        ["failed", "generator", "published"],
+        "{unexplained}"
+    );
+    assert_eq!(unexplained.found[0].effect, Effect::Note);
+}
+
+#[test]
+fn a_few_failures_are_a_remark() {
+    let text = AB.replace(
+        "Failed requests:        0\n",
+        "Failed requests:        5\n   (Connect: 0, Receive: 5, Length: 0, Exceptions: 0)\nNon-2xx responses:      7\n",
+    );
+    let judgement = judged_text("ab", &text).remove(0);
+    assert_eq!(
+        fired(&judgement),
+        ["status", "failed", "generator", "published"]
+    );
+    assert!(
+        judgement.found.iter().all(|it| it.effect == Effect::Note),
+        "{judgement}"
+    );
+}
+
+#[test]
+fn a_server_that_answers_nothing_is_no_fast_one() {
+    let text = AB
+        .replace("1174000 bytes", "0 bytes")
+        .replace("694000 bytes", "0 bytes");
+    let judgement = judged_text("ab", &text).remove(0);
+    assert!(
+        judgement
+            .to_string()
+            .contains("void      failed: 2,000 of 2,000 requests had no good answer"),
+        "{judgement}"
+    );
+}
+
+#[test]
+fn requests_that_one_other_held_up() {
+    let text = AB
+        .replace("   40.000 seconds", "   4.000 seconds")
+        .replace("    50.00 [", "    500.00 [")
+        .replace("    200     301", "     19    3019")
+        .replace(
+            "100  200   9.0    200     300",
+            "1  20   9.0    20     3019",
+        )
+        .replace("Total:        100  200   9.0", "Total:        1  20   9.0");
+    let judgement = judged_text("ab", &text).remove(0);
+    assert_eq!(
+        fired(&judgement),
+        ["maximum", "longest", "unsteady", "generator", "published"],
+        "{judgement}"
+    );
+    // The same times without the long one: then clients were idle.
+    let text = text.replace("3019", "25");
+    let judgement = judged_text("ab", &text).remove(0);
+    assert_eq!(fired(&judgement)[..1], ["unsteady"], "{judgement}");
+    let text = text.replace("500.00 [", "250.00 [");
+    let judgement = judged_text("ab", &text).remove(0);
+    assert_eq!(fired(&judgement)[..1], ["littles-law"], "{judgement}");
+}
+
+/// A report of ab whose figures fit each other.
+const AB: &str = "Server Software:        nginx/1.26.3\nDocument Length:        347 bytes\n\n\
+                  Concurrency Level:      10\nTime taken for tests:   40.000 seconds\n\
+                  Complete requests:      2000\nFailed requests:        0\n\
+                  Total transferred:      1174000 bytes\nHTML transferred:       694000 bytes\n\
+                  Requests per second:    50.00 [#/sec] (mean)\nTime per request:       200.000 [ms] (mean)\n\n\
+                  Connection Times (ms)\n              min  mean[+/-sd] median   max\n\
+                  Connect:        0    0   0.1      0       1\nProcessing:   100  200   9.0    200     300\n\
+                  Total:        100  200   9.0    200     301\n";

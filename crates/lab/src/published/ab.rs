@@ -1,0 +1,121 @@
+//! ApacheBench, from 1.3 to 2.3.
+
+use super::scan::Scan;
+use super::{Figures, Published, TextFault, Times};
+
+/// Where its reports begin: at the first of the lines about the server, or of the figures if pages
+/// have left those out.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let scan = Scan(text);
+    let mut from = 0;
+    let mut starts = Vec::new();
+    for at in scan.places(ANCHOR) {
+        if Scan(&text[at + ANCHOR.len()..]).number().is_none() {
+            continue; // A sentence about it.
+        }
+        let head = Scan(&text[from..at]);
+        let first = HEAD.iter().filter_map(|label| head.places(label).pop());
+        starts.push(first.min().map_or(at, |first| from + first));
+        from = at + ANCHOR.len();
+    }
+    starts
+}
+
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let scan = Scan(block);
+    let number = |label| scan.after(label).and_then(Scan::number);
+    let count = |label| number(label).map(|value| value as u64);
+    let missing = |label: &'static str| TextFault::Incomplete("ab", label);
+    let completed = count("Complete requests:").ok_or_else(|| missing("Complete requests"))?;
+    let rate = number("Requests per second:").ok_or_else(|| missing("Requests per second"))?;
+    let bytes = count("Total transferred:");
+    let failures = Failures::read(scan, count("Failed requests:"));
+    // What broke off is counted as complete, and a request without a byte is, too.
+    let unanswered = match bytes {
+        Some(0) => completed,
+        _ => failures.unanswered.unwrap_or(0).min(completed),
+    };
+    let figures = Figures {
+        tool: "ab",
+        clients: count(ANCHOR),
+        seconds: number("Time taken for tests:"),
+        completed: Some(completed - unanswered),
+        failed: Some(unanswered),
+        other_length: failures.other_length,
+        unexplained: failures.unexplained,
+        non_2xx: Some(count("Non-2xx responses:").unwrap_or(0)),
+        kept: count("Keep-Alive requests:"),
+        bytes,
+        body_bytes: count("HTML transferred:"),
+        document_bytes: count("Document Length:"),
+        rate: Some(rate),
+        total_ms: times(scan),
+        software: scan
+            .after("Server Software:")
+            .map(|rest| rest.line().to_owned()),
+        ..Figures::default()
+    };
+    Ok(Published::Run(Box::new(figures)))
+}
+
+/// What ab calls failed.
+#[derive(Default)]
+struct Failures {
+    unanswered: Option<u64>,
+    other_length: Option<u64>,
+    unexplained: u64,
+}
+
+impl Failures {
+    /// `Failed requests: 17` and, below it, `(Connect: 0, Receive: 0, Length: 17, Exceptions: 0)`.
+    fn read(scan: Scan<'_>, failed: Option<u64>) -> Self {
+        let Some(failed @ 1..) = failed else {
+            return Self::default();
+        };
+        let causes = scan
+            .after("Failed requests:")
+            .and_then(|rest| rest.after("(Connect:"))
+            .and_then(|rest| rest.0.split(')').next());
+        let Some(causes) = causes else {
+            return Self {
+                unexplained: failed,
+                ..Self::default()
+            };
+        };
+        let count = |label| Scan(causes).after(label).and_then(Scan::count).unwrap_or(0);
+        let connect = Scan(causes).count().unwrap_or(0);
+        let received = count("Receive:");
+        Self {
+            // A reset is received and, by poll, an exception.
+            unanswered: Some(connect + received.max(count("Exceptions:"))),
+            // An answer that broke off counts a second time for its length.
+            other_length: Some(count("Length:").saturating_sub(received)),
+            unexplained: 0,
+        }
+    }
+}
+
+/// The row `Total:` of the table of connection times: min, mean, deviation, median, max. ab prints
+/// whole milliseconds; before 2.0, or with its confidence lines off, three columns.
+fn times(scan: Scan<'_>) -> Option<Times> {
+    let values = scan.after("Processing:")?.after("Total:")?.numbers();
+    let (mean, median, max) = match values[..] {
+        [_, mean, _, median, max, ..] => (mean, Some(median), max),
+        [_, mean, max] => (mean, None, max),
+        _ => return None,
+    };
+    Some(Times {
+        mean,
+        median,
+        max,
+        rounding: 1.0,
+    })
+}
+
+const ANCHOR: &str = "Concurrency Level:";
+const HEAD: [&str; 4] = [
+    "Server Software:",
+    "Server Hostname:",
+    "Document Path:",
+    "Document Length:",
+];

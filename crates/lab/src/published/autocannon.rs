@@ -1,0 +1,82 @@
+//! autocannon: its tables.
+
+use super::scan::{Scan, number, short_count, word_before};
+use super::{Figures, Published, TextFault, Times};
+
+/// Where reports begin: at `Running 10s test @ URL`, if one of its samples follows.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let scan = Scan(text);
+    let mut from = 0;
+    let mut starts = Vec::new();
+    for at in scan.places(ANCHOR) {
+        let head = Scan(&text[from..at]);
+        let table = head.places("Latency").pop();
+        let first = head.places("Running").pop().or(table);
+        starts.push(first.map_or(at, |first| from + first));
+        from = at;
+    }
+    starts
+}
+
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let missing = |label: &'static str| TextFault::Incomplete("autocannon", label);
+    let summary = block
+        .find(" requests in")
+        .ok_or_else(|| missing("requests in"))?;
+    let sent = word_before(block, summary).and_then(short_count);
+    let seconds = Scan(&block[summary..])
+        .after("requests in")
+        .and_then(Scan::millis);
+    let before = |label: &str| {
+        let at = block.find(label)?;
+        word_before(block, at).and_then(short_count)
+    };
+    let other = before(" non 2xx responses").unwrap_or(0);
+    let late = block
+        .find(" timeouts)")
+        .and_then(|at| word_before(block, at));
+    let late = late.and_then(short_count).unwrap_or(0);
+    let errors = before(" errors (").unwrap_or(0);
+    let good = before(" 2xx responses");
+    let rate = column(block, "Req/Sec", "Avg");
+    let rate = rate.and_then(|cell| number(&cell.replace(',', "")));
+    let rate = rate.ok_or_else(|| missing("Req/Sec"))?;
+    let millis = |name| column(block, "Latency", name).and_then(|cell| Scan(cell).millis());
+    let figures = Figures {
+        tool: "autocannon",
+        clients: before(" connections"),
+        seconds: seconds.map(|millis| millis / 1000.0),
+        completed: good.map(|good| good + other).or(sent),
+        failed: Some(errors.saturating_sub(late)),
+        late: Some(late),
+        non_2xx: Some(other),
+        rate: Some(rate),
+        total_ms: millis("Avg").zip(millis("Max")).map(|(mean, max)| Times {
+            mean,
+            median: millis("50%"),
+            max,
+            rounding: 1.0,
+        }),
+        ..Figures::default()
+    };
+    Ok(Published::Run(Box::new(figures)))
+}
+
+/// The cell of the row `label` below `name`, whose heading is the last line with `Stat` above it.
+fn column<'a>(block: &'a str, label: &str, name: &str) -> Option<&'a str> {
+    let mut head = Vec::new();
+    for line in block.lines() {
+        let cells: Vec<&str> = line.split(['\u{2502}', '|']).map(str::trim).collect();
+        if cells.contains(&"Stat") {
+            head = cells;
+        } else if cells.contains(&label) {
+            let start = head.iter().position(|cell| *cell == "Stat")?;
+            let column = head.iter().position(|cell| *cell == name)? - start;
+            let row = cells.iter().position(|cell| *cell == label)?;
+            return cells.get(row + column).copied();
+        }
+    }
+    None
+}
+
+const ANCHOR: &str = "# of samples";

@@ -1,0 +1,91 @@
+//! strace -c.
+
+use super::scan::Scan;
+use super::{Calls, Published, TextFault};
+
+/// Where tables begin: in their heading, of which pages may put each word into a cell.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let places = text.match_indices(ANCHOR).map(|(at, _)| at);
+    let is_table = |at: &usize| {
+        let mut words = text[at + ANCHOR.len()..].split_whitespace();
+        words.next() == Some("calls") && words.any(|word| word == "syscall")
+    };
+    places.filter(is_table).collect()
+}
+
+/// Rows of percent, seconds, microseconds a call, calls, errors where there were any, name. They are
+/// found by their words, since pages join lines, and logs put words before them.
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let heading = Scan(block).after("syscall").map_or(block, |rest| rest.0);
+    let words: Vec<&str> = heading.split_whitespace().collect();
+    let mut calls = Calls::default();
+    let mut rest = &words[..];
+    while let Some((_, after)) = rest.split_first() {
+        let Some(row) = Row::read(rest) else {
+            rest = after;
+            continue;
+        };
+        if row.name == "total" {
+            break;
+        }
+        calls.counts.insert(row.name.to_owned(), row.calls);
+        if let Some(errors) = row.errors {
+            calls.errors.insert(row.name.to_owned(), errors);
+        }
+        rest = &rest[row.words..];
+    }
+    match calls.counts.is_empty() {
+        true => Err(TextFault::Incomplete("strace -c", "syscall")),
+        false => Ok(Published::Calls(calls)),
+    }
+}
+
+/// One call.
+struct Row<'a> {
+    calls: u64,
+    errors: Option<u64>,
+    name: &'a str,
+    /// Of how many words it is.
+    words: usize,
+}
+
+impl<'a> Row<'a> {
+    fn read(words: &[&'a str]) -> Option<Self> {
+        let [share, seconds, rest @ ..] = words else {
+            return None;
+        };
+        if !is_decimal(share) || !is_decimal(seconds) {
+            return None;
+        }
+        let numbers: Vec<Option<u64>> = rest.iter().take(3).map_while(|word| whole(word)).collect();
+        let name = *rest.get(numbers.len())?;
+        let (calls, errors) = match numbers[..] {
+            // The line of sums has no microseconds a call in older versions.
+            _ if name == "total" => (0, None),
+            [_, calls] => (calls?, None),
+            [_, calls, errors] => (calls?, errors),
+            _ => return None,
+        };
+        Some(Self {
+            calls,
+            errors,
+            name,
+            words: 3 + numbers.len(),
+        })
+    }
+}
+
+/// `12.34`, or `-` where times were not taken.
+fn is_decimal(word: &str) -> bool {
+    word == "-" || word.contains('.') && word.parse::<f64>().is_ok()
+}
+
+/// A whole number, or nothing where times were not taken.
+fn whole(word: &str) -> Option<Option<u64>> {
+    match word {
+        "-" => Some(None),
+        word => word.parse().ok().map(Some),
+    }
+}
+
+const ANCHOR: &str = "usecs/call";

@@ -1,0 +1,95 @@
+//! h2load.
+
+use super::scan::Scan;
+use super::{Figures, Published, TextFault, Times};
+
+/// Where reports begin: at `starting benchmark`, or at `finished in` if pages have left that out.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let scan = Scan(text);
+    let mut from = 0;
+    let mut starts = Vec::new();
+    for at in scan.places(ANCHOR) {
+        let rest = Scan(&text[at + ANCHOR.len()..]);
+        if rest.millis().is_none() || !rest.line().contains("req/s") {
+            continue;
+        }
+        let head = Scan(&text[from..at]).places("starting benchmark").pop();
+        starts.push(head.map_or(at, |head| from + head));
+        from = at;
+    }
+    starts
+}
+
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let scan = Scan(block);
+    let missing = |label: &'static str| TextFault::Incomplete("h2load", label);
+    let finished = scan.after(ANCHOR).ok_or_else(|| missing(ANCHOR))?;
+    let statuses = scan
+        .after("status codes:")
+        .ok_or_else(|| missing("status codes"))?;
+    let requests = scan.after("requests:").ok_or_else(|| missing("requests"))?;
+    let statuses = before_each(statuses.line(), ["2xx", "3xx", "4xx", "5xx"]);
+    let [good, redirects, refused, broken] = statuses;
+    let [errored, late] = before_each(requests.line(), ["errored", "timeout"]);
+    let clients = block
+        .match_indices(" total client(s)")
+        .filter_map(|(at, _)| {
+            let words = block[..at].split_whitespace();
+            words.last()?.parse::<u64>().ok()
+        });
+    let clients: u64 = clients.sum();
+    let rate = finished.line().split(',').nth(1);
+    let figures = Figures {
+        tool: "h2load",
+        clients: Some(clients).filter(|clients| *clients > 0),
+        seconds: finished.millis().map(|millis| millis / 1000.0),
+        completed: Some(good + redirects + refused + broken),
+        failed: Some(errored),
+        late: Some(late),
+        non_2xx: Some(redirects + refused + broken),
+        rate: rate.and_then(|rate| Scan(rate).number()),
+        total_ms: times(block),
+        ..Figures::default()
+    };
+    Ok(Published::Run(Box::new(figures)))
+}
+
+/// The counts before `names` on a line: `1000 done, 12 failed`.
+fn before_each<const N: usize>(line: &str, names: [&str; N]) -> [u64; N] {
+    names.map(|name| {
+        let mut parts = line.split(',');
+        let part = parts.find(|part| part.split_whitespace().nth(1) == Some(name));
+        part.and_then(|part| Scan(part).count()).unwrap_or(0)
+    })
+}
+
+/// The row about requests; what its columns are says the line above it.
+fn times(block: &str) -> Option<Times> {
+    let mut lines = block.lines();
+    let head: Vec<&str> = lines
+        .find(|line| line.contains(" min ") && line.contains(" max ") && line.contains(" mean "))?
+        .split_whitespace()
+        .collect();
+    let row = lines.find_map(|line| {
+        let rest = Scan(line).after("time for request:");
+        rest.or_else(|| {
+            Scan(line)
+                .after("request")
+                .filter(|rest| rest.0.trim_start().starts_with(':'))
+        })
+    })?;
+    let values = row.all_millis();
+    let first = head.iter().position(|name| *name == "min")?;
+    let column = |name| {
+        let at = head.iter().position(|it| *it == name)?;
+        values.get(at - first).copied()
+    };
+    Some(Times {
+        mean: column("mean")?,
+        median: column("median"),
+        max: column("max")?,
+        rounding: 0.01,
+    })
+}
+
+const ANCHOR: &str = "finished in";

@@ -1,0 +1,86 @@
+//! hey and oha, which prints almost the same.
+
+use std::collections::BTreeMap;
+
+use super::scan::Scan;
+use super::{Figures, Published, TextFault, Times};
+
+/// Where reports begin: at `Summary:`, of which `Slowest:` is part.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let scan = Scan(text);
+    let mut from = 0;
+    let mut starts = Vec::new();
+    for at in scan.places(ANCHOR) {
+        let summary = Scan(&text[from..at]).places("Summary:").pop();
+        starts.extend(summary.map(|summary| from + summary));
+        from = at;
+    }
+    starts
+}
+
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let scan = Scan(block);
+    let tool = match scan.after("Success rate:") {
+        Some(_) => "oha",
+        None => "hey",
+    };
+    let missing = |label: &'static str| TextFault::Incomplete(tool, label);
+    let rate = scan.after("Requests/sec:").and_then(Scan::number);
+    let statuses = listed(scan.after("Status code distribution:"));
+    let errors = listed(scan.after("Error distribution:"));
+    if statuses.is_empty() && errors.is_empty() {
+        return Err(missing("Status code distribution"));
+    }
+    let statuses: BTreeMap<u16, u64> = statuses
+        .iter()
+        .filter_map(|(status, rest)| Some((*status as u16, Scan(rest).count()?)))
+        .collect();
+    // What was under way when the time was over has not failed.
+    let failed = errors
+        .iter()
+        .filter(|(_, why)| !why.contains("aborted due to deadline"))
+        .map(|(count, _)| *count);
+    let millis = |label| scan.after(label).and_then(Scan::millis);
+    let median = ["50.00% in", "50%% in", "50% in"];
+    let median = median.into_iter().find_map(millis);
+    let times = millis("Average:").zip(millis(ANCHOR));
+    let figures = Figures {
+        tool,
+        seconds: millis("Total:").map(|millis| millis / 1000.0),
+        completed: Some(statuses.values().sum()),
+        failed: Some(failed.sum()),
+        statuses,
+        rate: Some(rate.ok_or_else(|| missing("Requests/sec"))?),
+        total_ms: times.map(|(mean, max)| Times {
+            mean,
+            median,
+            max,
+            rounding: 0.1,
+        }),
+        ..Figures::default()
+    };
+    Ok(Published::Run(Box::new(figures)))
+}
+
+/// Lines as `[200] 5000 responses`, after a heading: the number in brackets, and what follows it.
+fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
+    let Some(Scan(text)) = heading else {
+        return Vec::new();
+    };
+    let mut listed = Vec::new();
+    for line in text.lines().skip(1) {
+        // Names of containers may have brackets, too.
+        let row = line.split('[').skip(1).find_map(|row| {
+            let (count, rest) = row.split_once(']')?;
+            Some((count.trim().parse::<u64>().ok()?, rest.trim()))
+        });
+        match row {
+            Some(row) => listed.push(row),
+            None if line.trim_end().ends_with(':') => break,
+            None => {}
+        }
+    }
+    listed
+}
+
+const ANCHOR: &str = "Slowest:";

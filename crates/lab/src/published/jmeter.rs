@@ -1,0 +1,85 @@
+//! JMeter: the lines of its summariser.
+
+use super::scan::{Scan, short_count};
+use super::{Figures, Published, TextFault, Times};
+
+/// Where runs begin: at the first line of sums, and wherever sums fall.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut before = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(row) = Row::read(line) {
+            if before.is_none_or(|before| row.samples < before) {
+                starts.push(at);
+            }
+            before = Some(row.samples);
+        } else if line.contains("end of run") {
+            before = None;
+        }
+        at += line.len();
+    }
+    starts
+}
+
+pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+    let mut rows = block.lines().filter_map(Row::read);
+    let row = rows
+        .next_back()
+        .ok_or(TextFault::Incomplete("JMeter", "summary ="))?;
+    let figures = Figures {
+        tool: "JMeter",
+        seconds: row.seconds,
+        completed: Some(row.samples.saturating_sub(row.failed)),
+        failed: Some(row.failed),
+        rate: row.rate,
+        total_ms: Some(Times {
+            mean: row.mean,
+            median: None,
+            max: row.max,
+            rounding: 1.0,
+        }),
+        ..Figures::default()
+    };
+    Ok(Published::Run(Box::new(figures)))
+}
+
+/// `summary =   1000 in 00:00:05 =  200.0/s Avg:    10 Min:     0 Max:   100 Err:     0 (0.00%)`,
+/// where the word before the first sign is the summariser's name. Lines with `+` are of a span.
+struct Row {
+    samples: u64,
+    seconds: Option<f64>,
+    rate: Option<f64>,
+    mean: f64,
+    max: f64,
+    failed: u64,
+}
+
+impl Row {
+    fn read(line: &str) -> Option<Self> {
+        let (_, sums) = line.split_once('=')?;
+        let scan = Scan(sums);
+        let value = |label| scan.after(label).and_then(Scan::number);
+        let (samples, rest) = sums.split_once(" in ")?;
+        let (span, rate) = rest.split_once('=')?;
+        let rate = rate.split_whitespace().next()?;
+        Some(Self {
+            samples: short_count(samples.trim())?,
+            seconds: seconds(span.trim()),
+            rate: Scan(rate.strip_suffix("/s")?).number(),
+            mean: value("Avg:")?,
+            max: value("Max:")?,
+            failed: value("Err:")? as u64,
+        })
+    }
+}
+
+/// `00:01:05`, before 2.12 `65.2s`.
+fn seconds(span: &str) -> Option<f64> {
+    if !span.contains(':') {
+        return span.trim_end_matches('s').trim().parse().ok();
+    }
+    span.split(':').try_fold(0.0, |sum, part| {
+        Some(sum * 60.0 + part.parse::<f64>().ok()?)
+    })
+}

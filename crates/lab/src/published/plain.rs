@@ -1,0 +1,120 @@
+//! The words of a page or a log without their dress: HTML, terminal colours, ends of lines.
+
+use html5gum::{Token, Tokenizer};
+
+/// `text` as lines of words: tags and escape sequences are taken away, and each line ends with `\n`.
+pub(super) fn plain(text: &str) -> String {
+    let text = match is_html(text) {
+        true => of_html(text),
+        false => text.to_owned(),
+    };
+    let text = anstream::adapter::strip_str(&text).to_string();
+    text.replace("\r\n", "\n").replace(['\r', '\u{a0}'], " ")
+}
+
+/// Whether some element is closed that pages have. ab's `<$Revision$>` is none.
+fn is_html(text: &str) -> bool {
+    let mut closed = text.split("</").skip(1);
+    closed.any(|rest| {
+        let length = rest.find(|letter: char| !letter.is_ascii_alphanumeric());
+        let name = rest[..length.unwrap_or(rest.len())].to_ascii_lowercase();
+        INLINE.contains(&name.as_str()) || BREAKING.contains(&name.as_str())
+    })
+}
+
+fn of_html(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut hidden: Option<Vec<u8>> = None;
+    for Ok(token) in Tokenizer::new(text) {
+        match token {
+            Token::StartTag(tag) => {
+                let name = tag.name.to_vec();
+                plain.push_str(gap(&name));
+                if hidden.is_none() && matches!(&name[..], b"script" | b"style") {
+                    hidden = Some(name);
+                }
+            }
+            Token::EndTag(tag) => {
+                let name = tag.name.to_vec();
+                plain.push_str(gap(&name));
+                if hidden.as_ref() == Some(&name) {
+                    hidden = None;
+                }
+            }
+            Token::String(words) if hidden.is_none() => {
+                plain.push_str(&String::from_utf8_lossy(&words));
+            }
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// What a tag leaves between the words before and behind it.
+fn gap(name: &[u8]) -> &'static str {
+    match std::str::from_utf8(name) {
+        Ok("td" | "th") => " ",
+        Ok(name) if BREAKING.contains(&name) => "\n",
+        _ => "",
+    }
+}
+
+/// Elements that begin a line of their own, and those that have lines in them.
+const BREAKING: [&str; 25] = [
+    "p",
+    "br",
+    "div",
+    "pre",
+    "tr",
+    "li",
+    "ol",
+    "ul",
+    "dl",
+    "dd",
+    "dt",
+    "table",
+    "tbody",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "section",
+    "article",
+    "blockquote",
+    "body",
+    "html",
+    "title",
+];
+const INLINE: [&str; 9] = ["a", "b", "i", "em", "strong", "code", "span", "font", "td"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_entities_and_scripts() {
+        let page = "<html><head><style>p { }</style><script>if (1 < 2) {}</script></head><body>\
+                    <p>ab &lt;1.0&gt;&nbsp;of</p><pre>one\ntwo</pre><table><tr><td>a:</td><td>5</td></tr>\
+                    <tr><td>b:</td><td><span class=\"n\">6</span></td></tr></table>end<br>of</body></html>";
+        let words = plain(page);
+        let lines: Vec<String> = words
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .filter(|line| !line.is_empty())
+            .collect();
+        assert_eq!(
+            lines,
+            ["ab <1.0> of", "one", "two", "a: 5", "b: 6", "end", "of"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_page_stays_as_it_is() {
+        let text = "Version 2.3 <$Revision: 655654 $>\n  50%    4 & 5\n";
+        assert_eq!(plain(text), text);
+        assert_eq!(plain("one\r\ntwo\r\n"), "one\ntwo\n");
+        assert_eq!(plain("\u{1b}[1;32mone\u{1b}[0m \u{1b}[2Ktwo"), "one two");
+    }
+}

@@ -1,0 +1,183 @@
+//! How a label and what follows it are found in a block of text.
+//!
+//! A label may stand anywhere in a line: logs put the time and a container's name before it, pages a
+//! bullet, and some pages have lost their line ends. What belongs to the label is what follows it.
+
+/// A part of a text that is being read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scan<'a>(pub(super) &'a str);
+
+impl<'a> Scan<'a> {
+    /// What follows the first `label` that no letter or digit stands before.
+    pub(super) fn after(self, label: &str) -> Option<Self> {
+        let at = self.find(label, 0)?;
+        Some(Self(&self.0[at + label.len()..]))
+    }
+
+    /// Where the first `label` from the byte `from` on stands that no letter or digit is before.
+    pub(super) fn find(self, label: &str, from: usize) -> Option<usize> {
+        let places = self.0[from..].match_indices(label);
+        let is_free = |at: usize| {
+            let before = self.0[..at].chars().next_back();
+            !before.is_some_and(char::is_alphanumeric)
+        };
+        places.map(|(at, _)| from + at).find(|at| is_free(*at))
+    }
+
+    /// All places of `label`.
+    pub(super) fn places(self, label: &str) -> Vec<usize> {
+        let mut places = Vec::new();
+        while let Some(at) = self.find(label, places.last().map_or(0, |last| last + label.len())) {
+            places.push(at);
+        }
+        places
+    }
+
+    /// The number that comes first, beside marks that tables and markdown put around it.
+    pub(super) fn number(self) -> Option<f64> {
+        number(self.words().next()?)
+    }
+
+    /// As [`Self::number`], a whole one.
+    pub(super) fn count(self) -> Option<u64> {
+        self.number().map(|number| number as u64)
+    }
+
+    /// The numbers up to the first word that is none, or to the end of the line.
+    pub(super) fn numbers(self) -> Vec<f64> {
+        let line = Scan(self.0.lines().next().unwrap_or_default());
+        line.words().map_while(number).collect()
+    }
+
+    /// The duration that comes first, in milliseconds, with its unit.
+    pub(super) fn millis(self) -> Option<f64> {
+        duration(self.0).map(|(millis, _)| millis)
+    }
+
+    /// The durations up to the first word that is none, in milliseconds.
+    pub(super) fn all_millis(self) -> Vec<f64> {
+        let mut rest = self.0;
+        let mut all = Vec::new();
+        while let Some((millis, after)) = duration(rest) {
+            all.push(millis);
+            rest = after;
+        }
+        all
+    }
+
+    /// What is left of the line.
+    pub(super) fn line(self) -> &'a str {
+        self.0.lines().next().unwrap_or_default().trim()
+    }
+
+    fn words(self) -> impl Iterator<Item = &'a str> {
+        let words = self.0.split_whitespace();
+        words.filter(|word| !word.chars().all(is_mark))
+    }
+}
+
+/// The last word before `at`, without the sign that may follow it.
+pub(super) fn word_before(text: &str, at: usize) -> Option<&str> {
+    text[..at].split_whitespace().next_back()
+}
+
+/// The number at the beginning of `word`, which may have a sign or a unit behind it.
+pub(super) fn number(word: &str) -> Option<f64> {
+    let word = word.trim_start_matches(is_mark);
+    let length = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    word[..length.unwrap_or(word.len())].parse().ok()
+}
+
+/// A number with a unit of thousands: `251k`, `1.2M`.
+pub(super) fn short_count(word: &str) -> Option<u64> {
+    let factor = match word.chars().next_back()? {
+        'k' | 'K' => 1e3,
+        'm' | 'M' => 1e6,
+        _ => 1.0,
+    };
+    Some((number(word)? * factor).round() as u64)
+}
+
+/// The duration at the beginning of `text` in milliseconds, and what follows: `1.25ms`, `1m30s`,
+/// `0.0041 secs`.
+fn duration(text: &str) -> Option<(f64, &str)> {
+    let mut rest =
+        text.trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter));
+    let mut total = None;
+    loop {
+        let length = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let (digits, after) = rest.split_at(length.unwrap_or(rest.len()));
+        let Ok(value) = digits.parse::<f64>() else {
+            break;
+        };
+        let after = after.trim_start_matches(' ');
+        let length = after.find(|letter: char| !letter.is_alphabetic());
+        let (unit, after) = after.split_at(length.unwrap_or(after.len()));
+        let factor = match unit {
+            "ns" => 1e-6,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-3,
+            "ms" => 1.0,
+            "s" | "sec" | "secs" | "seconds" => 1e3,
+            "m" => 6e4,
+            "h" => 3.6e6,
+            _ => break,
+        };
+        total = Some(total.unwrap_or(0.0) + value * factor);
+        rest = after;
+    }
+    total.map(|total| (total, rest))
+}
+
+/// Marks that stand around figures in tables and in markdown.
+fn is_mark(letter: char) -> bool {
+    matches!(letter, '|' | '\u{2502}' | '*' | ',' | ':' | '=' | '(' | '`')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_may_stand_anywhere() {
+        let text = Scan("web_1 | 12:00 Complete requests:   5000\nweb_1 | **Rate:** | 1.5 |");
+        assert_eq!(
+            text.after("Complete requests:").unwrap().count(),
+            Some(5000)
+        );
+        assert_eq!(text.after("Rate:").unwrap().number(), Some(1.5));
+        assert_eq!(text.after("requests").unwrap().number(), Some(5000.0));
+        assert_eq!(text.after("quests:"), None);
+        assert_eq!(text.after("Rate:** | 1.5 |").unwrap().number(), None);
+        assert_eq!(Scan("a: 1 a: 2").places("a:"), [0, 5]);
+    }
+
+    #[test]
+    fn numbers_and_durations() {
+        assert_eq!(
+            Scan(" 9 50 25.3 44 747 Percentage 5").numbers(),
+            [9.0, 50.0, 25.3, 44.0, 747.0]
+        );
+        assert_eq!(Scan(" 9\n50").numbers(), [9.0]);
+        for (text, millis) in [
+            ("1.25ms", Some(1.25)),
+            (" 812.00us 5", Some(0.812)),
+            ("30.5\u{b5}s", Some(0.0305)),
+            ("0.0041 secs", Some(4.1)),
+            ("1m30.5s,", Some(90_500.0)),
+            ("\u{2502} 16.45 ms \u{2502}", Some(16.45)),
+            ("12 clients", None),
+            ("soon", None),
+        ] {
+            let tenths_of_us = |it: f64| (it * 1e4).round();
+            let found = Scan(text).millis().map(tenths_of_us);
+            assert_eq!(found, millis.map(tenths_of_us), "{text}");
+        }
+        assert_eq!(
+            Scan(" 1ms, 2.5ms, 3s x 4s").all_millis(),
+            [1.0, 2.5, 3000.0]
+        );
+        assert_eq!(short_count("251k"), Some(251_000));
+        assert_eq!(short_count("1.2M"), Some(1_200_000));
+        assert_eq!(short_count("17"), Some(17));
+    }
+}

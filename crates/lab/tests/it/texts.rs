@@ -1,0 +1,111 @@
+//! Texts that other tools have printed, with what was true: what is said of them, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use catamaran_lab::gate::Effect;
+use catamaran_lab::judge::{Judgement, judge};
+use serde::Deserialize;
+
+/// `texts/truth.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Truth {
+    text: Vec<Text>,
+}
+
+/// A text, how it was made, and what is to be said of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    file: String,
+    /// The tool and its version.
+    #[expect(dead_code, reason = "for people")]
+    tool: String,
+    /// How it was called.
+    #[expect(dead_code, reason = "for people")]
+    command: String,
+    /// What the server did, and what was done to the text afterwards.
+    #[expect(dead_code, reason = "for people")]
+    planted: String,
+    /// Parts of the title of each run.
+    #[serde(default)]
+    says: Vec<String>,
+    /// The gates that void it.
+    #[serde(default)]
+    void: BTreeSet<String>,
+    /// The remarks on this text beside those that hold of any.
+    #[serde(default)]
+    notes: BTreeSet<String>,
+    /// A part of the fault, if there is nothing to judge.
+    refused: Option<String>,
+    /// What is said of pairs.
+    #[serde(default)]
+    pairs: Vec<String>,
+}
+
+impl Text {
+    /// What is said wrongly, or not at all; empty if nothing is.
+    fn check(&self, text: String) -> String {
+        let judgements = match (judge(&[(self.file.clone(), text)]), &self.refused) {
+            (Err(fault), Some(words)) if fault.to_string().contains(words) => return String::new(),
+            (Err(fault), _) => return format!("{fault}\n"),
+            (Ok(judgements), None) => judgements,
+            (Ok(_), Some(_)) => return format!("{} is not refused\n", self.file),
+        };
+        let mut wrong = String::new();
+        let all: String = judgements.iter().map(Judgement::to_string).collect();
+        for words in self.says.iter().chain(&self.pairs) {
+            if !all.contains(words) {
+                let _ = writeln!(wrong, "{}: {words:?} is not said", self.file);
+            }
+        }
+        let alone = judgements
+            .iter()
+            .filter(|it| !it.title.contains(" beside "));
+        let mut found: BTreeMap<bool, BTreeSet<String>> = BTreeMap::new();
+        for fired in alone.flat_map(|judgement| &judgement.found) {
+            let is_note = fired.effect == Effect::Note;
+            if !(is_note && USUAL.contains(&fired.gate.as_str())) {
+                found.entry(is_note).or_default().insert(fired.gate.clone());
+            }
+        }
+        for (is_note, expected) in [(false, &self.void), (true, &self.notes)] {
+            let found = found.remove(&is_note).unwrap_or_default();
+            if found != *expected {
+                let kind = if is_note { "notes" } else { "voids" };
+                let _ = writeln!(
+                    wrong,
+                    "{}: {kind} {found:?}, expected {expected:?}",
+                    self.file
+                );
+            }
+        }
+        if !wrong.is_empty() {
+            wrong.push_str(&all);
+        }
+        wrong
+    }
+}
+
+#[test]
+fn texts_of_other_tools() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/texts");
+    let read = |name: &str| std::fs::read_to_string(format!("{directory}/{name}")).unwrap();
+    let truth: Truth = toml::from_str(&read("truth.toml")).unwrap();
+    let wrong: String = truth
+        .text
+        .iter()
+        .map(|it| it.check(read(&it.file)))
+        .collect();
+    assert!(wrong.is_empty(), "\n{wrong}");
+    let named: BTreeSet<String> = truth.text.into_iter().map(|it| it.file).collect();
+    let files = std::fs::read_dir(directory).unwrap();
+    let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<String> = files.filter(|name| name.ends_with(".txt")).collect();
+    assert_eq!(named, files);
+    assert!(named.len() >= 40, "{}", named.len());
+}
+
+/// Said of any text whose tool does not know better.
+const USUAL: [&str; 4] = ["generator", "published", "strace-times", "unsteady"];
