@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `catamaran`, this one | the binary: arguments, signals, exit codes |
 //! | [`catamaran_config`] | the configuration file as typed values, with every fault at once |
+//! | [`catamaran_import`] | configurations of mod_jk, httpd and nginx, turned into a file of the front |
 //! | [`catamaran_front`] | the front: listeners, routes, the exchange, the relay, the access log, administration |
 //! | [`catamaran_connector`] | the application side: AJP13 and HTTP/1.1 served to an application |
 //! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
@@ -37,13 +38,16 @@ mod profile;
 mod signals;
 mod upgrade;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use failure::Failure;
-use own_log::OwnLog;
+use own_log::{Limit, OwnLog};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Heads and buffers come and go with each request. With glibc's allocator that took 17 % of the
 /// front's CPU, most of it in merging and splitting free chunks.
@@ -55,7 +59,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// An HTTP front for Tomcat and its kin over AJP13 or HTTP/1.1, and the application's side of it
 #[derive(Parser)]
-#[command(version = profile::VERSION, max_term_width = 100, disable_help_subcommand = true)]
+#[command(version = profile::VERSION, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -76,6 +80,7 @@ struct Cli {
 enum Command {
     Serve(cmd::serve::Args),
     Check(cmd::check::Args),
+    Doctor(cmd::doctor::Args),
     Status(cmd::status::Args),
     Drain(cmd::operate::Drain),
     Stop(cmd::operate::Stop),
@@ -84,11 +89,18 @@ enum Command {
     Weight(cmd::operate::Weight),
     Reset(cmd::operate::Reset),
     Reload(cmd::operate::Reload),
+    Upgrade(cmd::front::Upgrade),
+    Log(cmd::front::Log),
+    Certificates(cmd::front::Certificates),
     Explain(cmd::explain::Args),
+    Import(cmd::import::Args),
     App(Box<cmd::app::Args>),
     Demo(cmd::demo::Args),
     Bench(cmd::bench::Args),
     Lab(cmd::lab::Args),
+    Completions(cmd::generate::Completions),
+    #[command(hide = true)]
+    Generate(cmd::generate::Generate),
 }
 
 impl Command {
@@ -107,9 +119,11 @@ fn main() -> ExitCode {
     if let Some(name) = arguments.next().filter(cmd::bench::is_ab) {
         return cmd::bench::run_as_ab(&name, arguments.collect());
     }
-    let cli = Cli::parse();
-    let queue = cli.command.serves().then(own_log::queue).transpose();
-    log_to_stderr(&cli.log_level);
+    let cli = Cli::parse_from(without_help_of_bench(std::env::args_os()));
+    let limit = Limit::default();
+    let queue = cli.command.serves().then(|| own_log::queue(limit.clone()));
+    let queue = queue.transpose();
+    log_to_stderr(&cli.log_level, limit);
     let _rest = match queue {
         Ok(rest) => rest,
         Err(error) => {
@@ -119,6 +133,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => cmd::serve::run(args),
         Command::Check(args) => cmd::check::run(args),
+        Command::Doctor(args) => cmd::doctor::run(&args),
         Command::Status(args) => cmd::status::run(&args),
         Command::Drain(args) => cmd::operate::drain(&args),
         Command::Stop(args) => cmd::operate::stop(&args),
@@ -127,11 +142,17 @@ fn main() -> ExitCode {
         Command::Weight(args) => cmd::operate::weight(&args),
         Command::Reset(args) => cmd::operate::reset(&args),
         Command::Reload(args) => cmd::operate::reload(&args),
+        Command::Upgrade(args) => cmd::front::upgrade(&args),
+        Command::Log(args) => cmd::front::log(&args),
+        Command::Certificates(args) => cmd::front::certificates(&args),
         Command::Explain(args) => cmd::explain::run(&args),
+        Command::Import(args) => return cmd::import::run(&args),
         Command::App(args) => cmd::app::run(*args),
         Command::Demo(args) => return cmd::demo::run(args),
         Command::Bench(args) => return cmd::bench::run(args),
         Command::Lab(args) => return cmd::lab::run(args),
+        Command::Completions(args) => cmd::generate::completions(&args, Cli::command()),
+        Command::Generate(args) => cmd::generate::run(&args, Cli::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -139,8 +160,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// `bench` has a parser of its own, and with it the help of its flags.
+fn without_help_of_bench(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments
+        .get(1..3)
+        .is_some_and(|it| it == ["help", "bench"])
+    {
+        arguments.splice(1..3, ["bench", "--help"].map(OsString::from));
+    }
+    arguments
+}
+
 /// The only place that says where events go; libraries merely emit them.
-fn log_to_stderr(level: &str) {
+fn log_to_stderr(level: &str, limit: Limit) {
     let level: LevelFilter = level
         .parse()
         .expect("the parser of arguments knows the levels");
@@ -151,6 +184,8 @@ fn log_to_stderr(level: &str) {
         .with_target(false)
         // A closed standard error is no reason to panic.
         .log_internal_errors(false)
+        .finish()
+        .with(limit)
         .init();
 }
 

@@ -3,6 +3,8 @@
 //! Commands that serve put their lines in a queue, so that neither a request nor the end waits for
 //! whoever reads them; `main` has the queue written before it returns. Other commands write at once.
 
+mod limit;
+
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Arguments, Display};
 use std::io::{self, Write};
@@ -11,18 +13,22 @@ use std::sync::OnceLock;
 use std::{panic, thread};
 
 use catamaran_front::LineQueue;
+pub(crate) use limit::Limit;
 
 /// Standard error, or the queue before it.
 pub(crate) struct OwnLog;
 
 /// Dropped, it waits until the queue is written, unless nobody reads it.
-pub(crate) struct Rest(LineQueue);
+pub(crate) struct Rest {
+    queue: LineQueue,
+    limit: Limit,
+}
 
-/// From now on what is said goes through a queue. To be called once.
+/// From now on what is said goes through a queue, and so does what `limit` leaves out. To be called once.
 ///
 /// # Errors
 /// There is no thread for it.
-pub(crate) fn queue() -> io::Result<Rest> {
+pub(crate) fn queue(limit: Limit) -> io::Result<Rest> {
     let queue = LineQueue::start("own", io::stderr().as_fd().try_clone_to_owned()?)?;
     let queue = QUEUE.get_or_init(|| queue).clone();
     panic::set_hook(Box::new(|panic| {
@@ -36,7 +42,9 @@ pub(crate) fn queue() -> io::Result<Rest> {
         // The thread ends whether this is read or not.
         say(format_args!("\nthread '{name}' {panic}{shown}")).ok();
     }));
-    Ok(Rest(queue))
+    // A queue has no errors.
+    limit.watch(|line| drop(say(line)))?;
+    Ok(Rest { queue, limit })
 }
 
 /// The queue, if there is one.
@@ -75,7 +83,11 @@ impl Write for OwnLog {
 
 impl Drop for Rest {
     fn drop(&mut self) {
-        self.0.finish();
+        for line in self.limit.rest() {
+            // A queue has no errors.
+            say(line).ok();
+        }
+        self.queue.finish();
     }
 }
 

@@ -29,13 +29,29 @@ pub(crate) struct Pending {
     child: Arc<Mutex<Child>>,
 }
 
+/// As [`begin`]; why there is none is said in the log and to administrators.
+pub(crate) fn try_begin<E>(running: &Running, report: SyncSender<E>) -> Option<Pending>
+where
+    E: From<Outcome> + Send + 'static,
+{
+    running.note_upgrade();
+    match begin(running, report) {
+        Ok(pending) => Some(pending),
+        Err(error) => {
+            running.note_failed_upgrade(&error.to_string());
+            tracing::error!("cannot upgrade: {error}; nothing changed");
+            None
+        }
+    }
+}
+
 /// Starts the new process. How that ends is sent to `report`.
-pub(crate) fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<Pending>
+fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<Pending>
 where
     E: From<Outcome> + Send + 'static,
 {
     let (offer, theirs) = running.offer()?;
-    let child = Arc::new(Mutex::new(spawn(theirs)?));
+    let child = Arc::new(Mutex::new(spawn(theirs, running.served_since())?));
     let pending = Pending {
         child: Arc::clone(&child),
     };
@@ -63,11 +79,17 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
         return Ok(Inheritance::default());
     }
     let channel = io::stdin().as_fd().try_clone_to_owned();
-    channel.and_then(Inheritance::receive).map_err(|error| {
+    let inheritance = channel.and_then(Inheritance::receive).map_err(|error| {
         Failure::Fault(format!(
             "{VARIABLE} is set, but standard input hands no listeners over ({error}); unset it"
         ))
-    })
+    });
+    let mut inheritance = inheritance?;
+    let since = std::env::var_os(SINCE).and_then(|it| it.to_str()?.parse().ok());
+    since
+        .into_iter()
+        .for_each(|since| inheritance.serves_since(since));
+    Ok(inheritance)
 }
 
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
@@ -86,7 +108,7 @@ fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
 
 /// Starts the command that this process was started by. By its own words, so that a link or the
 /// search path may lead to another version; if that leads nowhere, by the file it was loaded from.
-fn spawn(theirs: OwnedFd) -> io::Result<Child> {
+fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();
     let arguments: Vec<OsString> = words.collect();
@@ -94,6 +116,7 @@ fn spawn(theirs: OwnedFd) -> io::Result<Child> {
         Command::new(program)
             .args(&arguments)
             .env(VARIABLE, STDIN)
+            .env(SINCE, since.to_string())
             .stdin(Stdio::from(stdin))
             .spawn()
     };
@@ -123,6 +146,9 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 /// Tells the new process where its end of the handover is.
 const VARIABLE: &str = "CATAMARAN_INHERIT";
 const STDIN: &str = "stdin";
+
+/// Tells the new process when the first one of this front began.
+const SINCE: &str = "CATAMARAN_SERVED_SINCE";
 
 /// How long the new process may take until it serves.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);

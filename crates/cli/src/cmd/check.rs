@@ -1,48 +1,175 @@
 //! `check`: the faults of a configuration file.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use catamaran_config::{LoadError, Loaded, Report};
+use catamaran_config::{LoadError, Loaded, Report, Severity, load_text};
+use catamaran_front::config::Config;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::own_log;
 
 /// Print every fault of a configuration file; exit 1 if there is any
 #[derive(clap::Args)]
+#[command(override_usage = "\
+    catamaran check [OPTIONS] <FILE>
+       catamaran check [OPTIONS] -
+       catamaran check [OPTIONS] --config <FILE>")]
 pub(crate) struct Args {
-    /// The configuration file
+    /// The configuration file; - reads it from standard input, with paths that start from the working
+    /// directory
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "config",
+        conflicts_with = "config"
+    )]
+    file: Option<PathBuf>,
+
+    /// The configuration file, as `serve` is told
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
+
+    /// Print one JSON object on standard output instead
+    #[arg(long)]
+    json: bool,
 }
 
 /// Reads the file and says what is in it.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let path = args.config;
-    let Loaded { config, report } = load(&path)?;
+    let path = args.file.or(args.config).unwrap_or_default();
+    let loaded = match path.as_os_str() == "-" {
+        true => read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults)),
+        false => catamaran_config::load(&path),
+    };
+    let name = match path.as_os_str() == "-" {
+        true => STDIN.to_owned(),
+        false => path.display().to_string(),
+    };
+    if args.json {
+        return say_json(&name, loaded);
+    }
+    let Loaded { config, report, .. } = loaded.or_else(|error| refused(&name, error))?;
     write!(io::stderr(), "{report}")?;
-    let listeners = count(config.listeners.len(), "listener");
-    let upstreams = count(config.upstreams.len(), "upstream");
-    let routes = count(config.routes.len(), "route");
-    let path = path.display();
+    let [listeners, upstreams, routes] = sizes(&config);
+    let listeners = count(listeners, "listener");
+    let upstreams = count(upstreams, "upstream");
+    let routes = count(routes, "route");
+    let verdict = match report.warnings() {
+        0 => "fine".to_owned(),
+        warnings => format!("usable, with {}", count(warnings, "warning")),
+    };
     writeln!(
         io::stdout(),
-        "{path}: fine ({listeners}, {upstreams}, {routes})"
+        "{name}: {verdict} ({listeners}, {upstreams}, {routes})"
     )?;
     Ok(())
 }
 
+/// Listeners, upstreams and routes.
+fn sizes(config: &Config) -> [usize; 3] {
+    [
+        config.listeners.len(),
+        config.upstreams.len(),
+        config.routes.len(),
+    ]
+}
+
+fn read_stdin() -> Result<String, LoadError> {
+    let mut text = String::new();
+    let read = io::stdin().take(TEXT_MAX).read_to_string(&mut text);
+    read.map(|_| text).map_err(|source| LoadError::Read {
+        path: PathBuf::from(STDIN),
+        source,
+    })
+}
+
+/// For scripts and editors: everything that is said, each finding with its place.
+fn say_json(name: &str, loaded: Result<Loaded, LoadError>) -> Result<(), Failure> {
+    let (report, counts) = match &loaded {
+        Ok(Loaded { config, report, .. }) => {
+            let [listeners, upstreams, routes] = sizes(config);
+            let counts = json!({"listeners": listeners, "upstreams": upstreams, "routes": routes});
+            (Some(report), counts)
+        }
+        Err(LoadError::Faults(report)) => (Some(report), Value::Null),
+        Err(LoadError::Read { .. }) => (None, Value::Null),
+    };
+    let findings = match report {
+        Some(report) => findings(report),
+        None => loaded.as_ref().err().map_or_else(Vec::new, |error| {
+            let message = error.to_string();
+            vec![finding("fault", name, None, (&message, ""))]
+        }),
+    };
+    let faults = findings
+        .iter()
+        .filter(|it| it["severity"] == "fault")
+        .count();
+    let document = json!({
+        "file": name,
+        "usable": loaded.is_ok(),
+        "faults": faults,
+        "warnings": findings.len() - faults,
+        "counts": counts,
+        "findings": findings,
+    });
+    writeln!(io::stdout(), "{document:#}")?;
+    match loaded {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::Said(String::new())),
+    }
+}
+
+fn findings(report: &Report) -> Vec<Value> {
+    let one = |it: &catamaran_config::Finding| {
+        let severity = match it.severity {
+            Severity::Fault => "fault",
+            Severity::Warning => "warning",
+        };
+        let position = report.position(it);
+        finding(
+            severity,
+            position.file,
+            position.place,
+            (&it.message, &it.hint),
+        )
+    };
+    report.findings().iter().map(one).collect()
+}
+
+fn finding(
+    severity: &str,
+    file: &str,
+    place: Option<(usize, usize)>,
+    (message, hint): (&str, &str),
+) -> Value {
+    json!({
+        "severity": severity,
+        "file": file,
+        "line": place.map(|it| it.0),
+        "column": place.map(|it| it.1),
+        "message": message,
+        "hint": hint,
+    })
+}
+
 /// Reads a configuration file, or says on standard error why it cannot be used.
 pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
-    catamaran_config::load(path).or_else(|error| match error {
+    let name = path.display().to_string();
+    catamaran_config::load(path).or_else(|error| refused(&name, error))
+}
+
+/// Says why a file cannot be used.
+fn refused(name: &str, error: LoadError) -> Result<Loaded, Failure> {
+    match error {
         LoadError::Faults(report) => {
-            let path = path.display();
-            let said = format!("{report}{path}: {}", sum(&report));
+            let said = format!("{report}{name}: {}", sum(&report));
             own_log::say(&said)?;
             Err(Failure::Said(said))
         }
         error @ LoadError::Read { .. } => Err(Failure::of(&error)),
-    })
+    }
 }
 
 fn sum(report: &Report) -> String {
@@ -62,3 +189,9 @@ fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
+
+/// What standard input is called.
+const STDIN: &str = "standard input";
+
+/// Bytes that are read of it; a file may have 16 MiB.
+const TEXT_MAX: u64 = 16 << 20;

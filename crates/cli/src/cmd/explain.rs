@@ -49,6 +49,11 @@ pub(crate) struct Args {
     #[arg(long)]
     client_certificate: bool,
 
+    /// Suppose that the client speaks HTTP/2; a tunnel is asked for by --method CONNECT and --header
+    /// ":protocol: websocket"
+    #[arg(long)]
+    http2: bool,
+
     /// Print JSON, as the admin API answers
     #[arg(long)]
     json: bool,
@@ -95,6 +100,7 @@ impl Args {
             from: self.from.clone(),
             listen: self.listen.clone(),
             client_certificate: self.client_certificate,
+            http2: self.http2,
         }
     }
 
@@ -106,6 +112,7 @@ impl Args {
             ("from", &self.from),
             ("listen", &self.listen),
             ("client_certificate", &self.client_certificate.to_string()),
+            ("http2", &self.http2.to_string()),
         ];
         let headers = self.header.iter().map(|it| ("header", it));
         let pairs = given.into_iter().chain(headers);
@@ -125,8 +132,12 @@ fn show(it: &Value) -> String {
         if request["client"] != request["from"] {
             client += &format!(" for {}", word(&request["client"]));
         }
+        let port = match request["port"].as_u64() {
+            Some(port) => format!(":{port}"),
+            None => String::new(),
+        };
         let host = match request["host"].as_str() {
-            Some(_) => format!("{}://{}", word(&request["scheme"]), word(&request["host"])),
+            Some(host) => format!("{}://{host}{port}", word(&request["scheme"])),
             None => String::new(),
         };
         let target = query(word(&request["path"]), &request["query"]);
@@ -139,6 +150,9 @@ fn show(it: &Value) -> String {
     show_answer(it, &mut lines);
     show_choice(it, &mut lines);
     show_sent(&it["sent"], &mut lines);
+    for step in list(&it["then"]) {
+        lines.push("then", &word(step));
+    }
     format!("{}\n\n{}", word(&it["summary"]), lines.0)
 }
 

@@ -19,6 +19,7 @@ use signal_hook::flag;
 
 use super::lab::own_path;
 use crate::failure::Failure;
+use crate::profile;
 
 /// How it is looked at.
 #[derive(clap::Args, Clone)]
@@ -135,6 +136,13 @@ impl Look {
                 over.completed,
                 over.failed
             )?;
+            if let Some(profile) = profile::if_slow() {
+                writeln!(
+                    io::stderr(),
+                    "warning: this is a {profile} build, which is slower than a dist build: compare \
+                     figures of `cargo build --profile dist` only"
+                )?;
+            }
         }
         // Without a time a signal is the way to end it.
         let is_cut = over.is_stopped && self.time.is_some();

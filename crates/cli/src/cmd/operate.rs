@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{At, Client};
 use super::probe::{fresh, is_answered, is_over, now, words};
+use super::status::moment;
 use crate::failure::Failure;
 
 /// A backend of an upstream.
@@ -68,25 +69,29 @@ pub(crate) struct Activate {
 /// What every change of activation has.
 #[derive(clap::Args)]
 struct Change {
-    /// Take the change back after so long, such as 2h, or at a time such as 2030-01-31T04:00:00Z
+    /// Undo the change after a duration such as 2h, or at a time such as 2030-01-31T04:00:00Z
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 
-    /// Why, for colleagues
+    /// Why, as colleagues see it in the status and on the page
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Also if no backend for new sessions is left
+    /// Change it even if no backend for new sessions is left
     #[arg(long)]
     force: bool,
 
-    /// Wait until it is done; `activate` waits before it changes anything
+    /// Wait until the change is complete; `activate` waits for a good probe before it changes anything
     #[arg(long)]
     wait: bool,
 
-    /// With --wait: give up after so long, with exit code 1. A drain or a stop goes on all the same
+    /// With --wait: give up after this time, with exit code 1. A drain or a stop continues all the same
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
     timeout: Option<Duration>,
+
+    /// Print the backend as the admin listener tells it, in JSON
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     at: At,
@@ -107,7 +112,7 @@ pub(crate) struct Weight {
     at: At,
 }
 
-/// Take back what was changed of a backend: the file's settings hold
+/// Undo every change made to a backend at run time: the file's settings apply again
 #[derive(clap::Args)]
 pub(crate) struct Reset {
     /// The backend, as UPSTREAM/BACKEND
@@ -118,7 +123,7 @@ pub(crate) struct Reset {
     at: At,
 }
 
-/// Have a front that runs read its file again; print the faults and exit 1 if there are any
+/// Have a running front read its file again; print the faults and exit 1 if there are any
 #[derive(clap::Args)]
 pub(crate) struct Reload {
     #[command(flatten)]
@@ -134,7 +139,10 @@ pub(crate) fn drain(args: &Drain) -> Result<(), Failure> {
     args.change
         .make(&args.target, patch, |backend| match activation(backend) {
             "stopped" => State::Done,
-            "drain" => State::Waiting(drain_progress(backend)),
+            "drain" => State::Waiting {
+                whole: drain_progress(backend),
+                step: drain_step(backend),
+            },
             other => State::Changed(other.to_owned()),
         })
 }
@@ -151,7 +159,10 @@ pub(crate) fn stop(args: &Stop) -> Result<(), Failure> {
     args.change.make(target, patch, |backend| {
         match (activation(backend), backend["in_flight"].as_u64()) {
             ("stopped", Some(0)) => State::Done,
-            ("stopped", flying) => State::Waiting(in_flight(flying)),
+            ("stopped", flying) => State::Waiting {
+                whole: in_flight(flying),
+                step: in_flight(flying),
+            },
             (other, _) => State::Changed(other.to_owned()),
         }
     })
@@ -201,7 +212,7 @@ pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
     let detail = detail.trim_end();
     writeln!(
         io::stderr(),
-        "{detail}\nnot reloaded; the configuration of before stays in force"
+        "{detail}\nnot reloaded; the front keeps the configuration it has"
     )?;
     Err(Failure::Said(String::new()))
 }
@@ -209,8 +220,11 @@ pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
 /// How far a change is.
 enum State {
     Done,
-    /// Not yet, in words.
-    Waiting(String),
+    /// Not yet, in words: all of it, and what is said anew when it changes.
+    Waiting {
+        whole: String,
+        step: String,
+    },
     /// Somebody said something else meanwhile.
     Changed(String),
 }
@@ -238,27 +252,36 @@ impl Change {
         let mut backend = client.expect("PATCH", &target.path(), Some(&Value::Object(patch)))?;
         if !self.wait {
             let text = match state(&backend) {
-                State::Waiting(progress) => format!("{}: {progress}", activation(&backend)),
+                State::Waiting { whole, .. } => format!("{}: {whole}", activation(&backend)),
                 State::Done | State::Changed(_) => activation(&backend).to_owned(),
             };
-            return say(target, &text);
+            return self.end(target, &text, &backend);
         }
         let mut progress = Progress::new(target);
         loop {
             match state(&backend) {
-                State::Done => return say(target, activation(&backend)),
+                State::Done => return self.end(target, activation(&backend), &backend),
                 State::Changed(other) => {
-                    let text = format!("{target} is {other} now: somebody changed it");
+                    let text = format!("{target} is {other}: somebody else changed it meanwhile");
                     return Err(Failure::Fault(text));
                 }
-                State::Waiting(now) => progress.say(now)?,
+                // The deadline is said once.
+                State::Waiting { whole, step } => progress.begin_or_say(&whole, step)?,
             }
             if is_over(until) {
-                let text = format!("{target} was not done in time; the change stays");
+                let text = format!("{target} was not done within --timeout; the change stays");
                 return Err(Failure::Fault(text));
             }
             pause(until);
             backend = super::status::expect_whole(&client, target)?;
+        }
+    }
+
+    /// Says what became of the backend.
+    fn end(&self, target: &Target, text: &str, backend: &Value) -> Result<(), Failure> {
+        match self.json {
+            true => Ok(writeln!(io::stdout(), "{backend:#}")?),
+            false => say(target, text),
         }
     }
 
@@ -276,11 +299,10 @@ impl Change {
                     if !is_out(&backend) {
                         return note_unproved(probe);
                     }
-                    "it answers, and is out until its probes were answered `up` times in a row"
-                        .to_owned()
+                    "it answers, and stays out until `up` probes in a row were answered".to_owned()
                 }
                 Some(probe) => words(probe),
-                None => "a probe has not ended".to_owned(),
+                None => "its probe has not ended".to_owned(),
             };
             progress.say(now)?;
             if is_over(until) {
@@ -306,6 +328,16 @@ impl<'t> Progress<'t> {
     fn new(target: &'t Target) -> Self {
         let said = String::new();
         Self { target, said }
+    }
+
+    /// Says all of it the first time, and after that a step that is news.
+    fn begin_or_say(&mut self, whole: &str, step: String) -> Result<(), Failure> {
+        if self.said.is_empty() {
+            writeln!(io::stderr(), "{}: {whole}", self.target)?;
+            self.said = step;
+            return Ok(());
+        }
+        self.say(step)
     }
 
     /// Says how far it is, if that is news.
@@ -385,23 +417,35 @@ fn activation(backend: &Value) -> &str {
     backend["settings"]["activation"].as_str().unwrap_or("?")
 }
 
-/// What a drain waits for.
+/// What a drain waits for, and until when.
 pub(super) fn drain_progress(backend: &Value) -> String {
     let flying = in_flight(backend["in_flight"].as_u64());
     let drain = &backend["drain"];
-    match (
-        drain["sessions_now"].as_u64(),
-        drain["sessions_at_start"].as_u64(),
-    ) {
-        (Some(now), Some(start)) => {
-            let [earliest, deadline] =
-                ["earliest", "deadline"].map(|key| drain[key].as_str().unwrap_or("?"));
-            format!(
-                "{now} of {start} sessions, {flying}; not before {earliest}, at {deadline} in any case"
-            )
-        }
-        _ => flying,
+    let left = match sessions_left(drain) {
+        Some(sessions) => format!("{sessions}, {flying}"),
+        None => flying,
+    };
+    match drain["deadline"].is_string() {
+        true => format!(
+            "{left}; stops when they are over, at {} in any case",
+            moment(&drain["deadline"])
+        ),
+        false => left,
     }
+}
+
+/// The same without what changes with each request: for a line whenever something came nearer to the end.
+fn drain_step(backend: &Value) -> String {
+    match sessions_left(&backend["drain"]) {
+        Some(sessions) if backend["drain"]["sessions_now"] != 0 => sessions,
+        _ => in_flight(backend["in_flight"].as_u64()),
+    }
+}
+
+fn sessions_left(drain: &Value) -> Option<String> {
+    let now = drain["sessions_now"].as_u64()?;
+    let start = drain["sessions_at_start"].as_u64()?;
+    Some(format!("{now} of {start} sessions"))
 }
 
 fn in_flight(count: Option<u64>) -> String {
@@ -421,6 +465,40 @@ pub(super) const PAUSE: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drain_says_its_deadline_and_no_step_changes_with_each_request() {
+        let drains = |sessions: Value, flying: u64| {
+            json!({
+                "in_flight": flying,
+                "drain": {
+                    "sessions_now": sessions, "sessions_at_start": 9,
+                    "deadline": "2030-01-31T04:00:00Z",
+                },
+            })
+        };
+        let at = "stops when they are over, at 2030-01-31 04:00:00 UTC in any case";
+        for (sessions, flying, whole, step) in [
+            (
+                json!(7),
+                2,
+                "7 of 9 sessions, 2 requests in flight",
+                "7 of 9 sessions",
+            ),
+            (
+                json!(0),
+                1,
+                "0 of 9 sessions, 1 request in flight",
+                "1 request in flight",
+            ),
+            // Where sessions are not counted.
+            (Value::Null, 1, "1 request in flight", "1 request in flight"),
+        ] {
+            let backend = drains(sessions, flying);
+            assert_eq!(drain_progress(&backend), format!("{whole}; {at}"));
+            assert_eq!(drain_step(&backend), step);
+        }
+    }
 
     #[test]
     fn a_backend_may_be_named_by_its_url() {

@@ -7,10 +7,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use catamaran_config::{BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url};
+use catamaran_config::{
+    BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url, read_secret,
+};
 use catamaran_front::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
-    RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+    Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
 use catamaran_front::{ReloadRequest, Running, Taken};
 
@@ -49,6 +51,16 @@ pub(crate) struct Args {
     /// ajp+unix:/PATH or http+unix:/PATH; repeatable
     #[arg(long, value_name = "URL", value_parser = parse_upstream_url, requires = "listen")]
     upstream: Vec<BackendUrl>,
+
+    /// Without a file: a file with the secret of the AJP connectors in its first line, as Tomcat's
+    /// `secret`
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "upstream",
+        conflicts_with = "config"
+    )]
+    secret_file: Option<PathBuf>,
 
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
@@ -126,11 +138,7 @@ fn obey(
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
-    let reloads = events.clone();
-    running.on_reload(move |request| {
-        // Dropped unanswered if too much waits already.
-        reloads.try_send(Event::Reload(request)).ok();
-    });
+    take_wishes(running, &events);
     let mut upgrade: Option<upgrade::Pending> = None;
     let mut leaving = false;
     for event in arrivals {
@@ -181,22 +189,31 @@ fn obey(
                 reload(running, args, manager).ok();
             }
             Event::Reload(request) => request.answer(reload(running, args, manager)),
-            Event::Asked(Asked::Upgrade) => match upgrade::begin(running, events.clone()) {
-                Ok(pending) => upgrade = Some(pending),
-                Err(error) => tracing::error!("cannot upgrade: {error}; nothing changed"),
-            },
+            Event::Asked(Asked::Upgrade) => upgrade = upgrade::try_begin(running, events.clone()),
             Event::Upgraded(Ok((taken, process))) => {
                 tracing::info!(process, "another process has taken over; draining");
                 return Ok(Some((taken, process)));
             }
             Event::Upgraded(Err(reason)) => {
                 upgrade = None;
+                running.note_failed_upgrade(&reason);
                 tracing::error!("cannot upgrade: {reason}; this process goes on");
             }
         }
     }
     // The threads that send events do not end.
     Ok(None)
+}
+
+/// Has the wishes of administrators sent there.
+fn take_wishes(running: &Running, events: &SyncSender<Event>) {
+    let reloads = events.clone();
+    running.on_reload(move |request| {
+        // Dropped unanswered if too much waits already.
+        reloads.try_send(Event::Reload(request)).ok();
+    });
+    let upgrades = events.clone();
+    running.on_upgrade(move || upgrades.try_send(Event::Asked(Asked::Upgrade)).is_ok());
 }
 
 /// Says when `drain_delay` has passed.
@@ -225,7 +242,7 @@ fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, S
         Err(failure) => {
             running.note_refused_reload();
             failure.say();
-            tracing::error!("cannot reload; the configuration of before stays in force");
+            tracing::error!("cannot reload; the front keeps the configuration it has");
             Err(failure.words())
         }
     };
@@ -240,7 +257,11 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
         None => {
             let backend = |url| catamaran_config::backend(url).map_err(Failure::Usage);
             let backends: Result<Vec<_>, _> = args.upstream.iter().cloned().map(backend).collect();
-            without_file(args.listen.clone(), backends?)?
+            let mut backends = backends?;
+            if let Some(path) = &args.secret_file {
+                give_secret(&mut backends, path)?;
+            }
+            without_file(args.listen.clone(), backends)?
         }
     };
     config.server.workers = args.workers.unwrap_or(config.server.workers);
@@ -264,6 +285,24 @@ fn from_file(path: &Path) -> Result<Config, Failure> {
     let loaded = super::check::load(path)?;
     write!(OwnLog, "{}", loaded.report)?;
     Ok(loaded.config)
+}
+
+/// Gives every AJP backend the secret that a file holds.
+fn give_secret(backends: &mut [BackendConfig], path: &Path) -> Result<(), Failure> {
+    let secret = read_secret(path).map_err(|error| {
+        let path = path.display();
+        Failure::Fault(format!("cannot use the secret in {path}: {error}"))
+    })?;
+    let mut ajp = backends
+        .iter_mut()
+        .filter(|it| it.protocol == Protocol::Ajp)
+        .peekable();
+    if ajp.peek().is_none() {
+        let message = "--secret-file is for AJP, and no --upstream begins with ajp:; remove it";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    ajp.for_each(|backend| backend.ajp.secret = Some(Secret::new(secret.clone())));
+    Ok(())
 }
 
 /// One upstream with every backend, and one route that leads all requests there.

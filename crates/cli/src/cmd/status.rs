@@ -1,16 +1,25 @@
 //! `status`: the backends of a front that runs, as a table or as JSON.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
 use super::client::{At, Client};
 use super::operate::{Target, drain_progress};
 use crate::failure::Failure;
 
-/// Show the backends of a front that runs
+/// Show the backends of a front that runs; exit 1 if it accepts no new clients
+///
+/// Of each backend: its state, its weight, the sessions seen lately, the requests in flight (`+` those that
+/// wait for a connection), the connections open of those it may have, requests in a second, what 99 of 100
+/// responses of the last minute did not exceed, and of the last minute its responses 5xx and the requests
+/// that failed on it. --json has everything.
+///
+/// The exit code is that of /readyz: 1 when it is 503. For one upstream it is 1 if that accepts no new
+/// clients, for one backend 0.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// One upstream, or one backend as UPSTREAM/BACKEND [default: all]
@@ -36,17 +45,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let upstreams = selected(&status, args.target.as_deref())?;
         let text = match args.json {
             true if args.target.is_none() => format!("{status:#}\n"),
-            true => format!("{:#}\n", Value::Array(upstreams)),
-            false => table(&status, &upstreams),
+            true => format!("{:#}\n", Value::Array(upstreams.clone())),
+            false => table(&status, &upstreams, Drawing::of_stdout()),
         };
         let mut stdout = io::stdout();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()?;
         if !args.watch {
-            return Ok(());
+            return match is_ready(&status, args.target.as_deref(), &upstreams) {
+                true => Ok(()),
+                false => Err(Failure::Said(String::new())),
+            };
         }
         std::thread::park_timeout(PERIOD);
         writeln!(stdout)?;
+    }
+}
+
+/// Whether the front, or else what was asked about, accepts new clients.
+fn is_ready(status: &Value, target: Option<&str>, upstreams: &[Value]) -> bool {
+    let is_leaving = status["draining"] == true || status["leaving"] == true;
+    match target {
+        None => status["ready"] == true,
+        Some(target) if target.contains('/') => true,
+        Some(_) => !is_leaving && upstreams.iter().all(takes_new),
     }
 }
 
@@ -77,21 +99,42 @@ fn selected(status: &Value, target: Option<&str>) -> Result<Vec<Value>, Failure>
     Ok(vec![found])
 }
 
-fn table(status: &Value, upstreams: &[Value]) -> String {
+/// How a table is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Drawing {
+    /// Columns of the terminal; `None` in a pipe, where nothing is cut.
+    width: Option<usize>,
+    colour: bool,
+}
+
+impl Drawing {
+    /// For standard output as it is.
+    fn of_stdout() -> Self {
+        let stdout = io::stdout();
+        let is_terminal = stdout.is_terminal();
+        let columns = || Some(usize::from(tcgetwinsize(&stdout).ok()?.ws_col));
+        Self {
+            width: is_terminal
+                .then(columns)
+                .flatten()
+                .filter(|columns| *columns > 0),
+            colour: is_terminal && std::env::var_os("NO_COLOR").is_none(),
+        }
+    }
+}
+
+fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
     let mut text = String::new();
-    let requests = &status["requests"];
-    let open = &status["connections"]["open"];
     let ready = match ["draining", "leaving", "ready"].map(|key| status[key] == true) {
         [true, ..] => "draining",
         [_, true, _] => "about to drain",
         [.., true] => "ready",
         _ => "not ready",
     };
-    writeln!(
-        text,
-        "{ready}; {requests} requests, {open} clients connected"
-    )
-    .expect("a string");
+    let ready = painted(ready, if ready == "ready" { GOOD } else { BAD }, drawing);
+    let requests = plural(&status["requests"], "request");
+    let open = plural(&status["connections"]["open"], "client");
+    writeln!(text, "{ready}; {requests}, {open} connected").expect("a string");
     for upstream in upstreams {
         let sticky = match upstream["sticky"].as_bool() {
             Some(true) => ", sticky",
@@ -103,11 +146,17 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
         };
         let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
         writeln!(text, "\nupstream {name} ({policy}{sticky}{panic})").expect("a string");
+        if !takes_new(upstream) {
+            let warning = painted("it accepts no new clients", BAD, drawing);
+            writeln!(text, "  {warning}").expect("a string");
+        }
         let backends = upstream["backends"].as_array().cloned().unwrap_or_default();
         let mut rows = vec![HEADINGS.map(str::to_owned)];
         rows.extend(backends.iter().map(row));
-        for row in &rows {
-            text.push_str(&line(row, &rows));
+        fit(&mut rows, drawing.width);
+        for (at, row) in rows.iter().enumerate() {
+            let state = at.checked_sub(1).and_then(|at| backends.get(at));
+            text.push_str(&line(row, &rows, state, drawing));
         }
         for backend in &backends {
             text.push_str(&remarks(backend));
@@ -131,72 +180,197 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
     text
 }
 
-fn row(backend: &Value) -> [String; 12] {
+/// Whether one of its backends gets new clients.
+fn takes_new(upstream: &Value) -> bool {
+    let serves =
+        |backend: &Value| backend["share"] != 0 && backend["settings"]["activation"] == "active";
+    let mut backends = upstream["backends"].as_array().into_iter().flatten();
+    backends.any(serves)
+}
+
+fn row(backend: &Value) -> [String; COLUMNS] {
     let connections = &backend["connections"];
+    let busy = match (&backend["in_flight"], backend["waiting"].as_u64()) {
+        (in_flight, Some(waiting)) if waiting > 0 => format!("{}+{waiting}", word(in_flight)),
+        (in_flight, _) => word(in_flight),
+    };
     [
         word(&backend["name"]),
-        word(&backend["state"]),
-        word(&backend["settings"]["activation"]),
+        state(backend),
         word(&backend["settings"]["weight"]),
         word(&backend["sessions"]),
-        word(&backend["in_flight"]),
-        word(&backend["waiting"]),
+        busy,
         format!("{}/{}", connections["open"], connections["max"]),
         word(&backend["rates"]["requests_s"]),
-        word(&backend["latency"]["p50_ms"]),
         word(&backend["latency"]["p99_ms"]),
-        errors(backend),
+        word(&backend["server_errors"]["minute"]),
+        failed(backend)
+            .iter()
+            .map(|it| it.0)
+            .sum::<u64>()
+            .to_string(),
     ]
 }
 
-/// How many attempts failed within the last minute, and why.
-fn errors(backend: &Value) -> String {
-    let reasons = backend["errors"].as_object().into_iter().flatten();
-    let recent = reasons.filter_map(|(reason, counts)| {
-        let count = counts["minute"].as_u64().filter(|&count| count > 0)?;
-        Some(format!("{count} {reason}"))
-    });
-    let recent: Vec<String> = recent.collect();
-    match recent.is_empty() {
-        true => "0".to_owned(),
-        false => recent.join(", "),
+/// What it does: whether it is up, and what an operator said of it.
+fn state(backend: &Value) -> String {
+    let health = word(&backend["condition"]);
+    match backend["settings"]["activation"].as_str() {
+        None | Some("active") => health,
+        Some(other) if health == "up" => other.to_owned(),
+        Some(other) => format!("{other}, {health}"),
     }
 }
 
-/// A row, in columns as wide as all rows need.
-fn line(row: &[String; 12], rows: &[[String; 12]]) -> String {
-    let mut text = String::new();
+/// How many attempts failed within the last minute, by reason.
+fn failed(backend: &Value) -> Vec<(u64, &String)> {
+    let reasons = backend["errors"].as_object().into_iter().flatten();
+    let recent = reasons.filter_map(|(reason, counts)| {
+        let count = counts["minute"].as_u64().filter(|&count| count > 0)?;
+        Some((count, reason))
+    });
+    recent.collect()
+}
+
+/// Shortens names and states in the middle, as far as a terminal is too narrow for them.
+fn fit(rows: &mut [[String; COLUMNS]], width: Option<usize>) {
+    let Some(width) = width else {
+        return;
+    };
+    for column in [NAME, STATE] {
+        let widths: Vec<usize> = (0..COLUMNS).map(|column| wide(rows, column)).collect();
+        let all = INDENT + widths.iter().sum::<usize>() + COLUMNS - 1;
+        let room = widths[column].saturating_sub(all.saturating_sub(width));
+        for row in rows.iter_mut() {
+            row[column] = shortened(&row[column], room.max(NAME_MIN));
+        }
+    }
+}
+
+fn wide(rows: &[[String; COLUMNS]], column: usize) -> usize {
+    let widths = rows.iter().map(|row| row[column].chars().count());
+    widths.max().unwrap_or(0)
+}
+
+/// A text of at most so many characters: names differ at their ends more than in the middle.
+fn shortened(text: &str, room: usize) -> String {
+    let count = text.chars().count();
+    if count <= room {
+        return text.to_owned();
+    }
+    let before = room / 3;
+    let after = room - before - 1;
+    let start: String = text.chars().take(before).collect();
+    let end: String = text.chars().skip(count - after).collect();
+    format!("{start}\u{2026}{end}")
+}
+
+/// A row, in columns as wide as all rows need; that of a backend has the colour of its state.
+fn line(
+    row: &[String; COLUMNS],
+    rows: &[[String; COLUMNS]],
+    backend: Option<&Value>,
+    drawing: Drawing,
+) -> String {
+    let mut text = " ".repeat(INDENT - 1);
     for (column, cell) in row.iter().enumerate() {
-        let width = rows.iter().map(|row| row[column].chars().count()).max();
-        write!(text, "  {cell:<0$}", width.unwrap_or(0)).expect("a string takes all");
+        let width = wide(rows, column);
+        let padded = match column {
+            NAME | STATE => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        };
+        text.push(' ');
+        match backend {
+            Some(backend) if column == STATE => {
+                text.push_str(&painted(&padded, colour(backend), drawing));
+            }
+            _ => text.push_str(&padded),
+        }
     }
     text.trim_end().to_owned() + "\n"
+}
+
+fn is_out(backend: &Value) -> bool {
+    let state = backend["state"].as_str().unwrap_or_default();
+    state.starts_with("out")
+}
+
+fn colour(backend: &Value) -> &'static str {
+    match (
+        backend["state"].as_str(),
+        backend["settings"]["activation"].as_str(),
+    ) {
+        _ if is_out(backend) => BAD,
+        (Some("up"), None | Some("active")) => GOOD,
+        _ => DOUBTFUL,
+    }
+}
+
+fn painted(text: &str, colour: &str, drawing: Drawing) -> String {
+    match drawing.colour {
+        true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+        false => text.to_owned(),
+    }
+}
+
+fn plural(count: &Value, noun: &str) -> String {
+    match count.as_u64() {
+        Some(1) => format!("1 {noun}"),
+        _ => format!("{} {noun}s", word(count)),
+    }
 }
 
 /// What there is to say of a backend beside its row.
 fn remarks(backend: &Value) -> String {
     let name = word(&backend["name"]);
     let mut text = String::new();
+    if is_out(backend) {
+        writeln!(text, "    {name} is {}", word(&backend["state"])).expect("a string takes all");
+    }
     if !backend["drain"].is_null() {
         let progress = drain_progress(backend);
         writeln!(text, "    {name} drains: {progress}").expect("a string takes all");
     }
     let said = &backend["override"];
     if said.is_object() {
-        let (by, at) = (word(&said["by"]), word(&said["at"]));
+        let (by, at) = (word(&said["by"]), moment(&said["at"]));
         write!(text, "    {name} was changed by {by} at {at}").expect("a string takes all");
-        for key in ["until", "reason"] {
-            if let Some(value) = said[key].as_str() {
-                // Escaped: it is somebody's text, and this is a terminal.
-                write!(text, ", {key} {}", value.escape_debug()).expect("a string takes all");
-            }
+        if said["until"].is_string() {
+            write!(text, ", until {}", moment(&said["until"])).expect("a string takes all");
+        }
+        if let Some(reason) = said["reason"].as_str() {
+            // Escaped: it is somebody's text, and this is a terminal.
+            write!(text, ", reason {}", reason.escape_debug()).expect("a string takes all");
         }
         text.push('\n');
     }
+    let errors = &backend["server_errors"];
+    if errors["minute"].as_u64().is_some_and(|minute| minute > 0) {
+        let (minute, of) = (word(&errors["minute"]), word(&errors["responses_minute"]));
+        writeln!(
+            text,
+            "    {name} answered {minute} of {of} with 5xx within the last minute"
+        )
+        .expect("a string takes all");
+    }
+    let failed = failed(backend);
+    if !failed.is_empty() {
+        let failed: Vec<String> = failed
+            .iter()
+            .map(|(count, it)| format!("{count} {it}"))
+            .collect();
+        writeln!(
+            text,
+            "    {name} failed within the last minute: {}",
+            failed.join(", ")
+        )
+        .expect("a string takes all");
+    }
     let failure = &backend["last_failure"];
     if failure.is_object() {
-        let [at, token, stage, request, detail] =
-            ["at", "token", "stage", "request", "detail"].map(|key| word(&failure[key]));
+        let [token, stage, request, detail] =
+            ["token", "stage", "request", "detail"].map(|key| word(&failure[key]));
+        let at = moment(&failure["at"]);
         writeln!(
             text,
             "    {name} failed last at {at}: {token} ({stage}), request {request}: {detail}"
@@ -204,6 +378,15 @@ fn remarks(backend: &Value) -> String {
         .expect("a string takes all");
     }
     text
+}
+
+/// A moment of the API, `2030-01-31T04:00:00Z`, as a reader of a table sees at once that it is UTC.
+pub(super) fn moment(value: &Value) -> String {
+    let text = word(value);
+    match text.strip_suffix('Z').and_then(|it| it.split_once('T')) {
+        Some((day, time)) => format!("{day} {time} UTC"),
+        None => text,
+    }
 }
 
 /// A value as a word, escaped for a terminal; `-` for none.
@@ -218,20 +401,26 @@ pub(super) fn word(value: &Value) -> String {
 /// How often `--watch` prints.
 const PERIOD: Duration = Duration::from_secs(1);
 
-const HEADINGS: [&str; 12] = [
-    "BACKEND",
-    "STATE",
-    "ACTIVATION",
-    "WEIGHT",
-    "SESSIONS",
-    "IN FLIGHT",
-    "WAITING",
-    "CONNECTIONS",
-    "REQ/S",
-    "P50 MS",
-    "P99 MS",
-    "ERRORS/MIN",
+/// Narrow enough for 80 columns with names of twenty letters.
+const HEADINGS: [&str; COLUMNS] = [
+    "BACKEND", "STATE", "WT", "SESS", "BUSY", "CONNS", "REQ/S", "P99 MS", "5XX/M", "FAIL/M",
 ];
+const COLUMNS: usize = 10;
+
+/// Columns of texts; all others are numbers.
+const NAME: usize = 0;
+const STATE: usize = 1;
+
+/// Blanks before a row.
+const INDENT: usize = 2;
+
+/// Letters of a name that are shown on the narrowest terminal.
+const NAME_MIN: usize = 8;
+
+/// Green, red and yellow, as terminals have them (ECMA-48, section 8.3.117).
+const GOOD: &str = "32";
+const BAD: &str = "31";
+const DOUBTFUL: &str = "33";
 
 #[cfg(test)]
 mod tests {
@@ -242,10 +431,11 @@ mod tests {
     #[test]
     fn a_table_shows_who_serves_and_what_was_said() {
         let backend = json!({
-            "name": "blue", "state": "up", "sessions": 7, "in_flight": 2, "waiting": 0,
+            "name": "blue", "state": "up", "condition": "up", "sessions": 7, "in_flight": 2, "waiting": 0,
             "settings": {"activation": "drain", "weight": 1},
             "connections": {"open": 3, "max": 200},
             "rates": {"requests_s": 12.5}, "latency": {"p50_ms": 1.25, "p99_ms": 40.0},
+            "share": 100, "server_errors": {"total": 8, "minute": 3, "responses_minute": 5},
             "errors": {
                 "backend:reset": {"total": 9, "minute": 2}, "client:gone": {"total": 1, "minute": 0},
             },
@@ -269,20 +459,98 @@ mod tests {
         });
         let upstreams = selected(&status, Some("shop/blue")).unwrap();
         let expected = "\
-ready; 5 requests, 1 clients connected
+ready; 5 requests, 1 client connected
 
 upstream shop (round-robin, sticky)
-  BACKEND  STATE  ACTIVATION  WEIGHT  SESSIONS  IN FLIGHT  WAITING  CONNECTIONS  REQ/S  P50 MS  P99 MS  ERRORS/MIN
-  blue     up     drain       1       7         2          0        3/200        12.5   1.25    40.0    2 backend:reset
-    blue drains: 7 of 9 sessions, 2 requests in flight; not before T, at D in any case
+  it accepts no new clients
+  BACKEND STATE WT SESS BUSY CONNS REQ/S P99 MS 5XX/M FAIL/M
+  blue    drain  1    7    2 3/200  12.5   40.0     3      2
+    blue drains: 7 of 9 sessions, 2 requests in flight; stops when they are over, at D in any case
     blue was changed by uid 0 at T, reason \\u{1b}[2J
+    blue answered 3 of 5 with 5xx within the last minute
+    blue failed within the last minute: 2 backend:reset
     blue failed last at T: reset (sent), request 00ff: connection reset\\u{1b}
 
 removed by a reload, until their last request ends
   shop/green at 10.0.0.9:8009: 3 in flight
 ";
-        assert_eq!(table(&status, &upstreams), expected);
+        assert_eq!(table(&status, &upstreams, PIPE), expected);
         assert!(selected(&status, Some("shop/red")).is_err());
         assert!(selected(&status, Some("red")).is_err());
+    }
+
+    const PIPE: Drawing = Drawing {
+        width: None,
+        colour: false,
+    };
+
+    #[test]
+    fn a_row_of_large_numbers_fits_eighty_columns() {
+        let backend = json!({
+            "name": "ajp://tomcat-17.customers.example.org:8009", "condition": "out",
+            "state": "out: it cannot be connected to for 17s",
+            "sessions": 12345, "in_flight": 200, "waiting": 450, "share": 0,
+            "settings": {"activation": "active", "weight": 100},
+            "connections": {"open": 200, "max": 200},
+            "rates": {"requests_s": 12345.5}, "latency": {"p50_ms": 1.25, "p99_ms": 60000.125},
+            "server_errors": {"total": 8, "minute": 99999, "responses_minute": 99999},
+            "errors": {}, "last_failure": null, "drain": null, "override": null,
+        });
+        let status = json!({
+            "ready": false, "requests": 1, "connections": {"open": 2}, "retired": [],
+            "upstreams": [{"name": "shop", "policy": "round-robin", "backends": [backend]}],
+        });
+        let upstreams = selected(&status, None).unwrap();
+        let drawn = |width| {
+            table(
+                &status,
+                &upstreams,
+                Drawing {
+                    width,
+                    colour: false,
+                },
+            )
+        };
+        let narrow = drawn(Some(80));
+        let rows = narrow
+            .lines()
+            .filter(|line| line.contains("12345") || line.contains("STATE"));
+        let widths: Vec<usize> = rows.map(|row| row.chars().count()).collect();
+        assert!(
+            widths.len() == 2 && widths.iter().all(|it| *it <= 80),
+            "{narrow}"
+        );
+        assert!(
+            narrow.starts_with("not ready; 1 request, 2 clients connected\n"),
+            "{narrow}"
+        );
+        assert!(
+            narrow.contains("ajp:/\u{2026}") && narrow.contains(":8009 out "),
+            "{narrow}"
+        );
+        let whole = drawn(None);
+        assert!(
+            whole.contains("ajp://tomcat-17.customers.example.org:8009 out"),
+            "{whole}"
+        );
+        assert!(!whole.contains('\u{1b}'), "no colour in a pipe");
+        let painted = table(
+            &status,
+            &upstreams,
+            Drawing {
+                width: Some(200),
+                colour: true,
+            },
+        );
+        assert!(painted.contains("\u{1b}[31mout  \u{1b}[0m"), "{painted}");
+    }
+
+    #[test]
+    fn a_moment_says_that_it_is_utc() {
+        assert_eq!(
+            moment(&json!("2030-01-31T04:00:00Z")),
+            "2030-01-31 04:00:00 UTC"
+        );
+        assert_eq!(moment(&Value::Null), "-");
     }
 }

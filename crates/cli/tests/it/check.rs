@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use super::{catamaran, outcome};
+use super::{catamaran, outcome, outcome_with};
 
 #[test]
 fn a_file_without_faults() {
@@ -45,7 +45,7 @@ fn faults_are_shown_and_counted() {
 }
 
 #[test]
-fn warnings_are_shown_and_fine() {
+fn warnings_are_shown_and_the_file_is_usable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[upstream.a]\n[[upstream.a.backend]]\n\
@@ -54,7 +54,7 @@ fn warnings_are_shown_and_fine() {
     let (code, stdout, stderr) = outcome(&["check", "--config", path.to_str().unwrap()]);
     assert_eq!(code, Some(0));
     assert!(
-        stdout.ends_with("c.toml: fine (1 listener, 1 upstream, 1 route)\n"),
+        stdout.ends_with("c.toml: usable, with 1 warning (1 listener, 1 upstream, 1 route)\n"),
         "{stdout}"
     );
     assert!(stderr.contains("c.toml:5:7: warning: AJP goes to 10.0.0.1:8009 without a secret"));
@@ -81,5 +81,104 @@ fn a_closed_output_is_no_fault() {
         .unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
+
+#[test]
+fn the_file_may_be_named_without_a_flag_or_come_from_standard_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    std::fs::write(&path, FINE).unwrap();
+    let path = path.to_str().unwrap();
+    let counts = "fine (1 listener, 0 upstreams, 1 route)\n";
+    let (code, stdout, _) = outcome(&["check", path]);
+    assert_eq!((code, stdout), (Some(0), format!("{path}: {counts}")));
+    let (code, stdout, stderr) = outcome_with(&["check", "-"], FINE);
+    assert_eq!(
+        (code, stdout),
+        (Some(0), format!("standard input: {counts}")),
+        "{stderr}"
+    );
+    let (code, _, stderr) = outcome_with(&["check", "-"], FAULTY);
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("standard input:2:1: fault: [[listen]] has no key `adress`"),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with("standard input: 3 faults\n"), "{stderr}");
+}
+
+#[test]
+fn findings_are_told_in_json() {
+    let (code, stdout, stderr) = outcome_with(&["check", "--json", "-"], FAULTY);
+    assert_eq!((code, stderr.as_str()), (Some(1), ""));
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (&said["usable"], &said["faults"]),
+        (&false.into(), &3.into())
+    );
+    let second = &said["findings"][1];
+    let expected = serde_json::json!({
+        "severity": "fault", "file": "standard input", "line": 2, "column": 1,
+        "message": "[[listen]] has no key `adress`", "hint": "did you mean `address`?",
+    });
+    assert_eq!(second, &expected);
+    let (code, stdout, _) = outcome_with(&["check", "--json", "-"], FINE);
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &said["counts"]["routes"]), (Some(0), &1.into()));
+    let (code, stdout, _) = outcome(&["check", "--json", "/none/c.toml"]);
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (code, &said["findings"][0]["line"]),
+        (Some(1), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn a_file_of_another_server_is_named() {
+    let nginx = "http {\n  server {\n    listen 80;\n  }\n}\n";
+    let (code, _, stderr) = outcome_with(&["check", "-"], nginx);
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr
+            .starts_with("standard input:1:1: fault: this is a configuration of nginx, not TOML;"),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with("standard input: 1 fault\n"), "{stderr}");
+    let workers = "worker.list=lb\nworker.lb.type=lb\nworker.lb.balance_workers=a\n";
+    let (_, _, stderr) = outcome_with(&["check", "-"], workers);
+    assert!(stderr.contains("`catamaran import FILE...`"), "{stderr}");
+}
+
+/// The odd files of the configuration's own tests: as a file, from standard input, and as JSON they are judged alike.
+#[test]
+fn a_file_is_judged_alike_in_each_form() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/tests/odd");
+    for (kind, code, usable) in [("faulty", 1, false), ("fine", 0, true)] {
+        for entry in std::fs::read_dir(corpus.join(kind)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            // Its certificate is made by the configuration's own tests.
+            let is_words = path.extension().is_some_and(|it| it == "txt");
+            if is_words || text.contains("www.key") {
+                continue;
+            }
+            let name = path.to_str().unwrap();
+            assert_eq!(outcome(&["check", name]).0, Some(code), "{name}");
+            assert_eq!(outcome_with(&["check", "-"], &text).0, Some(code), "{name}");
+            let (got, stdout, _) = outcome_with(&["check", "--json", "-"], &text);
+            let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+            assert_eq!(
+                (got, &said["usable"]),
+                (Some(code), &usable.into()),
+                "{said}"
+            );
+            let findings = said["findings"].as_array().unwrap();
+            assert_eq!(findings.is_empty(), usable, "{name}: {said}");
+            let hinted = |it: &serde_json::Value| it["severity"] != "fault" || it["line"].is_u64();
+            assert!(findings.iter().all(hinted), "{name}: {said}");
+        }
+    }
+}
+
+const FINE: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nstatus = 404\n";
 
 const FAULTY: &str = "[[listen]]\nadress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n";

@@ -31,7 +31,7 @@ impl Tier {
         let mut config = String::from(
             "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
              [admin]\naddress = \"127.0.0.1:0\"\n\
-             [upstream.app]\nfirst_byte_timeout = \"300ms\"\nslow_start = \"0s\"\n",
+             [upstream.app]\nfirst_byte_timeout = \"1h\"\nslow_start = \"0s\"\n",
         );
         for name in NAMES {
             let url = format!("ajp+unix:{}", socket(directory.path(), name));
@@ -123,8 +123,8 @@ fn f3_an_application_that_stands_still_is_left_out_until_it_moves() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) && limit.remaining().is_some() {
-                let status = get(http, "/").0;
-                assert!(matches!(status, 200 | 504), "{status}");
+                // Whoever waits for it is served by another when it is out.
+                assert_eq!(get(http, "/").0, 200);
             }
         });
         tier.front.wait_for_line("an ejection", out).unwrap();

@@ -55,9 +55,22 @@ fn the_commands_for_a_front_that_runs() {
         ("reset", include_str!("../help/reset.txt")),
         ("reload", include_str!("../help/reload.txt")),
         ("explain", include_str!("../help/explain.txt")),
+        ("import", include_str!("../help/import.txt")),
+        ("upgrade", include_str!("../help/upgrade.txt")),
+        ("log", include_str!("../help/log.txt")),
+        ("certificates", include_str!("../help/certificates.txt")),
+        ("doctor", include_str!("../help/doctor.txt")),
     ] {
         check(&[command, "--help"], expected);
     }
+}
+
+#[test]
+fn help_is_a_command_too() {
+    check(&["help"], include_str!("../help/catamaran.txt"));
+    check(&["help", "drain"], include_str!("../help/drain.txt"));
+    let (code, stdout, _) = outcome(&["help", "bench"]);
+    assert_eq!((code, &stdout), (Some(0), &outcome(&["bench", "--help"]).1));
 }
 
 /// With the profile that it was built with, whose name its folder has.

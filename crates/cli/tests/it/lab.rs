@@ -17,12 +17,26 @@ fn a_published_pair_is_judged() {
 }
 
 #[test]
+fn a_judgement_as_json() {
+    let name = format!("{PUBLISHED}/002-bio-1.txt");
+    let (code, stdout, stderr) = outcome(&["lab", "judge", "--json", &name]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["schema"], "catamaran-judge/1");
+    let found = &report["judgements"][0]["found"][0];
+    assert_eq!(
+        (&found["gate"], &found["effect"]),
+        (&"status".into(), &"void".into())
+    );
+}
+
+#[test]
 fn what_is_no_report_and_what_is_not_there() {
     let readme = format!("{PUBLISHED}/README.md");
     let (code, stdout, stderr) = outcome(&["lab", "judge", &readme]);
-    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!((code, stdout.as_str()), (Some(3), ""));
     assert!(
-        stderr.contains("this is no text of ab, wrk or strace -c"),
+        stderr.contains("README.md: this is no text of ab, wrk, hey"),
         "{stderr}"
     );
     let (code, _, stderr) = outcome(&["lab", "judge", "/nonexistent/run.txt"]);

@@ -2,13 +2,16 @@
 
 mod addresses;
 mod check;
+mod doctor;
 mod failover;
+mod generate;
 mod help;
 mod lab;
 mod notify;
 mod running;
 mod usage;
 
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 /// The binary with arguments, without input and without colour.
@@ -32,4 +35,24 @@ fn outcome(arguments: &[&str]) -> (Option<i32>, String, String) {
         .expect("the built binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
     (status.code(), text(stdout), text(stderr))
+}
+
+/// The same with this text on standard input.
+fn outcome_with(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut process = catamaran(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the built binary starts");
+    let mut stdin = process.stdin.take().expect("it is piped");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = process.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }

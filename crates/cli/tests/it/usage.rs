@@ -66,8 +66,8 @@ fn serve() {
             "error: --upstream ajp://a:1 is there twice; remove one",
         ),
         (
-            &["serve", "--config", "x", "--admin", "unix:run/admin.sock"],
-            "needs an absolute path after the colon",
+            &["serve", "--config", "x", "--admin", "unix:"],
+            "needs the path of a socket after the colon",
         ),
         (&["serve", "--config", "x", "--workers", "0"], "--workers"),
         (
@@ -86,7 +86,16 @@ fn serve() {
 #[test]
 fn other_commands() {
     for (arguments, said) in [
-        (&["check"][..], "--config <FILE>"),
+        (&["check"][..], "<FILE>"),
+        (
+            &["check", "a.toml", "--config", "b.toml"],
+            "cannot be used with",
+        ),
+        (
+            &["serve", "--config", "x", "--secret-file", "y"],
+            "--upstream <URL>",
+        ),
+        (&["log"], "reopen"),
         (&["check", "--config", "x", "--log-level", "loud"], "trace"),
         (&["app"], "--ajp <ADDRESS>|--http <ADDRESS>"),
         (
@@ -132,4 +141,23 @@ fn a_secret_that_cannot_be_read_is_a_fault() {
     assert_eq!(code, Some(1));
     let expected = "error: cannot use the secret in /none/ajp.secret: No such file or directory";
     assert!(stderr.starts_with(expected), "{stderr}");
+}
+
+#[test]
+fn a_secret_without_ajp_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ajp.secret");
+    std::fs::write(&path, "a secret\n").unwrap();
+    let path = path.to_str().unwrap();
+    let http = [
+        "serve",
+        "--listen=127.0.0.1:0",
+        "--upstream=http://a:1",
+        "--secret-file",
+        path,
+    ];
+    check(
+        &http,
+        "error: --secret-file is for AJP, and no --upstream begins with ajp:",
+    );
 }

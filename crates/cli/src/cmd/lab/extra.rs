@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use catamaran_lab::drive::READY;
 use catamaran_lab::experiment::CrowdKind;
-use catamaran_lab::extra::{bare, crowd, echo, link};
+use catamaran_lab::extra::{bare, crowd, echo, link, spin};
 use clap::Subcommand;
 
 use crate::descriptors::raise_limit;
@@ -66,19 +66,40 @@ enum Command {
         ends: String,
     },
     /// A server that does nothing but move bytes
-    Bare {
-        /// Computes for so long before each answer
-        #[arg(long, default_value = "0ms", value_parser = catamaran_units::parse_duration)]
-        spin: Duration,
-        /// The length of the page
-        #[arg(long, default_value_t = 347)]
-        page: usize,
-        /// Relays to this backend instead, unless it is `none`
-        #[arg(long, default_value = "none", value_parser = backend)]
-        relay: Backend,
-        /// Where it listens
-        listen: SocketAddr,
-    },
+    Bare(Bare),
+    /// A process that computes until SIGTERM
+    Spin,
+}
+
+/// A server that does nothing but move bytes
+#[derive(clap::Args)]
+struct Bare {
+    /// Computes for so long before each answer
+    #[arg(long, default_value = "0ms", value_parser = catamaran_units::parse_duration)]
+    spin: Duration,
+    /// CPU time that each read takes in all; 0 for what it takes anyway
+    #[arg(long, default_value = "0ms", value_parser = catamaran_units::parse_duration)]
+    work: Duration,
+    /// The length of the page
+    #[arg(long, default_value_t = 347)]
+    page: usize,
+    /// Relays to this backend instead, unless it is `none`
+    #[arg(long, default_value = "none", value_parser = backend)]
+    relay: Backend,
+    /// Where it listens
+    listen: SocketAddr,
+}
+
+impl Bare {
+    fn serve(self, stop: &AtomicBool) -> io::Result<()> {
+        let job = self.relay.0;
+        let job = job.map_or(bare::Job::Answer(self.page), bare::Job::Relay);
+        let effort = bare::Effort {
+            spin: self.spin,
+            work: self.work,
+        };
+        bare::run(TcpListener::bind(self.listen)?, job, effort, stop)
+    }
 }
 
 pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -142,15 +163,8 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
                 .collect::<Result<Vec<_>, _>>()?;
             link::run(ends, round_trip, &stop)?;
         }
-        Command::Bare {
-            spin,
-            page,
-            relay,
-            listen,
-        } => {
-            let job = relay.0.map_or(bare::Job::Answer(page), bare::Job::Relay);
-            bare::run(TcpListener::bind(listen)?, job, spin, &stop)?;
-        }
+        Command::Bare(bare) => bare.serve(&stop)?,
+        Command::Spin => spin::run(&stop),
     }
     Ok(ExitCode::SUCCESS)
 }

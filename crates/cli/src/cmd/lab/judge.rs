@@ -4,23 +4,51 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use catamaran_lab::judge::judge;
+use catamaran_lab::judge::{Judgement, judge};
+use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Say what the output of ab, wrk, strace -c or `bench --json` cannot carry; neighbours are compared
+/// Say what figures of ab, wrk, hey, k6 and others, of strace -c or of `bench --json` cannot carry; runs
+/// of one page are compared, and files of one run that follow each other
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Texts of one run each; - is standard input
+    /// Texts with one or more runs, or whole pages, also in HTML; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` writes.
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    judgements: Vec<Judgement>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let texts = args.files.iter().map(|path| read(path));
     let texts = texts.collect::<Result<Vec<_>, _>>()?;
-    let judgements = judge(&texts).map_err(|fault| Failure::Fault(fault.to_string()))?;
+    let judgements = match judge(&texts) {
+        Ok(judgements) => judgements,
+        Err(fault) => {
+            Failure::Fault(fault.to_string()).say();
+            return Ok(ExitCode::from(NO_VERDICT));
+        }
+    };
     let mut out = io::stdout().lock();
+    if args.json {
+        let report = Report {
+            schema: SCHEMA,
+            judgements,
+        };
+        serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     for judgement in judgements {
         write!(out, "{judgement}")?;
     }
@@ -40,5 +68,11 @@ fn read(path: &Path) -> Result<(String, String), Failure> {
     Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// No tool's report is longer than this.
+/// No page is longer than this.
 const BYTES_MAX: u64 = 64 << 20;
+
+/// There is nothing to judge in a file.
+const NO_VERDICT: u8 = 3;
+
+/// The version of what `--json` writes.
+const SCHEMA: &str = "catamaran-judge/1";

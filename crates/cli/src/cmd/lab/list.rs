@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use catamaran_lab::builtin;
 use catamaran_lab::claim::reach;
-use catamaran_lab::experiment::Experiment;
+use catamaran_lab::experiment::{Experiment, Form};
 use catamaran_lab::plan::plan;
 
 use crate::failure::Failure;
@@ -47,6 +47,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 if let Ok(quick) = builtin::experiment(name, true) {
                     writeln!(out, "{:<14} --quick: {}", "", plan(&quick, 0))?;
                 }
+                if let Ok(own) = builtin::experiment(name, published()) {
+                    writeln!(out, "{:<14} --published: {}", "", plan(&own, 0))?;
+                }
             }
             Err(faults) => {
                 is_fine = false;
@@ -59,6 +62,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(1)
     })
+}
+
+fn published() -> Form {
+    Form {
+        is_published: true,
+        ..Form::default()
+    }
 }
 
 /// A line on claims that the plan cannot show.

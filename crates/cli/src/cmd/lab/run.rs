@@ -33,13 +33,17 @@ pub(super) struct Args {
     #[arg(long)]
     quick: bool,
 
+    /// The published form: the cells and claims of the source that the experiment repeats
+    #[arg(long, conflicts_with = "quick")]
+    published: bool,
+
     /// Rounds to begin with, of 6, 9, 12, 15, 17 and 20; others are rounded up [default: the file's; with
     /// --resume those asked for before]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 
     /// Go on with the rounds of a result that was interrupted, up to as many as were asked for
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "published", "out"])]
     resume: Option<PathBuf>,
 
     /// Run also if too few starts of servers are planned to show any claim
@@ -126,8 +130,8 @@ struct Resumed {
     runs: Vec<Run>,
     capacity: BTreeMap<u64, f64>,
     servers: Vec<ServerRecord>,
-    /// Published runs that were made.
-    published: usize,
+    /// The names of published runs that were made.
+    published: Vec<String>,
 }
 
 /// A new result.
@@ -135,6 +139,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
     let form = Form {
         is_quick: args.quick,
+        is_published: args.published,
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
     };
     let mut experiment =
@@ -160,7 +165,13 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
         .unwrap_or_default()
         .as_secs();
     let directory = args.out.clone();
-    let directory = directory.unwrap_or_else(|| format!("lab-{}-{now}", experiment.name).into());
+    let kind = if experiment.is_published {
+        "-published"
+    } else {
+        ""
+    };
+    let directory =
+        directory.unwrap_or_else(|| format!("lab-{}{kind}-{now}", experiment.name).into());
     let host = Host::read(now, profile::NAME);
     if let Some(said) = host.slow_build() {
         writeln!(io::stderr(), "warning: {said}")?;
@@ -198,7 +209,11 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
         runs: stored.runs,
         capacity: stored.capacity,
         servers: stored.servers,
-        published: stored.as_published.len(),
+        published: stored
+            .as_published
+            .into_iter()
+            .map(|run| run.name)
+            .collect(),
     };
     Ok((store, experiment, resumed))
 }

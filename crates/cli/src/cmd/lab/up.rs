@@ -44,8 +44,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let form = Form {
-        is_quick: false,
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
+        ..Form::default()
     };
     let experiment = builtin::experiment(&args.experiment, form)
         .map_err(|faults| Failure::Fault(faults.to_string()))?;

@@ -1,0 +1,251 @@
+//! `upgrade`, `log reopen` and `certificates`: what is asked of a front that runs, as a whole.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use catamaran_units::parse_duration;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::client::{At, Client};
+use super::operate::PAUSE;
+use super::probe::{is_over, now};
+use super::status::{moment, word};
+use crate::failure::Failure;
+
+/// Have a front that runs replaced by a new process of the same command; exit 1 if it was not
+///
+/// As SIGUSR2 does: the front starts its command again, for a new version of the program, and hands its
+/// listeners over without a refused connection. This command waits until the new process serves. If that
+/// does not come to pass, the front goes on as before, and its reason is printed.
+#[derive(clap::Args)]
+pub(crate) struct Upgrade {
+    /// Give up waiting after so long, with exit code 1
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "60s")]
+    timeout: Duration,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// The logs of a front that runs
+#[derive(clap::Args)]
+pub(crate) struct Log {
+    #[command(subcommand)]
+    command: LogCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum LogCommand {
+    Reopen(Reopen),
+}
+
+/// Open the access log again, after its file was moved away; exit 1 if that cannot be
+///
+/// As SIGUSR1 does, for logrotate's `postrotate`.
+#[derive(clap::Args)]
+struct Reopen {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Show the certificates that a front serves; exit 1 if one has ended or its new files are refused
+#[derive(clap::Args)]
+pub(crate) struct Certificates {
+    /// Exit 1 as well if one ends within so long, such as 14d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    within: Option<Duration>,
+
+    /// Print what the admin listener answers
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
+    let client = args.at.client()?;
+    let until = Some(now() + args.timeout);
+    let begun = client.expect("POST", "/api/v1/upgrade", None)?;
+    let (before, number) = (&begun["process"], &begun["number"]);
+    loop {
+        match watch(&client, before, number)? {
+            Some(process) => {
+                writeln!(
+                    io::stdout(),
+                    "upgraded: process {process} serves in place of {before}"
+                )?;
+                return Ok(());
+            }
+            None if is_over(until) => {
+                let text = format!("process {before} still serves after {:?}", args.timeout);
+                return Err(Failure::Fault(text));
+            }
+            None => std::thread::park_timeout(PAUSE),
+        }
+    }
+}
+
+/// The process that serves, once it is another one.
+fn watch(client: &Client, before: &Value, number: &Value) -> Result<Option<Value>, Failure> {
+    // While one process hands over to the other, a connection may end without an answer.
+    let Ok(answer) = client.ask("GET", "/api/v1/status", None) else {
+        return Ok(None);
+    };
+    let status = answer.body;
+    let process = &status["process"];
+    if process.is_number() && process != before {
+        return Ok(Some(process.clone()));
+    }
+    let failed = &status["upgrade"]["failed"];
+    match (&status["upgrade"]["number"] == number, failed.as_str()) {
+        (true, Some(reason)) => Err(Failure::Fault(format!(
+            "not upgraded: {}; process {before} goes on",
+            reason.escape_debug()
+        ))),
+        _ => Ok(None),
+    }
+}
+
+pub(crate) fn log(args: &Log) -> Result<(), Failure> {
+    let LogCommand::Reopen(Reopen { at }) = &args.command;
+    let answer = at.client()?.expect("POST", "/api/v1/log/reopen", None)?;
+    writeln!(io::stdout(), "{}", word(&answer["report"]))?;
+    Ok(())
+}
+
+pub(crate) fn certificates(args: &Certificates) -> Result<(), Failure> {
+    let tls = args.at.client()?.expect("GET", "/tls", None)?;
+    let seconds = Timestamp::now().as_second();
+    let text = match args.json {
+        true => format!("{tls:#}\n"),
+        false => table(&tls, seconds),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    let within = args.within.unwrap_or_default().as_secs();
+    match complaints(&tls, seconds, within) {
+        0 => Ok(()),
+        _ => Err(Failure::Said(String::new())),
+    }
+}
+
+fn profiles(tls: &Value) -> impl Iterator<Item = &Value> {
+    tls["profiles"].as_array().into_iter().flatten()
+}
+
+fn of_profile(profile: &Value) -> impl Iterator<Item = &Value> {
+    profile["certificates"].as_array().into_iter().flatten()
+}
+
+fn table(tls: &Value, now: i64) -> String {
+    let mut text = String::new();
+    if profiles(tls).next().is_none() {
+        return "no listener speaks TLS\n".to_owned();
+    }
+    for profile in profiles(tls) {
+        let (name, read) = (word(&profile["name"]), moment(&profile["read"]));
+        writeln!(text, "[tls.{name}], read at {read}").expect("a string takes all");
+        for certificate in of_profile(profile) {
+            let names = certificate["names"].as_array().into_iter().flatten();
+            let names: Vec<String> = names.map(word).collect();
+            let days = left(certificate, now).map_or_else(String::new, |left| match left {
+                0.. => format!(", in {} days", left / DAY),
+                _ => format!(", {} days ago", -left / DAY),
+            });
+            let verb = if left(certificate, now).is_some_and(|left| left < 0) {
+                "ENDED"
+            } else {
+                "ends"
+            };
+            writeln!(
+                text,
+                "  {} ({}) {verb} {}{days}\n    {}, issued by {}",
+                names.join(", "),
+                word(&certificate["key_type"]),
+                moment(&certificate["not_after"]),
+                word(&certificate["file"]),
+                word(&certificate["issuer"]),
+            )
+            .expect("a string takes all");
+        }
+        if let Some(reason) = profile["refused"].as_str() {
+            let reason = reason.escape_debug();
+            writeln!(
+                text,
+                "  its changed files are REFUSED, those of before serve: {reason}"
+            )
+            .expect("a string takes all");
+        }
+    }
+    text
+}
+
+/// How many seconds a certificate is still valid for.
+fn left(certificate: &Value, now: i64) -> Option<i64> {
+    let end: Timestamp = certificate["not_after"].as_str()?.parse().ok()?;
+    Some(end.as_second() - now)
+}
+
+/// Certificates that have ended or will within so many seconds, and profiles whose new files are refused.
+fn complaints(tls: &Value, now: i64, within: u64) -> usize {
+    let within = i64::try_from(within).unwrap_or(i64::MAX);
+    let ends = |certificate: &&Value| left(certificate, now).is_some_and(|left| left < within);
+    let of = |profile: &Value| {
+        of_profile(profile).filter(ends).count() + usize::from(profile["refused"].is_string())
+    };
+    profiles(tls).map(of).sum()
+}
+
+/// Seconds.
+const DAY: i64 = 24 * 60 * 60;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_told_with_its_end() {
+        let now: Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
+        let certificate = |end: &str| {
+            json!({
+                "names": ["a.test", "*.a.test"], "issuer": "CN=ca", "not_after": end,
+                "key_type": "ECDSA", "file": "/etc/a.pem",
+            })
+        };
+        let profile = |end: &str, refused: Value| {
+            json!({
+                "name": "www", "read": "2029-12-01T00:00:00Z", "refused": refused,
+                "certificates": [certificate(end)],
+            })
+        };
+        let good = json!({"profiles": [profile("2030-01-31T04:00:00Z", Value::Null)]});
+        let expected = "\
+[tls.www], read at 2029-12-01 00:00:00 UTC
+  a.test, *.a.test (ECDSA) ends 2030-01-31 04:00:00 UTC, in 30 days
+    /etc/a.pem, issued by CN=ca
+";
+        let now = now.as_second();
+        assert_eq!(table(&good, now), expected);
+        let within = |days: u64| complaints(&good, now, days * 24 * 60 * 60);
+        assert_eq!((within(0), within(30), within(31)), (0, 0, 1));
+        let bad = json!({"profiles": [profile("2029-12-30T00:00:00Z", json!("no key"))]});
+        let said = table(&bad, now);
+        assert!(
+            said.contains("ENDED 2029-12-30 00:00:00 UTC, 2 days ago"),
+            "{said}"
+        );
+        assert!(
+            said.contains("REFUSED, those of before serve: no key"),
+            "{said}"
+        );
+        assert_eq!(complaints(&bad, now, 0), 2);
+        assert_eq!(
+            table(&json!({"profiles": []}), now),
+            "no listener speaks TLS\n"
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! `import`: a configuration of mod_jk, httpd or nginx as a file of the front.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use catamaran_import::{Files, Import, Kind, Options};
+
+use crate::failure::Failure;
+
+/// Convert a configuration of mod_jk, httpd or nginx into a file of the front
+///
+/// Exit 0: everything is mapped or not needed. Exit 1: something needs a decision; the file is written all
+/// the same. Exit 2: the source cannot be read.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Whose configuration it is [default: as its content tells]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<KindArg>,
+
+    /// The directory that absolute paths of the source start from
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// A variable of the source, or a name for `IfDefine`; may be repeated
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+
+    /// Only the virtual host with this name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    vhost: Vec<String>,
+
+    /// The old server at its new address, which gets what cannot be converted
+    #[arg(long, value_name = "URL")]
+    keep: Option<String>,
+
+    /// An address in the place of the source's first, second, ... one; may be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    listen: Vec<String>,
+
+    /// Where the file is written, with secrets in files beside it [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Overwrite files that are there
+    #[arg(long, requires = "out")]
+    force: bool,
+
+    /// How it is said what became of the source
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    report: ReportForm,
+
+    /// The files of the source
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum KindArg {
+    ModJk,
+    Httpd,
+    Nginx,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ReportForm {
+    Text,
+    Json,
+}
+
+fn listen_address(text: &str) -> Result<String, String> {
+    let parsed = catamaran_config::parse_listen_address(text);
+    parsed
+        .map(|_| text.to_owned())
+        .map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match convert(args) {
+        Ok(code) => code,
+        Err(failure) => failure.exit(),
+    }
+}
+
+fn convert(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(url) = &args.keep {
+        catamaran_config::parse_upstream_url(url)
+            .map_err(|error| Failure::Usage(format!("--keep: {error}")))?;
+    }
+    let define = |text: &String| match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), value.to_owned()),
+        None => (text.clone(), String::new()),
+    };
+    let options = Options {
+        kind: args.kind.map(|it| match it {
+            KindArg::ModJk => Kind::ModJk,
+            KindArg::Httpd => Kind::Httpd,
+            KindArg::Nginx => Kind::Nginx,
+        }),
+        files: args.files.clone(),
+        defines: args.define.iter().map(define).collect(),
+        vhosts: args
+            .vhost
+            .iter()
+            .map(|it| it.to_ascii_lowercase())
+            .collect(),
+        keep: args.keep.clone(),
+        listens: args.listen.clone(),
+        inline_secrets: args.out.is_none(),
+    };
+    let disk = Disk {
+        root: args.root.clone(),
+        given: args.files.clone(),
+    };
+    let import = catamaran_import::import(&disk, &options)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    match &args.out {
+        Some(out) => write_files(&import, out, args.force)?,
+        None => io::stdout().write_all(import.text.as_bytes())?,
+    }
+    let report = match args.report {
+        ReportForm::Text => import.report(),
+        ReportForm::Json => {
+            let document = serde_json::to_string_pretty(&import.document());
+            document.map_err(|error| Failure::of(&error))? + "\n"
+        }
+    };
+    match (&args.out, args.report) {
+        (Some(_), ReportForm::Json) => io::stdout().write_all(report.as_bytes())?,
+        _ => io::stderr().write_all(report.as_bytes())?,
+    }
+    Ok(ExitCode::from(u8::from(import.risks() > 0)))
+}
+
+/// Writes the file, and what belongs beside it for its owner alone.
+fn write_files(import: &Import, out: &Path, force: bool) -> Result<(), Failure> {
+    let beside = out.parent().unwrap_or_else(|| Path::new(""));
+    let secrets = import
+        .files
+        .iter()
+        .map(|it| (beside.join(&it.name), &it.text, 0o600));
+    let all: Vec<_> = secrets
+        .chain([(out.to_owned(), &import.text, 0o644)])
+        .collect();
+    if let Some((path, ..)) = all.iter().find(|it| !force && it.0.exists()) {
+        let message = format!("{} is there already; --force overwrites it", path.display());
+        return Err(Failure::Usage(message));
+    }
+    for (path, text, mode) in all {
+        let failed =
+            |error: io::Error| Failure::Usage(format!("cannot write {}: {error}", path.display()));
+        if force && path.exists() {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(mode);
+        let mut file = options.open(&path).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The files of this machine, absolute ones below a root.
+struct Disk {
+    root: Option<PathBuf>,
+    /// Named on the command line: they are where they are.
+    given: Vec<PathBuf>,
+}
+
+impl Disk {
+    fn place(&self, path: &Path) -> PathBuf {
+        match (&self.root, path.strip_prefix("/")) {
+            (Some(root), Ok(rest))
+                if !self.given.iter().any(|it| it == path) && !path.starts_with(root) =>
+            {
+                root.join(rest)
+            }
+            _ => path.to_owned(),
+        }
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let path = self.place(path);
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
+        }
+        if fs::metadata(&path)?.len() > FILE_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it is larger than 16 MiB",
+            ));
+        }
+        fs::read(path)
+    }
+
+    fn matching(&self, pattern: &str) -> Vec<PathBuf> {
+        let pattern = self.place(Path::new(pattern));
+        let found = glob::glob(&pattern.to_string_lossy());
+        let found = found.into_iter().flatten().flatten();
+        let mut files = Vec::new();
+        for path in found {
+            match path.is_dir() {
+                true => {
+                    let inner = fs::read_dir(&path).into_iter().flatten().flatten();
+                    let mut inner: Vec<PathBuf> = inner
+                        .map(|it| it.path())
+                        .filter(|it| it.is_file())
+                        .collect();
+                    inner.sort();
+                    files.extend(inner);
+                }
+                false => files.push(path),
+            }
+        }
+        files
+    }
+
+    fn names(&self, directory: &Path) -> Option<Vec<String>> {
+        let entries = fs::read_dir(self.place(directory)).ok()?;
+        let names = entries
+            .flatten()
+            .map(|it| it.file_name().to_string_lossy().into_owned());
+        Some(names.collect())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var_os(name)?.into_string().ok()
+    }
+}
+
+/// Bytes of one file.
+const FILE_MAX: u64 = 16 << 20;

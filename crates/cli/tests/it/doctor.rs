@@ -1,0 +1,194 @@
+//! `doctor`: each limit that is lowered is found, and nothing else changes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use catamaran_testkit::{Process, Signal};
+use serde_json::Value;
+
+use super::{catamaran, outcome};
+
+/// The verdict on each thing that was looked at. `before` is a command that runs the doctor.
+fn verdicts(before: &[&str], config: &Path, dial: bool) -> BTreeMap<String, String> {
+    let mut words = before.to_vec();
+    words.extend([
+        env!("CARGO_BIN_EXE_catamaran"),
+        "doctor",
+        "--json",
+        "--config",
+    ]);
+    words.push(config.to_str().expect("the path is UTF-8"));
+    words.extend(dial.then_some("--dial"));
+    let mut command = Command::new(words[0]);
+    let output = command.args(&words[1..]).stdin(Stdio::null()).output();
+    let output = output.expect("it starts");
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let enough = document["enough"].as_bool().expect("a verdict");
+    assert_eq!(output.status.code(), Some(if enough { 0 } else { 1 }));
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let checks = document["checks"].as_array().expect("a list").iter();
+    checks
+        .map(|check| (text(&check["what"]), text(&check["verdict"])))
+        .collect()
+}
+
+/// What is there with another verdict than in `base`.
+fn changed(base: &BTreeMap<String, String>, found: &BTreeMap<String, String>) -> Vec<String> {
+    let changed = found
+        .iter()
+        .filter(|(what, it)| base.get(*what) != Some(*it));
+    changed
+        .map(|(what, word)| format!("{what}: {word}"))
+        .collect()
+}
+
+fn configuration(folder: &Path, more: &str) -> PathBuf {
+    let path = folder.join("catamaran.toml");
+    let text = format!(
+        "[server]\nworkers = 1\nconnections_max = 500\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [upstream.tomcat]\n{more}\n[[route]]\npath = \"/\"\nupstream = \"tomcat\"\n"
+    );
+    fs::write(&path, text).expect("the folder is ours");
+    path
+}
+
+#[test]
+fn a_lowered_limit_of_open_files_is_found_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), BACKEND);
+    let enough = verdicts(&["prlimit", "--nofile=764:764"], &config, false);
+    assert_eq!(enough["open files"], "ok");
+    let short = verdicts(&["prlimit", "--nofile=763:763"], &config, false);
+    assert_eq!(changed(&enough, &short), ["open files: short"]);
+}
+
+#[test]
+fn fewer_cores_than_workers_are_found_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), BACKEND);
+    let text = fs::read_to_string(&config).unwrap();
+    let enough = verdicts(&["taskset", "-c", "0"], &config, false);
+    fs::write(&config, text.replace("workers = 1\n", "workers = 2\n")).unwrap();
+    let short = verdicts(&["taskset", "-c", "0"], &config, false);
+    assert_eq!(changed(&enough, &short), ["usable cores: short"]);
+}
+
+/// In a network namespace of their own, the sysctls of a network belong to this test.
+#[test]
+fn each_lowered_sysctl_of_a_namespace_is_found_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), BACKEND);
+    let within = |set: &str| {
+        let script = format!("set -e; ip link set lo up; {set} exec \"$0\" \"$@\"");
+        let before = ["unshare", "--net", "sh", "-c", &script];
+        verdicts(&before, &config, false)
+    };
+    // A new network has defaults of its own.
+    let base = within("sysctl -qw net.ipv4.tcp_max_syn_backlog=4096 net.core.somaxconn=4096;");
+    let high = "sysctl -qw net.ipv4.tcp_max_syn_backlog=4096 net.core.somaxconn=4096";
+    for (sysctl, expected) in [
+        ("net.core.somaxconn=128", "net.core.somaxconn: short"),
+        (
+            "net.ipv4.tcp_max_syn_backlog=128",
+            "net.ipv4.tcp_max_syn_backlog: short",
+        ),
+        (
+            "net.ipv4.tcp_syncookies=0",
+            "net.ipv4.tcp_syncookies: short",
+        ),
+        (
+            "net.ipv4.ip_local_port_range='60000 60198'",
+            "net.ipv4.ip_local_port_range to 127.0.0.1:9: short",
+        ),
+        (
+            "net.ipv4.tcp_fin_timeout=15",
+            "net.ipv4.tcp_fin_timeout: folklore",
+        ),
+        (
+            "net.ipv4.tcp_timestamps=0",
+            "net.ipv4.tcp_timestamps: folklore",
+        ),
+    ] {
+        let found = within(&format!("{high}; sysctl -qw {sysctl};"));
+        assert_eq!(changed(&base, &found), [expected], "{sysctl}");
+    }
+}
+
+#[test]
+fn a_taken_address_and_a_secret_that_everybody_reads_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("ajp.secret");
+    fs::write(&secret, "hunter2\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o640)).unwrap();
+    let more = format!("secret_file = \"ajp.secret\"\n{BACKEND}");
+    let config = configuration(folder.path(), &more);
+    let base = verdicts(&["env"], &config, false);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let found = verdicts(&["env"], &config, false);
+    assert_eq!(
+        changed(&base, &found),
+        [format!("mode of {}: short", secret.display())]
+    );
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("127.0.0.1:0", &address)).unwrap();
+    let found = verdicts(&["env"], &config, false);
+    assert_eq!(found[&format!("address {address}")], "short");
+}
+
+#[test]
+fn dial_tells_a_right_secret_from_a_wrong_one_and_from_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("app.secret");
+    fs::write(&secret, "hunter2\n").unwrap();
+    let file = secret.to_str().unwrap();
+    let mut app = catamaran(&["app", "--ajp=127.0.0.1:0", "--secret-file", file]);
+    let mut app = Process::spawn(&mut app).unwrap();
+    let url = |line: &str| Some(line.strip_prefix("listening on ")?.to_owned());
+    let url = app.wait_for_line("an address", url).unwrap();
+    let asked = |secret: &str, url: &str| {
+        let more = format!(
+            "secret = \"{secret}\"\n[[upstream.tomcat.backend]]\nname = \"one\"\nurl = \"{url}\"\n"
+        );
+        let config = configuration(folder.path(), &more);
+        let (_, text, _) = outcome(&["doctor", "--dial", "--config", config.to_str().unwrap()]);
+        let line = text
+            .lines()
+            .find(|line| line.contains("backend tomcat/one"));
+        line.expect("the backend was asked").to_owned()
+    };
+    let right = asked("hunter2", &url);
+    assert!(
+        right.starts_with("ok ") && right.contains("HEAD /"),
+        "{right}"
+    );
+    let wrong = asked("other", &url);
+    assert!(
+        wrong.starts_with("short ") && wrong.contains("is `secret` right?"),
+        "{wrong}"
+    );
+    app.signal(Signal::Terminate).unwrap();
+    app.wait(catamaran_testkit::Deadline::after(
+        catamaran_testkit::Deadline::DEFAULT,
+    ))
+    .unwrap();
+    let nobody = asked("hunter2", &url);
+    assert!(nobody.starts_with("short "), "{nobody}");
+}
+
+#[test]
+fn without_a_file_the_defaults_are_asked_for() {
+    let (code, text, _) = outcome(&["doctor"]);
+    assert!(matches!(code, Some(0 | 1)));
+    assert!(text.contains("20064 needed"), "{text}");
+    let (code, _, stderr) = outcome(&["doctor", "--dial"]);
+    assert_eq!(code, Some(2), "{stderr}");
+}
+
+const BACKEND: &str = "[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:9\"\n";
