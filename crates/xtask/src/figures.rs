@@ -1,9 +1,10 @@
 //! The figures of pages, from committed results of the lab.
 //!
-//! A page shows no figure that nobody can trace. [`fn@write`] makes `docs/measured.md` and the table of the README
-//! from the `result.json` files below `docs/lab`; [`stale`] says which of them is not what this module makes. The
-//! README's table has claims of verdict *shown* only.
+//! A page shows no figure that nobody can trace. [`fn@write`] makes `docs/measured.md`, `docs/published.md` and the table
+//! of the README from the `result.json` files below `docs/lab`; [`stale`] says which of them is not what this module makes.
+//! The README's table has claims of verdict *shown* only.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -11,29 +12,73 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
+use crate::published;
+
 /// A `result.json` of the lab, as far as pages show it.
-#[derive(Debug, Deserialize)]
-struct LabResult {
-    name: String,
-    question: String,
-    answer: String,
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct LabResult {
+    pub(crate) name: String,
+    pub(crate) question: String,
+    pub(crate) answer: String,
     #[serde(default)]
-    is_quick: bool,
-    claims: Vec<LabClaim>,
+    pub(crate) is_quick: bool,
+    #[serde(default)]
+    pub(crate) is_published: bool,
+    pub(crate) claims: Vec<LabClaim>,
+    #[serde(default)]
+    pub(crate) cells: Vec<LabCell>,
+    /// The start of servers that each round has.
+    #[serde(default)]
+    pub(crate) starts: Vec<usize>,
+    #[serde(default)]
+    pub(crate) as_published: Vec<LabPrinted>,
 }
 
 /// A claim with what came of it.
-#[derive(Debug, Deserialize)]
-struct LabClaim {
-    says: String,
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct LabClaim {
+    pub(crate) says: String,
     /// The levels of the claim's case.
     #[serde(default)]
-    each: serde_json::Map<String, serde_json::Value>,
-    ratio: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    verdict: String,
-    sentence: String,
+    pub(crate) each: serde_json::Map<String, serde_json::Value>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+    /// The ratio of each start of servers.
+    #[serde(default)]
+    pub(crate) starts: Vec<f64>,
+    pub(crate) verdict: String,
+    pub(crate) sentence: String,
+}
+
+/// A cell with what was measured of it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LabCell {
+    pub(crate) levels: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    pub(crate) measures: BTreeMap<String, LabMeasure>,
+    /// System calls of each server for a request, by name.
+    #[serde(default)]
+    pub(crate) calls: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// A measure of a cell, by round.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LabMeasure {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) values: Vec<f64>,
+    #[serde(default)]
+    pub(crate) rounds: Vec<usize>,
+}
+
+/// A published run that was made again.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LabPrinted {
+    pub(crate) name: String,
+    /// What ab printed here.
+    pub(crate) ours: String,
 }
 
 /// A line of the README's table.
@@ -101,15 +146,20 @@ fn has_figure(line: &str) -> bool {
             .any(|pair| is_number(pair[0]) && is_unit(pair[1]))
 }
 
-fn pages(root: &Path) -> anyhow::Result<[(&'static str, String); 2]> {
+fn pages(root: &Path) -> anyhow::Result<[(&'static str, String); 3]> {
     let results = load(&root.join("docs/lab"))?;
     let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
     let readme = with_table(&readme, &table(&results)?)?;
-    Ok([(README, readme), (MEASURED, measured(&results))])
+    let published = published::page(root, &results)?;
+    Ok([
+        (README, readme),
+        (MEASURED, measured(&results)),
+        (PUBLISHED, published),
+    ])
 }
 
 /// All results by the names of their folders, with those names.
-fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
+pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
     let mut results = Vec::new();
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
@@ -176,10 +226,10 @@ fn measured(results: &[(String, LabResult)]) -> String {
         let decided = result.claims.iter().filter(|claim| claim.is_decided());
         let decided: Vec<String> = decided.map(LabClaim::row).collect();
         let open = result.claims.len() - decided.len();
-        let form = if result.is_quick {
-            "short form"
-        } else {
-            "whole form"
+        let form = match (result.is_quick, result.is_published) {
+            (true, _) => "short form",
+            (false, true) => "published form",
+            (false, false) => "whole form",
         };
         let _ = write!(
             page,
@@ -205,7 +255,7 @@ fn measured(results: &[(String, LabResult)]) -> String {
 
 impl LabClaim {
     /// The levels of its case as a list of figures names them.
-    fn case(&self) -> String {
+    pub(crate) fn case(&self) -> String {
         let level = |(factor, level): (&String, &serde_json::Value)| {
             format!(
                 "{factor}={}",
@@ -248,7 +298,7 @@ impl LabClaim {
 }
 
 /// As many digits as tell a ratio near 1 from 1, as the lab's reports do.
-fn rounded(ratio: f64) -> String {
+pub(crate) fn rounded(ratio: f64) -> String {
     match (ratio - 1.0).abs() < 0.02 {
         true => format!("{ratio:.3}"),
         false => format!("{ratio:.2}"),
@@ -257,6 +307,7 @@ fn rounded(ratio: f64) -> String {
 
 const README: &str = "README.md";
 const MEASURED: &str = "docs/measured.md";
+const PUBLISHED: &str = "docs/published.md";
 
 const BEGIN: &str = "<!-- figures: `cargo xtask figures` writes them -->";
 const END: &str = "<!-- end of figures -->";
@@ -359,7 +410,7 @@ const OTHERS: &str = "
 - [The load generator](lab/bench.md) beside ab, wrk, h2load, wrk2 and oha.
 - [The lab's method](lab/method.md): servers whose difference is known.
 
-Two pages read several results together: [five published tests](lab/published-tests.md), and
+Two pages read several results together: [five published tests](published.md), claim by claim, and
 [blocking and readiness](lab/blocking-and-readiness.md).
 ";
 
@@ -382,6 +433,7 @@ mod tests {
                 high: Some(1.004),
                 verdict: verdict.to_owned(),
                 sentence: "A sentence.".to_owned(),
+                ..LabClaim::default()
             };
             (figure.result.to_owned(), claim)
         });
@@ -395,8 +447,8 @@ mod tests {
                         name: folder,
                         question: "Why?".to_owned(),
                         answer: "Because.".to_owned(),
-                        is_quick: false,
                         claims: vec![claim],
+                        ..LabResult::default()
                     },
                 )),
             }

@@ -1,16 +1,20 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | payara`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | payara |
+//! instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
 //! neither rustc nor clippy can see, [`deny`] what may be linked, [`figures`] writes those of pages from results,
-//! [`fuzz`] runs the fuzz targets. It measures nothing: `catamaran lab` does.
+//! [`fuzz`] runs the fuzz targets, [`instructions`] counts those of a request. It measures no speed: `catamaran lab`
+//! does.
 
 mod deny;
 mod figures;
 mod fuzz;
 mod graph;
+mod instructions;
 mod needs;
 mod payara;
+mod published;
 mod step;
 mod test;
 mod tidy;
@@ -20,6 +24,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
+use crate::instructions::Options;
 use crate::step::{Steps, cargo};
 
 #[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
@@ -39,6 +44,10 @@ fn main() -> ExitCode {
             Err(_) => usage(),
         },
         ["payara"] => run(payara::run),
+        ["instructions", options @ ..] => match Options::parse(options) {
+            Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
+            None => usage(),
+        },
         _ => usage(),
     };
     match result {
@@ -103,7 +112,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
-  figures         write the figures of README.md and docs/measured.md from docs/lab/*/result.json
+  figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
   payara          send 2,000 requests to Payara and check each response; fetches Payara
+  instructions [--against COMMIT] [--profile release|dist]
+                  count the instructions of a request of the front under callgrind, for each protocol, with and
+                  without an access log; with --against beside those of that commit, and fail if one is more than
+                  1 % up
   fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
 ";

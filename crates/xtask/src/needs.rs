@@ -49,11 +49,17 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.
         package("strace", "/usr/bin/strace"),
+        valgrind(),
     ];
     let mut all = needs::of_targets();
     let others: Vec<Need> = tools.into_iter().filter(|it| !all.contains(it)).collect();
     all.extend(others);
     all
+}
+
+/// Counts instructions.
+pub(crate) fn valgrind() -> Need {
+    package("valgrind", "/usr/bin/valgrind")
 }
 
 /// Installs what is missing and says so; quick when nothing is.

@@ -8,13 +8,15 @@ mod arrows;
 mod code;
 mod drawing;
 mod imports;
+mod layers;
+mod named_tests;
 mod order;
 mod project;
 mod shape;
 mod source;
 
-use std::fmt;
 use std::path::Path;
+use std::{fmt, fs};
 
 use anyhow::bail;
 
@@ -51,6 +53,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let graph = Graph::load(root)?;
     let mut problems = arrows::check(&graph);
     problems.extend(drawing::check(root, &graph)?);
+    problems.extend(layers::check(root, &sources)?);
     for source in &sources {
         problems.extend(shape::check(source));
         problems.extend(code::check(source));
@@ -60,6 +63,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));
     problems.extend(project::check(root)?);
+    let security = fs::read_to_string(root.join("docs/security.md")).unwrap_or_default();
+    problems.extend(named_tests::check(&security, &sources));
     for page in figures::stale(root)? {
         let what = "has figures that no committed result has: run `cargo xtask figures`";
         problems.push(Problem::new(page, what));

@@ -86,17 +86,19 @@ const ARROWS: &[Row] = &[
     Row { folder: "tls", may_use: &[] },
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
-    Row { folder: "front", may_use: &["gauge", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
+    Row { folder: "files", may_use: &["message"] },
+    Row { folder: "front", may_use: &["gauge", "files", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
+    Row { folder: "import", may_use: &["config", "front"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "import", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
-    Row { folder: "xtask", may_use: &["gauge", "tier"] },
+    Row { folder: "xtask", may_use: &["gauge", "stats", "tier", "units"] },
 ];
 
 #[cfg(test)]

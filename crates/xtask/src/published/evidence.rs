@@ -1,0 +1,317 @@
+//! What a committed result says of a published claim.
+//!
+//! An interval comes from a claim of the lab, or, of counts that no gate on times touches, from a cell's values by the
+//! starts of its servers. A run that was made once has counts and no interval.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use catamaran_stats::Spread;
+use catamaran_stats::order::{count_min, median_interval};
+use catamaran_stats::repetition::{Finding, of_count, of_direction, of_range, of_ratio};
+
+use super::source::{Claim, Direction, Here, Levels, Published, Reason, Source};
+use super::text::figures;
+use super::{expression, source};
+use crate::figures::{LabCell, LabClaim, LabResult, rounded};
+
+/// What our results say of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) verdict: PageVerdict,
+    /// Our figure, or why there is none.
+    pub(super) here: String,
+    /// The result that it is from.
+    pub(super) result: Option<String>,
+}
+
+/// The verdict on a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageVerdict {
+    Decided(Finding),
+    NotComparable(Reason),
+}
+
+/// What a result has of a claim.
+enum Evidence {
+    /// An interval of 95 %; `lab`: what the lab has concluded of a difference from 1.
+    Interval {
+        ends: [f64; 2],
+        words: String,
+        lab: Option<String>,
+    },
+    /// Counts of single runs.
+    Counts(Vec<f64>),
+    /// Nothing that decides, and why.
+    Undecided(String),
+}
+
+/// The answer to a claim.
+///
+/// # Errors
+///
+/// A result that is committed does not have what is to answer.
+pub(super) fn answer(
+    source: &Source,
+    claim: &Claim,
+    results: &[(String, LabResult)],
+) -> anyhow::Result<Answer> {
+    if let Some(reason) = claim.not_comparable {
+        return Ok(Answer {
+            verdict: PageVerdict::NotComparable(reason),
+            here: String::new(),
+            result: None,
+        });
+    }
+    let published = claim.published(source)?.context("it was checked")?;
+    let committed = claim.here.iter().find_map(|here| {
+        let (_, result) = results.iter().find(|(folder, _)| *folder == here.result)?;
+        Some((here, result))
+    });
+    let Some((here, result)) = committed else {
+        return Ok(Answer {
+            verdict: PageVerdict::Decided(Finding::Open),
+            here: "no committed result has it".to_owned(),
+            result: None,
+        });
+    };
+    let evidence = evidence(claim, here, result);
+    let evidence = evidence.with_context(|| format!("{}: docs/lab/{}", claim.id, here.result))?;
+    let (finding, words) = conclude(&published, evidence);
+    Ok(Answer {
+        verdict: PageVerdict::Decided(finding),
+        here: words,
+        result: Some(here.result.clone()),
+    })
+}
+
+/// The verdict and our figure in words.
+fn conclude(published: &Published, evidence: Evidence) -> (Finding, String) {
+    match evidence {
+        Evidence::Undecided(why) => (Finding::Open, why),
+        Evidence::Counts(counts) => {
+            let finding = of_counts(published, &counts);
+            (finding, in_words(published, &counts))
+        }
+        Evidence::Interval { ends, words, lab } => {
+            let finding = match published {
+                Published::Ratio(ratio) => of_ratio(*ratio, ends),
+                Published::Range(range) => of_range(*range, ends),
+                Published::Count(count) => of_count(*count, ends),
+                Published::Direction(side) => match lab.as_deref() {
+                    Some("same") => Finding::Refuted,
+                    Some("suggests" | "not-shown") => Finding::Open,
+                    _ => of_direction(*side == Direction::More, ends),
+                },
+            };
+            let words = match lab.as_deref() {
+                Some("suggests") if finding == Finding::Open => {
+                    format!("{words}; beside the experiment's other claims that may be chance")
+                }
+                _ => words,
+            };
+            (finding, words)
+        }
+    }
+}
+
+/// The verdict of counts of single runs: all of them must bear it out.
+fn of_counts(published: &Published, counts: &[f64]) -> Finding {
+    let one = |count: &f64| {
+        let ends = [*count, *count];
+        match published {
+            Published::Ratio(ratio) => of_count(*ratio, ends),
+            Published::Range(range) => of_range(*range, ends),
+            Published::Count(published) => of_count(*published, ends),
+            // No difference within what two counts may differ by.
+            Published::Direction(_) if of_count(1.0, ends) == Finding::Reproduced => {
+                Finding::Refuted
+            }
+            Published::Direction(side) => of_direction(*side == Direction::More, ends),
+        }
+    };
+    match counts.iter().all(|count| one(count) == Finding::Reproduced) {
+        true => Finding::Reproduced,
+        false => Finding::Refuted,
+    }
+}
+
+fn in_words(published: &Published, counts: &[f64]) -> String {
+    let is_count = matches!(published, Published::Count(_));
+    let number = |count: &f64| match is_count {
+        true => count_in_words(*count),
+        false => ratio_in_words(*count),
+    };
+    let mut words: Vec<String> = counts.iter().map(number).collect();
+    let runs = words.len() * if is_count { 1 } else { 2 };
+    words.dedup();
+    let runs = match runs {
+        1 => "one run".to_owned(),
+        2 => "two runs".to_owned(),
+        runs => format!("{runs} runs"),
+    };
+    format!("{}, {runs}", words.join(", "))
+}
+
+/// What a result has.
+fn evidence(claim: &Claim, here: &Here, result: &LabResult) -> anyhow::Result<Evidence> {
+    match (&here.claim, &here.measure, here.again) {
+        (Some(says), None, false) => {
+            let mut claims = result.claims.iter();
+            let found = claims.find(|it| it.says == *says && it.case() == here.case);
+            let found = found.with_context(|| format!("no claim {says:?} ({})", here.case))?;
+            Ok(of_claim(found))
+        }
+        (None, Some(measure), false) => of_measure(here, measure, result),
+        (None, None, true) => {
+            let each = claim.expressions().map(|it| of_texts(it, result));
+            Ok(Evidence::Counts(each.collect::<anyhow::Result<_>>()?))
+        }
+        _ => bail!("an answer is a `claim`, a `measure` or `again`"),
+    }
+}
+
+fn of_claim(claim: &LabClaim) -> Evidence {
+    let interval = claim.low.zip(claim.high).zip(claim.ratio);
+    let is_open = ["too-few", "no-claim"].contains(&claim.verdict.as_str());
+    let Some(((low, high), ratio)) = interval.filter(|_| !is_open) else {
+        return Evidence::Undecided(claim.sentence.clone());
+    };
+    let words = format!("×{} [{}..{}]", rounded(ratio), rounded(low), rounded(high));
+    Evidence::Interval {
+        ends: [low, high],
+        words,
+        lab: Some(claim.verdict.clone()),
+    }
+}
+
+/// An expression over what ab printed in runs that were made again.
+fn of_texts(expression: &str, result: &LabResult) -> anyhow::Result<f64> {
+    expression::value(expression, |name| {
+        let (text, field) = name.split_once(':')?;
+        let run = result.as_published.iter().find(|it| it.name == text)?;
+        source::number(&figures(&run.ours), field)
+    })
+}
+
+/// A count of a cell, or the ratio of two cells', over the starts of their servers.
+fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<Evidence> {
+    let base = measure.split('.').next().unwrap_or_default();
+    if !COUNTS.contains(&base) {
+        bail!("{measure} is no count: gates on times forbid claims on it, so name a claim");
+    }
+    let is_ratio = !here.level.is_empty();
+    let by_round = if is_ratio {
+        let side = |side: &Levels| {
+            let levels = here.cells.iter().chain(side);
+            let levels = levels.map(|(name, level)| (name.clone(), level.clone()));
+            by_round(result, &levels.collect(), measure)
+        };
+        let (above, below) = (side(&here.level)?, side(&here.over)?);
+        let ratio = |(round, value): (usize, f64)| Some((round, value / below.get(&round)?));
+        above.into_iter().filter_map(ratio).collect()
+    } else {
+        by_round(result, &here.cell, measure)?
+    };
+    let starts = of_starts(result, &by_round);
+    let words = |value: f64| match is_ratio {
+        true => ratio_in_words(value),
+        false => count_in_words(value),
+    };
+    Ok(match median_interval(&starts, LEVEL) {
+        Some(interval) => Evidence::Interval {
+            ends: [interval.low, interval.high],
+            words: format!(
+                "{} [{}..{}]",
+                words(interval.median),
+                words(interval.low).trim_start_matches('×'),
+                words(interval.high).trim_start_matches('×')
+            ),
+            lab: None,
+        },
+        None => {
+            let [low, high] = [f64::min, f64::max].map(|end| starts.iter().copied().reduce(end));
+            let few = format!("too few starts, {} of {}", starts.len(), count_min(LEVEL));
+            Evidence::Undecided(match low.zip(high) {
+                Some((low, high)) => format!("{few}: {} to {}", words(low), words(high)),
+                None => few,
+            })
+        }
+    })
+}
+
+/// The values of a measure of a cell, by round.
+fn by_round(
+    result: &LabResult,
+    levels: &Levels,
+    measure: &str,
+) -> anyhow::Result<BTreeMap<usize, f64>> {
+    let cell = cell(result, levels)?;
+    let values = cell.measures.get(measure);
+    let values = values.with_context(|| format!("no {measure} of the cell {levels:?}"))?;
+    Ok(values
+        .rounds
+        .iter()
+        .copied()
+        .zip(values.values.iter().copied())
+        .collect())
+}
+
+/// The only cell that has these levels.
+pub(super) fn cell<'a>(result: &'a LabResult, levels: &Levels) -> anyhow::Result<&'a LabCell> {
+    let has = |cell: &&LabCell| {
+        let mut wanted = levels.iter();
+        wanted.all(|(name, level)| cell.levels.get(name).is_some_and(|it| is_same(it, level)))
+    };
+    let mut cells = result.cells.iter().filter(has);
+    match (cells.next(), cells.next()) {
+        (Some(cell), None) => Ok(cell),
+        (None, _) => bail!("no cell {levels:?}"),
+        _ => bail!("several cells {levels:?}"),
+    }
+}
+
+fn is_same(ours: &serde_json::Value, wanted: &toml::Value) -> bool {
+    match (ours, wanted) {
+        (serde_json::Value::String(ours), toml::Value::String(wanted)) => ours == wanted,
+        (serde_json::Value::Number(ours), toml::Value::Integer(wanted)) => {
+            ours.as_i64() == Some(*wanted)
+        }
+        _ => false,
+    }
+}
+
+/// The median of each start's rounds.
+fn of_starts(result: &LabResult, by_round: &BTreeMap<usize, f64>) -> Vec<f64> {
+    let mut groups: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (round, value) in by_round {
+        let start = result.starts.get(*round).copied().unwrap_or(*round);
+        groups.entry(start).or_default().push(*value);
+    }
+    let medians = groups.values().filter_map(|values| Spread::of(values));
+    medians.map(|spread| spread.median).collect()
+}
+
+/// A ratio with the digits that tell it from others.
+pub(super) fn ratio_in_words(ratio: f64) -> String {
+    match ratio {
+        ..0.1 => format!("×{ratio:.4}"),
+        _ => format!("×{ratio:.3}"),
+    }
+}
+
+/// A count with up to six digits.
+pub(super) fn count_in_words(count: f64) -> String {
+    let whole = count.abs().max(1.0).log10().floor() as usize + 1;
+    let text = format!("{count:.*}", 6_usize.saturating_sub(whole));
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Measures that have no noise of a clock.
+const COUNTS: [&str; 3] = ["bytes", "sockets", "syscalls"];
+
+/// How surely an interval holds the median.
+const LEVEL: f64 = 0.95;

@@ -1,0 +1,65 @@
+//! Products and quotients of published numbers: `004-on:Total transferred / 004-off:Total transferred`.
+//!
+//! A name is `TEXT:NUMBER`, or `#ID` for a number of the source's file. It is worked out from left to right. The same
+//! expression over our own texts gives our figure.
+
+use anyhow::{Context, bail};
+
+/// The value of an expression, with numbers by `value_of`.
+///
+/// # Errors
+///
+/// A name that `value_of` does not know, or an operator that is neither ` * ` nor ` / `.
+pub(super) fn value(
+    expression: &str,
+    value_of: impl Fn(&str) -> Option<f64>,
+) -> anyhow::Result<f64> {
+    let known = |name: &str| {
+        value_of(name.trim()).with_context(|| format!("{expression:?}: there is no {name:?}"))
+    };
+    let mut rest = expression;
+    let mut result = 1.0;
+    let mut operator = '*';
+    loop {
+        let next = rest.find([MULTIPLY, DIVIDE].as_slice());
+        let name = &rest[..next.unwrap_or(rest.len())];
+        match operator {
+            MULTIPLY => result *= known(name)?,
+            DIVIDE => result /= known(name)?,
+            other => bail!("{expression:?}: {other} is no operator"),
+        }
+        let Some(next) = next else {
+            return Ok(result);
+        };
+        operator = rest[next..].chars().next().unwrap_or(MULTIPLY);
+        rest = &rest[next + 1..];
+    }
+}
+
+const MULTIPLY: char = '*';
+const DIVIDE: char = '/';
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_worked_out_from_left_to_right() {
+        let value_of = |name: &str| match name {
+            "a:Total, max" => Some(12.0),
+            "#b" => Some(4.0),
+            "c" => Some(2.0),
+            _ => None,
+        };
+        let check = |text, expected: f64| {
+            assert!(
+                (value(text, value_of).unwrap() - expected).abs() < 1e-12,
+                "{text}"
+            );
+        };
+        check("#b", 4.0);
+        check("a:Total, max / #b", 3.0);
+        check("a:Total, max / #b / c * #b", 6.0);
+        assert!(value("a:Total, max / d", value_of).is_err());
+    }
+}
