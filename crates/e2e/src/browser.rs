@@ -226,6 +226,8 @@ impl Browser {
             "Tab" => 9,
             "Escape" => 27,
             " " => 32,
+            "ArrowUp" => 38,
+            "ArrowDown" => 40,
             other => bail!("the key {other:?} is not known here"),
         };
         let text = if key == "Enter" { "\r" } else { "" };

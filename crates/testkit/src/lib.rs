@@ -12,6 +12,7 @@
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
+//! - [`Wakes`]: a waker that counts;
 //! - [`address`]: addresses nobody else uses;
 //! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
 //!
@@ -41,6 +42,7 @@ mod peer;
 mod process;
 #[cfg(feature = "tls")]
 pub mod tls;
+mod wakes;
 
 pub use address::Address;
 pub use binary::{binary, catamaran};
@@ -50,3 +52,4 @@ pub use deadline::{Deadline, Expired};
 pub use http::{Failure, HttpClient, Response};
 pub use peer::{Outcome, Peer, Script};
 pub use process::{Process, Signal, signal_process};
+pub use wakes::Wakes;

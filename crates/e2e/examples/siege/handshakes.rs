@@ -73,6 +73,7 @@ fn nginx(files: &Space, backend: &str) -> anyhow::Result<Process> {
         settings: &target.settings(&set)?,
         programs: &Programs::new(),
         core: None,
+        limit: None,
     })?)
 }
 

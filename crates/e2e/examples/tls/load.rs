@@ -50,6 +50,7 @@ fn run(space: &Space, command: &str) -> anyhow::Result<String> {
         name: "load",
         core: Some(LOAD_CORE),
         priority: Priority::Inherited,
+        limit: None,
         command: &words,
     })?;
     let mut said = String::new();

@@ -115,6 +115,7 @@ fn start(
         settings: &settings,
         programs,
         core: Some(core),
+        limit: None,
     })?)
 }
 

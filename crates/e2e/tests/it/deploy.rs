@@ -238,20 +238,20 @@ fn a_tomcat_that_stands_still_is_out_before_its_probe_has_an_end() {
 
 /// The file of the document in front of these Tomcats.
 fn file(cluster: &Cluster, directory: &Path) -> String {
-    let (_, probe) = DOCUMENT.split_once("[upstream.app.probe]\n").unwrap();
+    let (_, probe) = DOCUMENT.split_once("[upstream.tomcat.probe]\n").unwrap();
     let (probe, _) = probe.split_once("```").unwrap();
     let tables = documented("toml")
         .replace("10.1.0.11:8009", &cluster.node("blue").ajp().to_string())
         .replace("10.1.0.12:8009", &cluster.node("green").ajp().to_string())
         .replace(
-            "[upstream.app.sticky]\n",
-            "[upstream.app.sticky]\nsession_timeout = \"2s\"\n",
+            "[upstream.tomcat.sticky]\n",
+            "[upstream.tomcat.sticky]\nsession_timeout = \"2s\"\n",
         );
     let probe = probe.replace("/app/health", "/plain/health");
     format!(
         "[log]\naccess = \"off\"\n[admin]\naddress = \"unix:{}/admin.sock\"\n\
-         [[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n{tables}\
-         [upstream.app.probe]\n{probe}",
+         [[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n{tables}\
+         [upstream.tomcat.probe]\n{probe}",
         directory.display()
     )
 }

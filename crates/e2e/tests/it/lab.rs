@@ -9,6 +9,7 @@ use catamaran_testkit::{Deadline, Process};
 use serde_json::Value;
 
 use crate::builds::profile;
+use crate::one_server::OneServer;
 
 #[test]
 fn an_experiment_runs_from_its_file_to_its_report() {
@@ -116,6 +117,7 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         "{said}"
     );
     let runs = read(&out, "runs.jsonl");
+    let mut reloads = 0.0;
     for line in runs.lines() {
         let run: Value = serde_json::from_str(line).unwrap();
         let measures = &run["measures"];
@@ -129,9 +131,14 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         for name in ["p50@0.5", "cpu.front@0.5"] {
             assert_ne!(measures[name].is_number(), refused, "{name} {line}");
         }
+        // A busy machine may find no time for one within the span.
         let acted = measures["acted"].as_f64().unwrap_or(0.0);
-        assert_eq!(acted >= 1.0, run["levels"]["event"] == "reload", "{line}");
+        match run["levels"]["event"] == "reload" {
+            true => reloads += acted,
+            false => assert_eq!(acted, 0.0, "{line}"),
+        }
     }
+    assert!(reloads >= 1.0, "{runs}");
     let servers: Value = serde_json::from_str(&read(&out, "servers.json")).unwrap();
     assert_eq!(servers[0]["command"][0], "catamaran", "{servers}");
 
@@ -167,7 +174,7 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
 fn a_copy_of_the_binary_takes_the_same_memory() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("copy.toml");
-    fs::write(&file, COPY).unwrap();
+    fs::write(&file, COPY.text()).unwrap();
     let copy = directory.path().join("copy");
     fs::copy(catamaran_e2e::binary().unwrap(), &copy).unwrap();
     // Servers are started elsewhere.
@@ -201,8 +208,8 @@ fn a_copy_of_the_binary_takes_the_same_memory() {
 fn a_plan_that_can_show_nothing_does_not_begin() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("few.toml");
-    let few = COPY.replace("core = 1\n", "core = 1\nrestart = 3\n");
-    assert_ne!(few, COPY);
+    let few = COPY.text().replace("core = 1\n", "core = 1\nrestart = 3\n");
+    assert_ne!(few, COPY.text());
     fs::write(&file, few).unwrap();
     let file = file.to_str().unwrap();
     let mut process: Process = catamaran(&["lab", "run", file]).unwrap();
@@ -303,39 +310,14 @@ expect = "more"
 "#;
 
 /// One server of ours.
-const COPY: &str = r#"
-name = "copy"
-question = "What does our application take?"
-control = { side = "one" }
-[factor]
-side = ["one"]
-[[server]]
-name = "app"
-target = "app"
-core = 1
-[load]
-url = "{{ server.app.http }}/"
-core = 0
-clients = 8
-keep_alive = "on"
-time = "150ms"
-warm = { at_least = "50ms", at_most = "50ms" }
-[expect]
-status = 200
-body_bytes = 347
-kept = "on"
-[measure]
-memory = ["app"]
-[run]
-rounds = 9
-seed = 1
-[[claim]]
-says = "One is one"
-measure = "memory"
-level = { side = "one" }
-over = { side = "one" }
-expect = "same"
-"#;
+const COPY: OneServer<'_> = OneServer {
+    name: "copy",
+    target: "app",
+    times: ["50ms", "150ms"],
+    rounds: 9,
+    claims: "memory",
+    measure: "memory = [\"app\"]",
+};
 
 /// Two cells that share an application behind a link, with all that may go on beside a load.
 const BUSY: &str = r#"

@@ -119,14 +119,14 @@ fn a_drain_ends_at_its_deadline_or_when_it_is_taken_back() {
     tier.refused(
         &format!("drain {waiting}"),
         1,
-        "not done in time; the change stays",
+        "not done within --timeout; the change stays",
     );
     tier.ok("reset app/blue");
     assert_eq!(tier.visit("JSESSIONID=1.blue"), "blue");
     let said = tier.ok("drain app/blue --deadline 1s --wait");
     assert!(said.contains("stopped"), "{said}");
     tier.ok("activate app/blue");
-    let said = tier.ok("stop app/blue --until 1s --wait");
+    let said = tier.ok("stop app/blue --until 5s --wait");
     assert!(said.contains("stopped"), "{said}");
     tier.front
         .wait_for_log("its time is over: the file's settings hold")

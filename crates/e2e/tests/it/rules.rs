@@ -124,7 +124,7 @@ fn clients_are_redirected_and_never_in_a_circle() {
          [[route]]\nscheme = \"http\"\nredirect = \"https://{host}{path_query}\"\n\
          [[route]]\nscheme = \"https\"\nupstream = \"app\"\n\
          [[route]]\npath = \"/old\"\nredirect = \"/new?{query}\"\nstatus = 301\n\
-         [[route]]\npath = \"/circle\"\nredirect = \"{scheme}://{authority}{path_query}\"\n",
+         [[route]]\npath = \"/circle\"\nredirect = \"http://www.test:8080{path_query}\"\n",
     );
     let fields = "X-Forwarded-Host: www.example.org:8080\r\n";
     let response = get(&front, "/a%20b/../c?d=e", fields);
@@ -138,7 +138,9 @@ fn clients_are_redirected_and_never_in_a_circle() {
     assert_eq!(get(&front, "/", "X-Forwarded-Proto: https\r\n").status, 200);
     let old = get(&front, "/old/x?a", "");
     assert_eq!((old.status, old.header("location")), (301, Some("/new?a")));
-    assert_eq!(get(&front, "/circle?x", "").status, 500);
+    // Whether a port leads here no file says, so that `check` cannot know it.
+    let there = "X-Forwarded-Host: www.test:8080\r\n";
+    assert_eq!(get(&front, "/circle?x", there).status, 500);
     front.wait_for_log("reason=front:redirect-loop").unwrap();
 }
 
@@ -150,7 +152,7 @@ fn what_is_behind_a_path_goes_into_a_redirect() {
         "[[route]]\npath = \"/old\"\nredirect = \"https://new.test/app{rest}\"\n\
          [[route]]\npath = \"/q\"\nredirect = \"/new{rest_query}\"\nstatus = 301\n\
          [[route]]\npath = \"/all\"\nredirect = \"https://new.test{rest_query}\"\n\
-         [[route]]\npath = \"/circle\"\nredirect = \"/circle{rest_query}\"\n",
+         [[route]]\npath = \"/circle\"\nredirect = \"http://www.test:8080/circle{rest_query}\"\n",
     );
     for (target, expected) in [
         ("/old/x%20y/z?a=b", "https://new.test/app/x%20y/z"),
@@ -166,7 +168,8 @@ fn what_is_behind_a_path_goes_into_a_redirect() {
         let answer = get(&front, target, "");
         assert_eq!(answer.header("location"), Some(expected), "{target}");
     }
-    assert_eq!(get(&front, "/circle/x?y", "").status, 500);
+    let circle = b"GET /circle/x?y HTTP/1.1\r\nHost: www.test:8080\r\n\r\n";
+    assert_eq!(front.ask(circle).unwrap().status, 500);
 }
 
 #[test]

@@ -89,11 +89,11 @@ impl Shop {
     fn a_drain_is_taken_back(&mut self) {
         let said = self
             .operator
-            .types("catamaran drain app/blue --deadline 2h");
-        assert!(said.contains("app/blue: drain: "), "{said}");
+            .types("catamaran drain tomcat/blue --deadline 2h");
+        assert!(said.contains("tomcat/blue: drain: "), "{said}");
         let drain = self.operator.asks("blue")["drain"].clone();
         assert!(drain["deadline"].is_string(), "{drain}");
-        let said = self.operator.types("catamaran reset app/blue");
+        let said = self.operator.types("catamaran reset tomcat/blue");
         assert!(said.contains("active"), "{said}");
         // Who leaves green begins anew anywhere, also at blue.
         self.crowd.forget();
@@ -123,7 +123,7 @@ impl Shop {
 
     /// The drain outlives a reload, an upgrade under load and a restart.
     fn one_is_drained_while_the_front_is_replaced(&mut self) {
-        let drain = "catamaran drain app/blue --reason deployment --wait";
+        let drain = "catamaran drain tomcat/blue --reason deployment --wait";
         let draining = self.operator.begin(drain);
         let is_progress = |line: &str| line.contains(" sessions, ").then_some(());
         draining.wait_for_line("progress", is_progress).unwrap();
@@ -142,7 +142,7 @@ impl Shop {
         assert!(self.crowd.sessions("blue") > 200, "its sessions stay");
         self.crowd.leave(Some("blue"));
         let said = done(drain, draining);
-        assert!(said.contains("app/blue: stopped"), "{said}");
+        assert!(said.contains("tomcat/blue: stopped"), "{said}");
         self.crowd.leave(None);
         self.crowd.another_round();
         let seen = self.crowd.seen();
@@ -153,7 +153,7 @@ impl Shop {
         );
         assert_eq!(self.crowd.sessions("blue"), 0);
         self.nothing_went_wrong();
-        let said = self.operator.types("catamaran status app/blue");
+        let said = self.operator.types("catamaran status tomcat/blue");
         assert!(
             said.contains("stopped") && said.contains("deployment"),
             "{said}"
@@ -190,9 +190,9 @@ impl Shop {
 
     fn a_new_version_is_deployed_and_brought_back(&mut self) {
         self.cluster.redeploy("blue", 2).unwrap();
-        let said = self.operator.types("catamaran probe app/blue");
+        let said = self.operator.types("catamaran probe tomcat/blue");
         assert!(said.contains("CPING was answered"), "{said}");
-        self.operator.types("catamaran activate app/blue --wait");
+        self.operator.types("catamaran activate tomcat/blue --wait");
         self.crowd.forget();
         self.new_sessions_from("green");
         let seen = self.crowd.seen();
@@ -208,25 +208,25 @@ impl Shop {
         self.crowd.forget();
         let said = self
             .operator
-            .types_also("catamaran drain app/red --deadline 1s --wait");
-        assert!(said.contains("app/red: stopped"), "{said}");
+            .types_also("catamaran drain tomcat/red --deadline 1s --wait");
+        assert!(said.contains("tomcat/red: stopped"), "{said}");
         self.crowd.another_round();
         let seen = self.crowd.seen();
         assert!(seen.moved > 50, "{seen:?}");
         self.operator
-            .types_also("catamaran activate app/red --wait");
-        self.operator.types("catamaran stop app/blue --until 1h");
+            .types_also("catamaran activate tomcat/red --wait");
+        self.operator.types("catamaran stop tomcat/blue --until 1h");
         self.crowd.another_round();
-        self.operator.types("catamaran reset app/blue");
+        self.operator.types("catamaran reset tomcat/blue");
         self.nothing_went_wrong();
-        self.operator.types("catamaran stop app/blue");
-        self.operator.types_also("catamaran stop app/red");
+        self.operator.types("catamaran stop tomcat/blue");
+        self.operator.types_also("catamaran stop tomcat/red");
         // No backend is left but those that must not be used.
-        self.operator.types("catamaran stop app/green --force");
+        self.operator.types("catamaran stop tomcat/green --force");
         self.crowd.pause();
         for route in ROUTES {
             self.operator
-                .types_also(&format!("catamaran activate app/{route} --wait"));
+                .types_also(&format!("catamaran activate tomcat/{route} --wait"));
         }
         let seen = self.crowd.forget();
         assert!(seen.lost.is_empty(), "{seen:?}");
@@ -263,7 +263,7 @@ impl Shop {
     }
 
     fn the_file_and_the_state_file_have_their_say(&mut self) {
-        let said = self.operator.types("catamaran weight app/blue 3");
+        let said = self.operator.types("catamaran weight tomcat/blue 3");
         assert!(said.contains("weight 3"), "{said}");
         self.restart("");
         assert_eq!(self.operator.asks("blue")["settings"]["weight"], 3);
@@ -362,15 +362,15 @@ fn file(cluster: &Cluster, directory: &Path, blue: &str) -> String {
         .replace("10.1.0.11:8009\"\n", &format!("{}\"\n{blue}", url("blue")))
         .replace("10.1.0.12:8009", &url("green"))
         .replace(
-            "[upstream.app.sticky]\n",
-            "[upstream.app.sticky]\nsession_timeout = \"5s\"\n",
+            "[upstream.tomcat.sticky]\n",
+            "[upstream.tomcat.sticky]\nsession_timeout = \"5s\"\n",
         );
     format!(
         "[server]\nworkers = 2\n[log]\naccess = \"off\"\n\
          [admin]\naddress = \"unix:{directory}/admin.sock\"\n\
          state_file = \"{directory}/state.json\"\n\
-         [[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n{tables}\
-         [[upstream.app.backend]]\nname = \"red\"\nurl = \"ajp://{}\"\n",
+         [[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n{tables}\
+         [[upstream.tomcat.backend]]\nname = \"red\"\nurl = \"ajp://{}\"\n",
         url("red")
     )
 }

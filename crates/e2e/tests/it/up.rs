@@ -50,6 +50,8 @@ fn a_demo_of_a_tier_needs_no_namespace() {
     let said = process.stdout();
     assert_eq!(status.code(), Some(0), "{said}{}", process.stderr());
     assert!(said.contains("app1") && said.contains("app2"), "{said}");
+    let build = " build, which is slower than a dist build";
+    assert!(process.stderr().contains(build), "{}", process.stderr());
     assert!(!said.contains("netns"), "{said}");
     check_page(&file, &["front → app2 <em>ajp</em>", "for root alone"], 4);
     for pid in pids(&said) {

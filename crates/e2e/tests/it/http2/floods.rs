@@ -128,7 +128,7 @@ fn floods_end_the_connection() {
 fn stopped(scheme: &str, keys: &str) -> (Front, TcpListener) {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let front = Front::with_config(&format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n{keys}\n\
+        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n{keys}\n\
          [[route]]\npath = \"/ok\"\nstatus = 204\n\
          [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{scheme}://{}\"\n\
          [admin]\naddress = \"127.0.0.1:0\"\n",
@@ -282,12 +282,17 @@ fn a_stalled_window_ends_its_own_stream() {
         client.send(&get(1, host, "/bytes/1000000"), 1);
         assert_eq!(client.next_said().unwrap(), Said::Status(1, 200));
         client.send(&get(3, host, "/status/204"), 1);
-        let served = client
-            .wait(|said| matches!(said, Said::Status(3, _)))
-            .unwrap();
-        assert_eq!(served, Some(Said::Status(3, 204)));
-        let ended = client.wait(|said| matches!(said, Said::Reset(..))).unwrap();
-        assert_eq!(ended, Some(Said::Reset(1, INTERNAL_ERROR)));
+        // In whichever order: on a busy machine the time may be over before the second request.
+        let mut said = Vec::new();
+        while said.len() < 2 {
+            let next = client.next_said().unwrap();
+            let expected = [Said::Status(3, 204), Said::Reset(1, INTERNAL_ERROR)];
+            match next {
+                Said::End(3) => {}
+                next if expected.contains(&next) && !said.contains(&next) => said.push(next),
+                other => panic!("{other:?} after {said:?}"),
+            }
+        }
         assert_eq!(client.body(), 0);
     }
     front.wait_for_log("reason=client:write-timeout").unwrap();

@@ -48,7 +48,7 @@ impl Operator {
         done(command, self.start(command))
     }
 
-    /// What the front says of a backend of `app`.
+    /// What the front says of a backend of `tomcat`.
     pub(super) fn asks(&self, backend: &str) -> Value {
         let said = self.types_also("catamaran status --json");
         let status: Value = serde_json::from_str(&said).unwrap();

@@ -116,18 +116,28 @@ fn expect(row: &Row, kind: &str, code: i32) {
 
 #[test]
 fn a_file_without_faults_has_no_findings() {
-    let row = Row {
-        spoil: |_, _| {},
-        said: "",
-        at: "",
-        hint: "",
-    };
-    let (code, said) = check(&row);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(
-        !said.contains("fault: ") && !said.contains("warning: "),
-        "{said}"
-    );
+    // The second has the certificate alone, which a root of one's own has signed.
+    let spoilers: [fn(&Place<'_>, &mut String); 2] = [
+        |_, _| {},
+        |place, _| {
+            let chain = fs::read_to_string(place.directory.join("a.pem")).unwrap();
+            place.write("a.pem", chain.replacen(&place.authority.pem(), "", 1));
+        },
+    ];
+    for spoil in spoilers {
+        let row = Row {
+            spoil,
+            said: "",
+            at: "",
+            hint: "",
+        };
+        let (code, said) = check(&row);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            !said.contains("fault: ") && !said.contains("warning: "),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -196,6 +206,33 @@ static FAULTS: &[Row] = &[
         said: "a.key is DER, not PEM",
         at: "key = \"a.key\"",
         hint: "openssl pkey -inform der -in a.key",
+    },
+    Row {
+        spoil: |place, _| {
+            place.openssl("pkcs12 -export -in a.pem -inkey a.key -passout pass:x -out a.p12");
+            fs::rename(place.directory.join("a.p12"), place.directory.join("a.pem")).unwrap();
+        },
+        said: "a.pem is a PKCS#12 store, not PEM",
+        at: "chain = \"a.pem\"",
+        hint: "openssl pkcs12 -in a.pem -nokeys -out a.pem.pem",
+    },
+    Row {
+        spoil: |place, _| {
+            place.openssl("pkcs12 -export -in a.pem -inkey a.key -passout pass:x -out a.p12");
+            fs::rename(place.directory.join("a.p12"), place.directory.join("a.key")).unwrap();
+        },
+        said: "a.key is a PKCS#12 store, not PEM",
+        at: "key = \"a.key\"",
+        hint: "openssl pkcs12 -in a.key -nocerts -nodes -out a.key.key",
+    },
+    Row {
+        spoil: |place, _| {
+            place.openssl("crl2pkcs7 -nocrl -certfile a.pem -out a.p7b");
+            fs::rename(place.directory.join("a.p7b"), place.directory.join("a.pem")).unwrap();
+        },
+        said: "a.pem is PKCS#7, not PEM",
+        at: "chain = \"a.pem\"",
+        hint: "openssl pkcs7 -in a.pem -print_certs",
     },
     Row {
         spoil: |place, _| place.convert("a.key", "pkey -aes256 -passout pass:x"),
@@ -364,6 +401,12 @@ static WARNINGS: &[Row] = &[
     },
     Row {
         spoil: |place, _| {
+            // Proofs of Certificate Transparency, as each authority that browsers know adds them.
+            let id = [1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
+            place.issue(|params| {
+                let proofs = CustomExtension::from_oid_content(&id, vec![4, 2, 0, 0]);
+                params.custom_extensions.push(proofs);
+            });
             let chain = fs::read_to_string(place.directory.join("a.pem")).unwrap();
             place.write("a.pem", chain.replacen(&place.authority.pem(), "", 1));
         },

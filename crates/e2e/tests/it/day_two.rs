@@ -1,0 +1,426 @@
+//! What an operator sees and does on the second day: errors of an application, readiness, commands.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
+use catamaran_testkit::tls::Authority;
+use catamaran_testkit::{Deadline, HttpClient, Process, address};
+use serde_json::Value;
+
+use crate::reload::application;
+
+/// Two connectors of one Tomcat as `blue` and `green`, and an admin listener.
+fn tomcats(more: &str) -> Front {
+    let tomcat = Tomcat::shared().unwrap();
+    let blue = tomcat.backend_table("app", Connector::Ajp);
+    let green = tomcat.backend_table("app", Connector::AjpUnix);
+    Front::with_config(&format!(
+        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n[upstream.app]\n{more}[upstream.app.sticky]\n\
+         {blue}name = \"blue\"\n{green}name = \"green\"\n"
+    ))
+    .unwrap()
+}
+
+/// Asks Tomcat for a status by the session of a backend.
+fn visit(front: &Front, backend: &str, status: u16) {
+    let cookie = format!("Cookie: JSESSIONID=1.{backend}\r\n");
+    let target = format!("/status.jsp?code={status}");
+    let request = front.head("GET", &target, &cookie);
+    assert_eq!(front.ask(request).unwrap().status, status);
+}
+
+fn json(front: &Front, target: &str) -> Value {
+    serde_json::from_str(&front.ask_admin(target).unwrap().text()).unwrap()
+}
+
+fn backend(front: &Front, name: &str) -> Value {
+    json(front, &format!("/api/v1/upstreams/app/backends/{name}"))
+}
+
+/// The text of the first event of a kind with these words.
+fn event(front: &Front, kind: &str, words: &str) -> String {
+    let what = format!("an event {kind} with {words:?}");
+    let found = Deadline::default().poll(&what, || {
+        let events = json(front, "/api/v1/events");
+        let mut events = events["events"].as_array().unwrap().iter();
+        let text = |event: &Value| event["text"].as_str().unwrap().to_owned();
+        let found = events.find(|it| it["kind"] == kind && text(it).contains(words))?;
+        Some(text(found))
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_tomcat_that_answers_only_500_is_seen() {
+    let front = tomcats("");
+    (0..30).for_each(|_| visit(&front, "blue", 500));
+    visit(&front, "green", 200);
+    let errors = |name| backend(&front, name)["server_errors"].clone();
+    let blue = errors("blue");
+    assert_eq!(blue["total"], 30, "{blue}");
+    // However many of them a slow machine gave within the last minute.
+    assert_eq!(blue["minute"], blue["responses_minute"], "{blue}");
+    assert_eq!(errors("green")["total"], 0);
+    let said = event(&front, "health", "answers 5xx");
+    // As many as came before it was looked.
+    assert!(
+        said.ends_with(" responses within the last minute"),
+        "{said}"
+    );
+    // Off by default: what clients ask for puts no backend out.
+    assert_eq!(backend(&front, "blue")["condition"], "up");
+}
+
+#[test]
+fn a_run_of_500_puts_a_tomcat_out_where_that_is_wanted_and_another_answers_well() {
+    let front = tomcats("eject_after_5xx = 5\n");
+    // Nobody answers well yet.
+    (0..8).for_each(|_| visit(&front, "blue", 500));
+    assert_eq!(backend(&front, "blue")["ejections"], 0);
+    visit(&front, "green", 200);
+    visit(&front, "blue", 200);
+    (0..5).for_each(|_| visit(&front, "blue", 500));
+    assert_eq!(backend(&front, "blue")["ejections"], 1);
+    let line = front.wait_for_log("backend is out").unwrap();
+    let cause = "it answered one request after the other with 5xx";
+    assert!(line.contains(cause), "{line}");
+    // It is out for a second; a busy machine may look at it only when it is back.
+    event(&front, "health", "out");
+    event(&front, "health", "back");
+    visit(&front, "blue", 200);
+}
+
+#[test]
+fn each_upstream_without_backends_is_named_and_the_wanted_ones_decide() {
+    let (_application, url) = application();
+    let refusing = address::refusing().unwrap();
+    let config = |ready: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"shop\"\n\
+             [[route]]\npath = \"/reports\"\nupstream = \"reports\"\n\
+             [[upstream.shop.backend]]\nurl = \"{url}\"\n\
+             [[upstream.reports.backend]]\nname = \"gone\"\nurl = \"http://{refusing}\"\n\
+             [[upstream.reports.backend]]\nname = \"drained\"\nurl = \"{url}\"\n\
+             activation = \"drain\"\n\
+             [admin]\naddress = \"127.0.0.1:0\"\n{ready}"
+        )
+    };
+    for (ready, status, first) in [
+        ("", 503, "not ready"),
+        ("ready = [\"reports\"]\n", 503, "not ready"),
+        ("ready = [\"shop\"]\n", 200, "ready"),
+        ("ready = []\n", 200, "ready"),
+    ] {
+        let front = Front::with_config(&config(ready)).unwrap();
+        assert_eq!(front.ask_admin("/readyz").unwrap().text(), "ready\n");
+        assert_eq!(front.get("/reports").unwrap().status, 503);
+        let said = Deadline::default().poll("an upstream without backends", || {
+            let answer = front.ask_admin("/readyz").unwrap();
+            (answer.text().lines().count() > 1).then_some(answer)
+        });
+        let said = said.unwrap();
+        let text = format!("{first}\nupstream reports accepts no new clients\n");
+        assert_eq!((said.status, said.text()), (status, text), "{ready}");
+        let of = |upstream: &str| {
+            let target = format!("/readyz?upstream={upstream}");
+            front.ask_admin(&target).unwrap().status
+        };
+        assert_eq!((of("shop"), of("reports")), (200, 503));
+        assert_eq!(
+            front.metric("catamaran_upstream_ready").unwrap(),
+            [0.0, 1.0]
+        );
+    }
+}
+
+/// Runs a command against the admin socket of a front.
+fn run(front: &Front, arguments: &[&str]) -> (Option<i32>, String) {
+    let admin = format!("unix:{}/admin.sock", front.directory().display());
+    let words = [arguments, &["--admin", &admin]].concat();
+    let mut process = catamaran(&words).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    (status.code(), process.stdout() + &process.stderr())
+}
+
+fn with_socket(url: &str, more: &str) -> String {
+    format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [[upstream.app.backend]]\nname = \"one\"\nurl = \"{url}\"\n\
+         [admin]\naddress = [\"unix:admin.sock\", \"127.0.0.1:0\"]\n{more}"
+    )
+}
+
+#[test]
+fn an_upgrade_by_command_says_whether_it_worked() {
+    let (_application, url) = application();
+    let mut front = Front::with_config(&with_socket(&url, "")).unwrap();
+    let first = front.process().id();
+    let since = front.metric("catamaran_served_since_seconds").unwrap();
+    let (code, said) = run(&front, &["upgrade"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("upgraded: process "), "{said}");
+    assert!(
+        said.contains(&format!("serves in place of {first}")),
+        "{said}"
+    );
+    let (code, said) = run(&front, &["status", "--json"]);
+    let status: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(code, Some(0));
+    assert_ne!(status["process"], first);
+    assert_eq!(
+        front.metric("catamaran_served_since_seconds").unwrap(),
+        since
+    );
+    fs::write(front.directory().join("catamaran.toml"), "nonsense").unwrap();
+    let (code, said) = run(&front, &["upgrade"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("error: not upgraded: the new process ended"),
+        "{said}"
+    );
+    assert_eq!(front.get("/").unwrap().status, 200);
+}
+
+#[test]
+fn logs_are_reopened_and_a_deadline_in_the_past_is_refused() {
+    let (_application, url) = application();
+    let front = Front::with_config(&with_socket(&url, "[log]\naccess = \"access.log\"\n")).unwrap();
+    front.get("/before").unwrap();
+    let at = |name: &str| front.directory().join(name);
+    let has = |name: &str, path: &str| {
+        let what = format!("{path} in {name}");
+        let found = || {
+            fs::read_to_string(at(name))
+                .ok()
+                .filter(|it| it.contains(path))
+        };
+        Deadline::default().poll(&what, found).unwrap();
+    };
+    has("access.log", "/before");
+    fs::rename(at("access.log"), at("access.log.1")).unwrap();
+    let (code, said) = run(&front, &["log", "reopen"]);
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "the access log was opened again\n")
+    );
+    front.get("/after").unwrap();
+    has("access.log", "/after");
+    let past = [
+        "drain",
+        "app/one",
+        "--force",
+        "--deadline",
+        "2020-01-31T04:00:00Z",
+    ];
+    let (code, said) = run(&front, &past);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("`deadline` lies in the past: it is 20"),
+        "{said}"
+    );
+    let (code, said) = run(&front, &["drain", "app/one", "--force", "--json"]);
+    let drained: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(
+        (code, &drained["settings"]["activation"]),
+        (Some(0), &"drain".into())
+    );
+    // The only backend accepts nobody new.
+    assert_eq!(run(&front, &["status"]).0, Some(1));
+    assert_eq!(run(&front, &["status", "app"]).0, Some(1));
+    assert_eq!(run(&front, &["status", "app/one"]).0, Some(0));
+    assert_eq!(run(&front, &["activate", "app/one"]).0, Some(0));
+    let (code, said) = run(&front, &["status"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        said.contains(" UTC") && said.lines().all(|it| it.chars().count() <= 80),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_certificate_is_refused_as_long_as_it_is_and_no_longer() {
+    let (_application, url) = application();
+    let authority = Authority::new("authority").unwrap();
+    let files = tempfile::tempdir().unwrap();
+    authority.issue(files.path(), "a", &["a.test"]).unwrap();
+    let at = files.path().display();
+    let more = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n[tls.www]\n\
+         certificate_watch = \"1s\"\n\
+         [[tls.www.certificate]]\nchain = \"{at}/a.pem\"\nkey = \"{at}/a.key\"\n"
+    );
+    let front = Front::with_config(&with_socket(&url, &more)).unwrap();
+    let becomes = |value: f64| {
+        let what = format!("catamaran_tls_certificate_refused {value}");
+        let is = || {
+            let now = front.metric("catamaran_tls_certificate_refused").unwrap();
+            (now == [value]).then_some(())
+        };
+        Deadline::default().poll(&what, is).unwrap();
+    };
+    becomes(0.0);
+    let (code, said) = run(&front, &["certificates"]);
+    assert!(
+        code == Some(0) && said.contains("[tls.www], read at "),
+        "{said}"
+    );
+    assert!(said.contains("  a.test (ECDSA) ends "), "{said}");
+    let good = fs::read(files.path().join("a.pem")).unwrap();
+    fs::write(files.path().join("a.pem"), "nonsense").unwrap();
+    becomes(1.0);
+    let (code, said) = run(&front, &["certificates"]);
+    assert!(
+        code == Some(1) && said.contains("no CERTIFICATE block"),
+        "{said}"
+    );
+    fs::write(files.path().join("a.pem"), good).unwrap();
+    becomes(0.0);
+}
+
+#[test]
+fn new_sessions_one_after_the_other_are_spread_by_weight() {
+    let (one, two) = (application(), application());
+    let front = Front::with_config(&format!(
+        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n[upstream.app]\npolicy = \"least-in-flight\"\n\
+         sticky = \"off\"\n\
+         [[upstream.app.backend]]\nname = \"blue\"\nurl = \"{}\"\nweight = 2\n\
+         [[upstream.app.backend]]\nname = \"green\"\nurl = \"{}\"\n",
+        one.1, two.1
+    ))
+    .unwrap();
+    (0..60).for_each(|_| assert_eq!(front.get("/").unwrap().status, 200));
+    let requests = |name| backend(&front, name)["requests"].as_u64().unwrap();
+    let (blue, green) = (requests("blue"), requests("green"));
+    assert!(
+        blue + green == 60 && (17..=23).contains(&green),
+        "{blue}:{green}"
+    );
+    let explained = json(&front, "/api/v1/explain?url=http%3A%2F%2Fa%2F");
+    let shares: Vec<u64> = (explained["members"].as_array().unwrap().iter())
+        .map(|it| it["share"].as_f64().unwrap().round() as u64)
+        .collect();
+    assert_eq!(shares, [67, 33], "{explained}");
+}
+
+#[test]
+fn all_of_ipv6_is_all_of_ipv4_too() {
+    let (_application, url) = application();
+    let Ok(probe) = std::net::TcpListener::bind("[::1]:0") else {
+        // A machine without IPv6.
+        return;
+    };
+    drop(probe);
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"[::]:0\"\n[[route]]\nupstream = \"app\"\nallow = [\"127.0.0.0/8\"]\n\
+         [[upstream.app.backend]]\nurl = \"{url}\"\n"
+    ))
+    .unwrap();
+    let port = front.address().port();
+    for (ip, status) in [("127.0.0.1", 200), ("[::1]", 403)] {
+        let address: SocketAddr = format!("{ip}:{port}").parse().unwrap();
+        let mut client = HttpClient::connect(address).unwrap();
+        client
+            .send(format!("GET /?{status} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
+            .unwrap();
+        assert_eq!(client.receive().unwrap().status, status, "{ip}");
+    }
+    let line = front.wait_for_log("GET /?200 ").unwrap();
+    assert!(line.starts_with("127.0.0.1 - - "), "{line}");
+}
+
+#[test]
+fn fields_of_all_routes_denied_networks_and_logs_of_hosts() {
+    let (_application, url) = application();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [server.response_headers]\nset = {{ X-Frame-Options = \"DENY\", X-Site = \"all\" }}\n\
+         [[route]]\nupstream = \"app\"\n\
+         [[route]]\npath = \"/bytes\"\nupstream = \"app\"\n\
+         [route.response_headers]\nset = {{ X-Site = \"own\" }}\n\
+         [[route]]\npath = \"/status\"\nstatus = 410\n\
+         [[route]]\npath = \"/inside\"\nupstream = \"app\"\nallow = [\"127.0.0.0/8\"]\n\
+         deny = [\"127.0.0.0/30\"]\n\
+         [[route]]\npath = \"/snoop\"\nupstream = \"app\"\ndeny = [\"192.0.2.0/24\"]\n\
+         [[upstream.app.backend]]\nurl = \"{url}\"\n\
+         [log]\naccess = \"access.log\"\nhosts = {{ \"shop.test\" = \"shop.log\" }}\n"
+    ))
+    .unwrap();
+    for (path, status, site) in [
+        ("/", 200, Some("all")),
+        ("/bytes/1", 200, Some("own")),
+        ("/status", 410, Some("all")),
+        ("/inside", 403, Some("all")),
+        ("/snoop", 200, Some("all")),
+    ] {
+        let answer = front.get(path).unwrap();
+        assert_eq!(
+            (answer.status, answer.header("x-site")),
+            (status, site),
+            "{path}"
+        );
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+    }
+    let asked = b"GET /?shop HTTP/1.1\r\nHost: Shop.test\r\n\r\n";
+    assert_eq!(front.ask(asked).unwrap().status, 200);
+    let read = |name: &str| fs::read_to_string(front.directory().join(name)).unwrap_or_default();
+    let shop = || Some(read("shop.log")).filter(|it| it.contains("GET /?shop "));
+    let shop = Deadline::default()
+        .poll("the line of the shop", shop)
+        .unwrap();
+    assert_eq!(shop.lines().count(), 1, "{shop}");
+    let all = || Some(read("access.log")).filter(|it| it.lines().count() == 5);
+    let all = Deadline::default().poll("the other lines", all).unwrap();
+    assert!(
+        all.contains("reason=client:route-denied") && !all.contains("?shop"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_flood_of_failures_is_not_a_flood_of_lines() {
+    let refusing = address::refusing().unwrap();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [upstream.app]\neject = false\nretries = 0\n\
+         [[upstream.app.backend]]\nurl = \"http://{refusing}\"\n[log]\naccess = \"off\"\n"
+    ))
+    .unwrap();
+    for _ in 0..400 {
+        assert_eq!(front.get("/").unwrap().status, 503);
+    }
+    let lines = front
+        .log()
+        .lines()
+        .filter(|line| line.contains("backend:"))
+        .count();
+    assert!((1..=300).contains(&lines), "{lines} lines");
+}
+
+/// README's command, with the secret that a stock Tomcat asks for.
+#[test]
+fn a_front_without_a_file_has_the_secret_of_tomcat() {
+    let tomcat = Tomcat::shared().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let secret = directory.path().join("ajp.secret");
+    fs::write(&secret, Tomcat::SECRET).unwrap();
+    let url = tomcat.url(Connector::AjpSecret);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--upstream", &url];
+    let ask = |more: &[&str]| {
+        let process: Process = catamaran(&[&serve, more].concat()).unwrap();
+        let address = process.wait_for_line("an address", |line| {
+            line.strip_prefix("listening on http://")?
+                .parse::<SocketAddr>()
+                .ok()
+        });
+        let mut client = HttpClient::connect(address.unwrap()).unwrap();
+        client
+            .send(b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+        client.receive().unwrap().status
+    };
+    assert_eq!(ask(&[]), 403);
+    assert_eq!(ask(&["--secret-file", secret.to_str().unwrap()]), 200);
+}

@@ -1,0 +1,345 @@
+//! What `explain` says of a request is what happens to it, whatever the configuration and the request: a
+//! backend that records receives what was said, and what the front answers itself is what was said.
+//!
+//! Configurations and requests are made from numbers, so that a failure is found again. The clients speak
+//! HTTP/1.1 and HTTP/2, in clear and over TLS; the backends speak AJP13 and HTTP/1.1.
+
+mod client;
+mod config;
+mod recorder;
+mod request;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use catamaran_e2e::Front;
+use catamaran_testkit::tls::Authority;
+use fastrand::Rng;
+use serde_json::Value;
+
+use self::client::{Credentials, Place};
+use self::config::{Configuration, LISTENERS, Surroundings};
+use self::recorder::{Received, Recorder};
+use self::request::Request;
+
+#[test]
+fn every_key_of_listeners_and_routes_is_used() {
+    let recorder = Recorder::start().unwrap();
+    let surroundings = Surroundings {
+        recorder: &recorder,
+        files: Path::new("/files"),
+    };
+    let configurations = (0..CONFIGURATIONS).map(|it| Configuration::new(it, &surroundings));
+    let used: BTreeSet<_> = configurations.flat_map(|it| it.keys).collect();
+    let wanted = documented();
+    assert!(wanted.len() > 60, "{wanted:?}");
+    let unused: Vec<_> = wanted.difference(&used).collect();
+    assert!(unused.is_empty(), "no configuration has {unused:?}");
+}
+
+/// The keys of listeners and routes, by the reference. Those of files are left out: what is explained of a file is in
+/// the tests of files, since no backend receives it.
+fn documented() -> BTreeSet<(String, String)> {
+    let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let reference = fs::read_to_string(reference).unwrap();
+    let mut header = String::new();
+    let mut keys = BTreeSet::new();
+    for line in reference.lines() {
+        if let Some(named) = line.strip_prefix("## ") {
+            named.trim_matches('`').clone_into(&mut header);
+        }
+        let is_wanted = header == "[[listen]]" || header.contains("route");
+        if let Some((key, _)) = line.strip_prefix("| [`").and_then(|it| it.split_once('`'))
+            && is_wanted
+            && !OF_FILES.contains(&key)
+        {
+            keys.insert((header.clone(), key.to_owned()));
+        }
+    }
+    keys
+}
+
+#[test]
+fn what_is_explained_is_what_a_backend_receives() {
+    let files = tempfile::tempdir().unwrap();
+    let authority = Authority::new("decision").unwrap();
+    let credentials = prepare(files.path(), &authority);
+    let recorder = Recorder::start().unwrap();
+    let surroundings = Surroundings {
+        recorder: &recorder,
+        files: files.path(),
+    };
+    let (mut seen, mut different) = (BTreeMap::new(), Vec::new());
+    for number in 0..CONFIGURATIONS {
+        let site = Site::start(number, &surroundings);
+        let mut rng = Rng::with_seed(1_000 + number);
+        for index in 0..REQUESTS {
+            let request = Request::new(&mut rng);
+            match site.compare(&request, &credentials, &recorder) {
+                Ok(became) => *seen.entry(became).or_insert(0) += 1,
+                Err(what) => different.push(format!("{number}, {index}: {what}")),
+            }
+        }
+    }
+    let few = different.get(..5).unwrap_or(&different).join("\n\n");
+    assert!(different.is_empty(), "{} of them:\n{few}", different.len());
+    let count = |what: &str| seen.get(what).copied().unwrap_or(0);
+    for (what, least) in [
+        ("ajp", 500),
+        ("http", 500),
+        ("tunnel", 30),
+        ("tunnel over HTTP/2", 15),
+        ("ajp over HTTP/2", 100),
+        ("http over HTTP/2", 100),
+        ("answer", 200),
+        ("refused", 200),
+        ("reset", 20),
+    ] {
+        assert!(count(what) >= least, "{what}: {seen:?}");
+    }
+}
+
+/// Writes what the configurations name.
+fn prepare(files: &Path, authority: &Authority) -> Credentials {
+    let names = [
+        "example.org",
+        "*.example.org",
+        "other.test",
+        "127.0.0.1",
+        "::1",
+    ];
+    let pair = authority.sign(&names, |_| ()).unwrap();
+    let challenges = files.join("acme/.well-known/acme-challenge");
+    fs::create_dir_all(&challenges).unwrap();
+    for (name, text) in [
+        ("chain.pem", &pair.chain),
+        ("key.pem", &pair.key),
+        ("clients.pem", &authority.pem()),
+        ("page.html", &"<p>A page</p>".to_owned()),
+        ("acme/.well-known/acme-challenge/token1", &"1".to_owned()),
+    ] {
+        fs::write(files.join(name), text).unwrap();
+    }
+    Credentials::new(authority).unwrap()
+}
+
+/// A front with a generated configuration.
+struct Site {
+    front: Front,
+    places: Vec<Place>,
+}
+
+impl Site {
+    fn start(number: u64, surroundings: &Surroundings<'_>) -> Self {
+        let configuration = Configuration::new(number, surroundings);
+        let front = Front::with_config(&configuration.text)
+            .unwrap_or_else(|error| panic!("{number}: {error:#}\n{}", configuration.text));
+        front.wait_for_log("admin on").unwrap();
+        let log = front.log();
+        let mut tcp = log.lines().filter_map(|line| {
+            let (_, url) = line.split_once("listening on http")?;
+            let (_, address) = url.split_once("://")?;
+            address
+                .split_whitespace()
+                .next()?
+                .parse::<SocketAddr>()
+                .ok()
+        });
+        let places = LISTENERS.map(|listener| match listener.unix {
+            true => Place::Unix(front.directory().join("front.sock")),
+            false => Place::Tcp(tcp.next().expect("a line for each listener")),
+        });
+        let places = places.to_vec();
+        Self { front, places }
+    }
+
+    /// Asks about a request on a connection that is open already, sends it, and compares. Returns what
+    /// became of it, or what differs.
+    fn compare(
+        &self,
+        request: &Request,
+        credentials: &Credentials,
+        recorder: &Recorder,
+    ) -> Result<&'static str, String> {
+        let listener = LISTENERS.iter().position(|it| *it == request.listener);
+        let place = &self.places[listener.unwrap()];
+        let opened = client::open(place, request, credentials).unwrap();
+        let explained = self.explain(&request.question(&opened.from));
+        let answered = opened.ask(request);
+        let received = recorder.take();
+        let summary = explained["summary"].as_str().unwrap_or_default();
+        let differs = |what: &str| {
+            let route = &explained["route"]["place"];
+            let route = format!("{route} of {}", self.front.directory().display());
+            format!(
+                "{what}\n{request:?}\n{summary:?}, {route}\nanswered {answered:?}\n\
+                 explained {}\nreceived  {received:?}",
+                explained["sent"]
+            )
+        };
+        let Ok(answered) = &answered else {
+            return Err(differs("no answer"));
+        };
+        if explained["outcome"] == "forward" {
+            if summary.contains("; or 501") && answered.status == Some(501) && received.is_empty() {
+                return Ok("a tunnel that was said to end perhaps");
+            }
+            let [received] = &received[..] else {
+                return Err(differs("it is not received once"));
+            };
+            let became = became(&explained, received, request);
+            return became.map_err(differs);
+        }
+        if !received.is_empty() {
+            return Err(differs("it is received"));
+        }
+        let answer = &explained["answer"];
+        if summary.contains("its stream is reset") {
+            return match answered.status {
+                None => Ok("reset"),
+                Some(_) => Err(differs("it is not reset")),
+            };
+        }
+        if answer["status"].as_u64() != answered.status.map(u64::from) {
+            return Err(differs("another status"));
+        }
+        if !request.http2 && answer["location"].as_str() != answered.location.as_deref() {
+            return Err(differs("another location"));
+        }
+        match explained["outcome"].as_str() {
+            Some("answer") => Ok("answer"),
+            Some("refused") => Ok("refused"),
+            _ => Err(differs("another outcome")),
+        }
+    }
+
+    /// What the front's admin listener answers to a question.
+    fn explain(&self, question: &str) -> Value {
+        let socket = self.front.directory().join("admin.sock");
+        let mut socket = UnixStream::connect(socket).unwrap();
+        let head =
+            format!("GET {question} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{question}: {answer}");
+        serde_json::from_str(body).unwrap()
+    }
+}
+
+/// What became of a request that is forwarded, or what differs.
+fn became(
+    explained: &Value,
+    received: &Received,
+    request: &Request,
+) -> Result<&'static str, &'static str> {
+    let sent = &explained["sent"];
+    let is_tunnel = sent["tunnel"].is_string();
+    let backend = if received.protocol == "ajp" { "a" } else { "h" };
+    let members = explained["members"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let gets_some = |it: &Value| it["backend"] == backend && it["share"].as_f64() > Some(0.0);
+    if !is_tunnel && !members.iter().any(gets_some) {
+        return Err("another backend");
+    }
+    if sent["protocol"] == received.protocol {
+        if said(sent, request) != normal(received, request) {
+            return Err("another request");
+        }
+    } else if !explained["backend"].is_null() {
+        return Err("another protocol");
+    }
+    if received.body != request.body {
+        return Err("another body");
+    }
+    Ok(match (is_tunnel, request.http2, received.protocol) {
+        (true, true, _) => "tunnel over HTTP/2",
+        (true, false, _) => "tunnel",
+        (_, true, "ajp") => "ajp over HTTP/2",
+        (_, true, _) => "http over HTTP/2",
+        (_, false, protocol) => protocol,
+    })
+}
+
+/// The request line, the fields and the attributes of a request, by their names.
+type Said = (String, Vec<(String, String)>, Vec<(String, String)>);
+
+fn said(sent: &Value, request: &Request) -> Said {
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let pairs = |it: &Value| {
+        let pairs = it.as_array().expect("a list").iter();
+        pairs.map(|it| (text(&it[0]), text(&it[1]))).collect()
+    };
+    let (fields, attributes) = (pairs(&sent["fields"]), pairs(&sent["attributes"]));
+    let line = text(&sent["request"]);
+    (line, sorted(fields, request), sorted(attributes, request))
+}
+
+fn normal(received: &Received, request: &Request) -> Said {
+    let Received {
+        line,
+        fields,
+        attributes,
+        ..
+    } = received.clone();
+    (line, sorted(fields, request), sorted(attributes, request))
+}
+
+/// Without what is made anew for each request or handshake: its id, the key of a tunnel over HTTP/2, and
+/// the certificate that a client has shown.
+fn sorted(pairs: Vec<(String, String)>, request: &Request) -> Vec<(String, String)> {
+    let shown_certificate = ["ssl_cert", "client-cert", "ssl_client_escaped_cert"];
+    let is_kept = |it: &(String, String)| {
+        let is_certificate = shown_certificate.contains(&&it.0[..]);
+        let is_key = request.is_tunnel() && it.0 == "sec-websocket-key";
+        !(is_certificate && request.client_certificate || is_key || it.0 == "ssl_session")
+    };
+    let mut pairs: Vec<_> = pairs.into_iter().filter(is_kept).collect();
+    for (_, value) in &mut pairs {
+        *value = without_ids(value);
+    }
+    // Of one name the order counts.
+    pairs.sort_by(|one, other| one.0.cmp(&other.0));
+    pairs
+}
+
+/// Sixteen hexadecimal digits become zeros.
+fn without_ids(text: &str) -> String {
+    let digits = |it: &str| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split(' ');
+    let words: Vec<_> = words
+        .map(|word| {
+            if digits(word) {
+                "0000000000000000"
+            } else {
+                word
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+/// How many configurations there are.
+const CONFIGURATIONS: u64 = 25;
+
+/// How many requests each of them gets.
+const REQUESTS: usize = 200;
+
+const OF_FILES: [&str; 9] = [
+    "files",
+    "index",
+    "fallback",
+    "links",
+    "hide",
+    "cache_control",
+    "charset",
+    "types",
+    "precompressed",
+];

@@ -1,0 +1,435 @@
+//! Configurations that use every key of listener and route, made from a number.
+
+use std::collections::BTreeSet;
+use std::fmt::{Display, Write as _};
+use std::path::Path;
+
+use fastrand::Rng;
+
+use super::recorder::Recorder;
+
+/// A configuration file, and the keys in it.
+#[derive(Default)]
+pub(super) struct Configuration {
+    /// `{directory}` in it stands for the directory of the file.
+    pub(super) text: String,
+    /// Tables with their keys, as the reference calls them.
+    pub(super) keys: BTreeSet<(String, String)>,
+    header: String,
+}
+
+/// What is the same for all configurations.
+pub(super) struct Surroundings<'s> {
+    pub(super) recorder: &'s Recorder,
+    /// Has `chain.pem`, `key.pem`, `clients.pem`, `page.html` and the folder `acme`.
+    pub(super) files: &'s Path,
+}
+
+/// A listener, as its clients have to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listener {
+    pub(super) name: &'static str,
+    pub(super) tls: bool,
+    /// Whether it asks for certificates of clients.
+    pub(super) verifies: bool,
+    pub(super) http1: bool,
+    pub(super) http2: bool,
+    pub(super) proxied: bool,
+    pub(super) unix: bool,
+}
+
+/// Every configuration has these, in this order.
+pub(super) const LISTENERS: [Listener; 8] = [
+    CLEAR,
+    Listener {
+        name: "both",
+        http2: true,
+        ..CLEAR
+    },
+    Listener {
+        name: "h2",
+        http1: false,
+        http2: true,
+        ..CLEAR
+    },
+    Listener {
+        name: "tls",
+        tls: true,
+        http2: true,
+        ..CLEAR
+    },
+    Listener {
+        name: "partners",
+        tls: true,
+        verifies: true,
+        http2: true,
+        ..CLEAR
+    },
+    Listener {
+        name: "proxied",
+        proxied: true,
+        ..CLEAR
+    },
+    Listener {
+        name: "redirecting",
+        ..CLEAR
+    },
+    Listener {
+        name: "unix",
+        unix: true,
+        ..CLEAR
+    },
+];
+
+/// The first segments of routes, each of one route.
+pub(super) const PATHS: [&str; 10] = [
+    "/app",
+    "/app/deep",
+    "/shop",
+    "/old",
+    "/api/v1",
+    "/chat",
+    "/x%20y",
+    "/adm@in",
+    "/static",
+    "/",
+];
+
+impl Configuration {
+    /// The configuration of that number.
+    pub(super) fn new(number: u64, surroundings: &Surroundings<'_>) -> Self {
+        let mut rng = Rng::with_seed(number);
+        let mut it = Self::default();
+        it.server(&mut rng);
+        it.upstreams(&mut rng, surroundings);
+        for listener in LISTENERS {
+            it.listener(&mut rng, listener, surroundings);
+        }
+        it.profiles(surroundings);
+        let mut paths = PATHS;
+        rng.shuffle(&mut paths);
+        for (index, path) in paths.into_iter().enumerate() {
+            it.route(&mut rng, index, path, surroundings);
+        }
+        it
+    }
+
+    fn table(&mut self, header: &str) {
+        header.clone_into(&mut self.header);
+        writeln!(self.text, "{header}").expect("a string takes all");
+    }
+
+    fn key(&mut self, name: &str, value: impl Display) {
+        self.keys.insert((self.header.clone(), name.to_owned()));
+        writeln!(self.text, "{name} = {value}").expect("a string takes all");
+    }
+
+    /// Now and then.
+    fn maybe(&mut self, rng: &mut Rng, name: &str, values: &[&str]) {
+        if rng.u8(..5) < 2 {
+            self.key(name, rng.choice(values).expect("a value"));
+        }
+    }
+
+    fn server(&mut self, rng: &mut Rng) {
+        self.table("[server]");
+        self.key("workers", 1);
+        self.key("trusted_proxies", r#"["127.0.0.2", "127.0.0.3"]"#);
+        self.maybe(rng, "underscore_fields", &[r#""x_known""#]);
+        self.maybe(rng, "via", &[r#""off""#, r#""front-1""#]);
+        self.maybe(rng, "request_id", &[r#""off""#, r#""X-Correlation-Id""#]);
+        self.table("[log]");
+        self.key("access", r#""off""#);
+        self.table("[admin]");
+        self.key("address", r#""unix:{directory}/admin.sock""#);
+    }
+
+    fn upstreams(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+        let Recorder { ajp, http, .. } = surroundings.recorder;
+        let (ajp, http) = (format!("\"ajp://{ajp}\""), format!("\"http://{http}\""));
+        let upgrade = http.clone();
+        for (name, backends) in [
+            ("ajp", &[("a", &ajp)][..]),
+            ("http", &[("h", &http)]),
+            ("mixed", &[("a", &ajp), ("h", &http)]),
+            ("placed", &[("a", &ajp), ("h", &http)]),
+        ] {
+            self.table(&format!("[upstream.{name}]"));
+            self.maybe(rng, "retries", &["0", "1"]);
+            self.maybe(rng, "remote_user", &[r#""header:X-Remote-User""#]);
+            if name == "placed" {
+                self.key("policy", r#""hash""#);
+                let by = ["address", "path", "cookie:U", "header:X-User", "query:user"];
+                self.key("hash_by", format!("\"{}\"", rng.choice(by).expect("one")));
+            }
+            if name == "mixed" || rng.bool() {
+                self.table(&format!("[upstream.{name}.sticky]"));
+                self.maybe(rng, "set_cookie", &[r#""OWN""#]);
+                self.maybe(rng, "first", &[r#""path""#]);
+            }
+            if rng.bool() {
+                self.table(&format!("[upstream.{name}.attributes]"));
+                self.key("TENANT", r#""header:X-Tenant""#);
+                self.key("CLIENT", r#""client:address""#);
+                self.key("ASKED", r#""client:host""#);
+                self.key("CIPHER", r#""tls:cipher""#);
+                self.key("SNI", r#""tls:sni""#);
+            }
+            for (backend, url) in backends {
+                self.table(&format!("[[upstream.{name}.backend]]"));
+                self.key("name", format!("\"{backend}\""));
+                self.key("url", url);
+                // A busy machine must not make a backend suspect between a question and its request.
+                self.key("suspect_after", r#""off""#);
+                self.maybe(rng, "host", &[r#""app.internal""#, r#""backend""#]);
+                let forms = [r#""tomcat""#, r#""rfc9440""#];
+                if *backend == "h" {
+                    self.maybe(rng, "client_cert_fields", &forms);
+                } else {
+                    self.maybe(rng, "secret", &[r#""hush""#]);
+                    self.maybe(rng, "announce_chunked", &["true"]);
+                    self.maybe(rng, "upgrade_url", &[&upgrade[..]]);
+                }
+            }
+        }
+    }
+
+    fn profiles(&mut self, surroundings: &Surroundings<'_>) {
+        let files = surroundings.files.display();
+        for name in ["main", "partners"] {
+            self.table(&format!("[tls.{name}]"));
+            if name == "partners" {
+                self.key("client_certificate", r#""optional""#);
+                self.key("client_ca", format!("\"{files}/clients.pem\""));
+            }
+            self.table(&format!("[[tls.{name}.certificate]]"));
+            self.key("chain", format!("\"{files}/chain.pem\""));
+            self.key("key", format!("\"{files}/key.pem\""));
+        }
+    }
+
+    fn listener(&mut self, rng: &mut Rng, it: Listener, surroundings: &Surroundings<'_>) {
+        self.table("[[listen]]");
+        match it.unix {
+            true => self.key("address", r#""unix:{directory}/front.sock""#),
+            false => self.key("address", r#""127.0.0.1:0""#),
+        }
+        self.key("name", format!("\"{}\"", it.name));
+        for (name, values) in SETTINGS {
+            self.maybe(rng, name, values);
+        }
+        if it.proxied {
+            self.key("proxy_protocol", true);
+            self.key("proxy_protocol_from", r#""127.0.0.0/8""#);
+        }
+        match (it.http1, it.http2) {
+            (true, true) => self.key("protocols", r#"["h2", "http/1.1"]"#),
+            (false, _) => self.key("protocols", r#""h2""#),
+            (true, false) => {}
+        }
+        if it.http2 {
+            for (name, values) in HTTP2_SETTINGS {
+                self.maybe(rng, name, values);
+            }
+        }
+        if it.tls {
+            let profile = if it.verifies { "partners" } else { "main" };
+            self.key("tls", format!("\"{profile}\""));
+            self.maybe(rng, "hsts", &[r#""max-age=60""#]);
+        }
+        if it.name == "redirecting" {
+            self.key("redirect_https", rng.choice(["true", "8443"]).expect("one"));
+            let files = surroundings.files.display();
+            self.maybe(rng, "acme_webroot", &[&format!("\"{files}/acme\"")]);
+        }
+    }
+
+    /// Whom a route is for, besides its path.
+    fn conditions(&mut self, rng: &mut Rng) {
+        let hosts = [
+            r#""www.example.org""#,
+            r#"["example.org", "*.example.org"]"#,
+            r#""other.test""#,
+        ];
+        if rng.u8(..4) == 0 {
+            self.key("host", rng.choice(hosts).expect("one"));
+        }
+        if rng.u8(..6) == 0 {
+            let listen = [r#""tls""#, r#"["clear", "both", "partners"]"#];
+            self.key("listen", rng.choice(listen).expect("one"));
+        }
+        if rng.u8(..6) == 0 {
+            let scheme = [r#""http""#, r#""https""#];
+            self.key("scheme", rng.choice(scheme).expect("one"));
+        }
+    }
+
+    fn route(&mut self, rng: &mut Rng, index: usize, path: &str, surroundings: &Surroundings<'_>) {
+        self.table("[[route]]");
+        self.maybe(rng, "exclude", &[r#"["/app/static", "*.gif"]"#]);
+        let mut has_prefix = true;
+        // What is left goes to somebody: the root has no conditions.
+        if path != "/" {
+            self.conditions(rng);
+        }
+        match rng.u8(..10) {
+            0 if path != "/" => {
+                self.key("path", format!("\"{path}\""));
+                self.key("exact", true);
+                has_prefix = false;
+            }
+            1 if path != "/" => {
+                self.key("path", format!("[\"{path}\", \"{path}2\"]"));
+                self.key("suffix", r#"[".jsp", ".do"]"#);
+                has_prefix = false;
+            }
+            2 if path != "/" => {
+                self.key("pattern", format!("\"/p{index}*/x?.do\""));
+                has_prefix = false;
+            }
+            _ => self.key("path", format!("\"{path}\"")),
+        }
+        let forwards = match rng.u8(..10) {
+            0 if path != "/" => {
+                self.key("status", rng.choice([204, 403, 404, 503]).expect("one"));
+                false
+            }
+            1 if path != "/" => {
+                let rest = if has_prefix { "{rest_query}" } else { "" };
+                let to = [
+                    "https://moved.test{path_query}".to_owned(),
+                    "/{scheme}{path}".to_owned(),
+                    format!("http://{{authority}}/new{rest}"),
+                ];
+                self.key("redirect", format!("\"{}\"", rng.choice(to).expect("one")));
+                self.maybe(rng, "status", &["302", "307"]);
+                false
+            }
+            _ => {
+                let upstreams = ["ajp", "ajp", "http", "http", "mixed", "placed"];
+                let upstream = *rng.choice(&upstreams).expect("one");
+                self.key("upstream", format!("\"{upstream}\""));
+                self.forwarding(rng, upstream, has_prefix);
+                true
+            }
+        };
+        let networks = [r#"["127.0.0.1", "192.0.2.0/24"]"#, r#""127.0.0.0/8""#];
+        if forwards && rng.u8(..6) == 0 {
+            self.key("allow", rng.choice(networks).expect("one"));
+        }
+        if forwards && index % 5 == 3 {
+            self.key("deny", r#"["192.0.2.0/24", "127.0.0.2"]"#);
+        }
+        if rng.u8(..8) == 0 && !self.last_has("listen") && !self.last_has("scheme") {
+            self.key("client_certificate", r#""required""#);
+        }
+        if rng.u8(..5) == 0 {
+            self.key(
+                "body_max",
+                rng.choice([r#""15B""#, r#""off""#]).expect("one"),
+            );
+        }
+        self.fields(rng, forwards);
+        if rng.u8(..5) == 0 {
+            self.pages(rng, surroundings);
+        }
+    }
+
+    /// Pages of the site in place of errors.
+    fn pages(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+        let page = format!("\"{}/page.html\"", surroundings.files.display());
+        self.table("[route.error_pages]");
+        self.key("404", &page);
+        self.maybe(rng, "maintenance_page", &[&page]);
+        self.maybe(rng, "replace_errors", &[r#"["404"]"#]);
+    }
+
+    /// Whether the table that is being written has a key.
+    fn last_has(&self, name: &str) -> bool {
+        let table = self
+            .text
+            .rsplit(&self.header[..])
+            .next()
+            .unwrap_or_default();
+        table.contains(&format!("\n{name} = "))
+    }
+
+    /// What only routes to an upstream have.
+    fn forwarding(&mut self, rng: &mut Rng, upstream: &str, has_prefix: bool) {
+        if has_prefix && rng.u8(..3) == 0 {
+            let to = [r#""/""#, r#""/inner""#, r#""/in%20ner/x""#];
+            self.key("rewrite", rng.choice(to).expect("one"));
+            self.maybe(rng, "reverse", &["true"]);
+            self.maybe(rng, "internal_hosts", &[r#""app.internal""#]);
+        }
+        self.maybe(rng, "first_byte_timeout", &[r#""20s""#]);
+        self.maybe(rng, "idle_body_timeout", &[r#""20s""#]);
+        self.maybe(rng, "retries", &["0", "3"]);
+        if upstream == "mixed" {
+            self.maybe(rng, "sticky", &["false"]);
+            let controls = [r#"{ a = "stopped" }"#, r#"{ a = "drain" }"#];
+            self.maybe(rng, "activation", &controls);
+        }
+        self.maybe(rng, "cookie_flags", &[r#"["Secure", "SameSite=Lax"]"#]);
+        if rng.bool() {
+            self.key("upgrade", r#"["websocket", "other"]"#);
+            self.maybe(rng, "tunnel_idle_timeout", &[r#""1m""#]);
+        }
+    }
+
+    fn fields(&mut self, rng: &mut Rng, forwards: bool) {
+        let placeholders = r#"{ X-Set = "{client_ip} {request_id}", X-User = "{host}" }"#;
+        if forwards && rng.u8(..3) == 0 {
+            self.table("[route.request_headers]");
+            self.maybe(rng, "remove", &[r#"["X-Gone", "Accept-Language"]"#]);
+            self.maybe(rng, "set", &[placeholders]);
+            self.maybe(rng, "add", &[r#"{ X-Added = "{authority} {scheme}" }"#]);
+        }
+        if rng.u8(..4) == 0 {
+            self.table("[route.response_headers]");
+            self.maybe(rng, "remove", &[r#""X-Powered-By""#]);
+            self.maybe(rng, "set", &[r#"{ X-Frame-Options = "DENY" }"#]);
+            self.maybe(rng, "add", &[r#"{ X-Served-By = "{host}" }"#]);
+        }
+    }
+}
+
+const CLEAR: Listener = Listener {
+    name: "clear",
+    tls: false,
+    verifies: false,
+    http1: true,
+    http2: false,
+    proxied: false,
+    unix: false,
+};
+
+/// Keys of any listener, with values that some requests exceed.
+const SETTINGS: [(&str, &[&str]); 18] = [
+    ("keep_alive_timeout", &[r#""20s""#]),
+    ("keep_alive_requests", &["1", "100"]),
+    ("head_timeout", &[r#""20s""#]),
+    ("body_timeout", &[r#""20s""#]),
+    ("write_timeout", &[r#""20s""#]),
+    ("body_rate_min", &["0"]),
+    ("write_rate_min", &["0"]),
+    ("body_max", &[r#""25B""#, r#""off""#]),
+    ("serve_half_closed", &["true"]),
+    ("query", &[r#""escape""#, r#""as-received""#]),
+    ("linger_max", &[r#""1MiB""#]),
+    ("linger_timeout", &[r#""5s""#]),
+    ("head_max", &[r#""1KiB""#, r#""64KiB""#]),
+    ("target_max", &[r#""64B""#, r#""4KiB""#]),
+    ("line_max", &[r#""200B""#, r#""1KiB""#]),
+    ("fields_max", &["12", "200"]),
+    ("trailer_max", &[r#""1KiB""#]),
+    ("chunk_extensions_max", &[r#""1KiB""#]),
+];
+
+const HTTP2_SETTINGS: [(&str, &[&str]); 5] = [
+    ("h2_streams_max", &["10"]),
+    ("h2_window", &[r#""128KiB""#]),
+    ("h2_connection_window", &[r#""256KiB""#]),
+    ("h2_resets_per_second", &["100"]),
+    ("h2_resets_per_second_trusted", &["100"]),
+];
