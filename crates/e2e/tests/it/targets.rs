@@ -86,15 +86,8 @@ fn keep_alive_can_be_turned_off() {
     assert_eq!(get(&space, &front), (347, false));
 }
 
-/// Without a backend they serve the page from a file.
 #[test]
-fn pages_are_files() {
-    let space = space("files");
-    for (target, set) in [
-        ("front", &[("page_bytes", "5000")][..]),
-        ("nginx", &[("page_bytes", "5000"), ("pages", "files")]),
-    ] {
-        let server = start(&space, target, set).unwrap();
-        assert_eq!(get(&space, &server), (5000, true), "{target}");
-    }
+fn a_front_without_a_backend_is_told() {
+    let fault = start(&space("none"), "front", &[]).unwrap_err().to_string();
+    assert!(fault.contains("it needs a backend"), "{fault}");
 }
