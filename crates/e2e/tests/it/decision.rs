@@ -91,8 +91,9 @@ fn what_is_explained_is_what_a_backend_receives() {
     for (what, least) in [
         ("ajp", 500),
         ("http", 500),
-        ("tunnel", 30),
-        ("tunnel over HTTP/2", 15),
+        ("tunnel", 20),
+        // Of the rest of them a pick decides, which begins anywhere.
+        ("tunnel over HTTP/2", 5),
         ("ajp over HTTP/2", 100),
         ("http over HTTP/2", 100),
         ("answer", 200),
