@@ -1,11 +1,11 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | payara |
-//! instructions`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | package |
+//! payara | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
 //! neither rustc nor clippy can see, [`deny`] what may be linked, [`figures`] writes those of pages from results,
-//! [`fuzz`] runs the fuzz targets, [`instructions`] counts those of a request. It measures no speed: `catamaran lab`
-//! does.
+//! [`fuzz`] runs the fuzz targets, [`package`] packs a built binary, [`instructions`] counts those of a request. It
+//! measures no speed: `catamaran lab` does.
 
 mod deny;
 mod figures;
@@ -13,6 +13,7 @@ mod fuzz;
 mod graph;
 mod instructions;
 mod needs;
+mod package;
 mod payara;
 mod published;
 mod step;
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
+        ["package", "--binary", binary] => {
+            run(|steps, root| package::run(steps, root, Path::new(binary)))
+        }
         ["payara"] => run(payara::run),
         ["instructions", options @ ..] => match Options::parse(options) {
             Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
@@ -113,6 +117,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
   figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
+  package --binary FILE
+                  pack a Debian package of that binary into target/package
   payara          send 2,000 requests to Payara and check each response; fetches Payara
   instructions [--against COMMIT] [--profile release|dist]
                   count the instructions of a request of the front under callgrind, for each protocol, with and
