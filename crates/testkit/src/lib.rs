@@ -13,6 +13,7 @@
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
 //! - [`Wakes`]: a waker that counts;
+//! - [`without_override()`]: rights of files as they apply to others than root;
 //! - [`address`]: addresses nobody else uses;
 //! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
 //!
@@ -39,6 +40,7 @@ mod deadline;
 mod http;
 pub mod http2;
 mod peer;
+mod privileges;
 mod process;
 #[cfg(feature = "tls")]
 pub mod tls;
@@ -51,5 +53,6 @@ pub use corpus::replay_corpus;
 pub use deadline::{Deadline, Expired};
 pub use http::{Failure, HttpClient, Response};
 pub use peer::{Outcome, Peer, Script};
+pub use privileges::without_override;
 pub use process::{Process, Signal, signal_process};
 pub use wakes::Wakes;
