@@ -1,5 +1,6 @@
 //! F13: no further file may be opened.
 
+use std::fs;
 use std::process::Command;
 
 use catamaran_e2e::Front;
@@ -15,12 +16,8 @@ fn without_descriptors_clients_are_refused_and_the_front_recovers() {
     // The connection to the backend stays in its pool.
     assert_eq!(front.get("/").unwrap().status, 200);
     let id = front.process().id();
-    let limit = open_files(id).unwrap() + 3;
-    let lowered = Command::new("prlimit")
-        .args(["--pid", &id.to_string(), &format!("--nofile={limit}:")])
-        .status()
-        .unwrap();
-    assert!(lowered.success());
+    let files = open_files(id).unwrap() + 3;
+    limit(id, &files.to_string());
 
     let mut held = Vec::new();
     let mut refused = 0;
@@ -44,6 +41,54 @@ fn without_descriptors_clients_are_refused_and_the_front_recovers() {
     recovered().unwrap();
     drop(held);
     recovered().unwrap();
+}
+
+/// A client that is connected is told, and is served once files may be opened again.
+#[test]
+fn without_descriptors_a_file_is_refused_and_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("page.html"), "page").unwrap();
+    let mut front = Front::with_tables(&format!(
+        "[[route]]\nfiles = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        directory.path().display()
+    ))
+    .unwrap();
+    let id = front.process().id();
+    let request = front.head("GET", "/page.html", "");
+    let mut client = front.connect().unwrap();
+    let mut ask = || {
+        client.send(request.as_bytes()).unwrap();
+        client.receive().unwrap()
+    };
+    assert_eq!(ask().text(), "page");
+    // What is open stays so; the limit is of what is opened.
+    limit(id, "3");
+    for _ in 0..2 {
+        assert_eq!(ask().status, 503);
+    }
+    limit(id, "1024");
+    assert_eq!(ask().text(), "page");
+    front.wait_for_log("front:files-descriptors").unwrap();
+    let metrics = front.ask_admin("/metrics").unwrap().text();
+    for (metric, label, count) in [
+        ("catamaran_files_requests_total", "failed", "2"),
+        ("catamaran_reasons_total", "files-descriptors", "2"),
+    ] {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(metric) && line.contains(&format!("\"{label}\"")));
+        let value = line.and_then(|line| line.rsplit_once(' '));
+        assert_eq!(value.map(|(_, value)| value), Some(count), "{metrics}");
+    }
+}
+
+/// Sets how many files the process may open; the hard limit stays.
+fn limit(id: u32, files: &str) {
+    let changed = Command::new("prlimit")
+        .args(["--pid", &id.to_string(), &format!("--nofile={files}:")])
+        .status()
+        .unwrap();
+    assert!(changed.success());
 }
 
 /// Whether a request on this connection is answered; if not, the connection was closed.
