@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod files;
 mod floods;
 mod https;
 mod resumption;
