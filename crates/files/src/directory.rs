@@ -1,6 +1,5 @@
 //! A directory that is served: finds the file that a request is for.
 
-use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -37,40 +36,12 @@ pub struct FileQuery {
 /// Why there is nothing to send.
 #[derive(Debug, Error)]
 pub enum FindError {
-    /// The disk would have to be waited for: ask again with [`Access::Blocking`].
-    #[error("the kernel would have to wait for the disk")]
-    WouldBlock,
-    /// There is no such file, or it is none that is served.
-    #[error("there is no such file")]
-    Missing,
-    /// A link leads outside.
-    #[error("a link leads outside of the directory")]
-    Outside,
-    /// The front has no right to read it.
-    #[error("the file may not be read")]
-    Denied,
-    /// The process, or the machine, has as many files open as it may.
-    #[error("there are no more descriptors")]
-    Descriptors,
-    /// The directory itself cannot be opened.
+    /// The directory itself cannot be opened, and asking again on a thread does not help.
     #[error("the directory cannot be opened: {0}")]
-    Root(io::Error),
-    /// The kernel said something else.
-    #[error("the file cannot be opened: {0}")]
-    Failed(io::Error),
-}
-
-impl From<OpenError> for FindError {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::WouldBlock => Self::WouldBlock,
-            OpenError::Missing => Self::Missing,
-            OpenError::Outside => Self::Outside,
-            OpenError::Denied => Self::Denied,
-            OpenError::Descriptors => Self::Descriptors,
-            OpenError::Failed(error) => Self::Failed(error),
-        }
-    }
+    Root(OpenError),
+    /// Nothing was opened in it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 impl Directory {
@@ -96,7 +67,7 @@ impl Directory {
     pub fn find(&self, query: &FileQuery, access: Access) -> Result<Found, FindError> {
         let root = self.root(access)?;
         match (self.find_named(&root, query, access), &self.config.fallback) {
-            (Err(FindError::Missing), Some(fallback))
+            (Err(FindError::Open(OpenError::Missing)), Some(fallback))
                 if query.wants_page && query.name.is_page() =>
             {
                 let plain = regular(root.open_name(fallback.as_bytes(), access)?)?;
@@ -122,13 +93,8 @@ impl Directory {
             return Ok(Arc::clone(root));
         }
         let root = OpenRoot::open(&self.config, access).map_err(|error| match error {
-            OpenError::WouldBlock => FindError::WouldBlock,
-            OpenError::Descriptors => FindError::Descriptors,
-            OpenError::Failed(error) => FindError::Root(error),
-            OpenError::Missing | OpenError::Outside => {
-                FindError::Root(io::Error::from(io::ErrorKind::NotFound))
-            }
-            OpenError::Denied => FindError::Root(io::Error::from(io::ErrorKind::PermissionDenied)),
+            OpenError::WouldBlock | OpenError::Descriptors => FindError::Open(error),
+            error => FindError::Root(error),
         })?;
         let root = Arc::new(root);
         self.root.store(Some(Arc::clone(&root)));
@@ -149,13 +115,13 @@ impl Directory {
         };
         let name = query.name.relative();
         if query.name.is_directory() {
-            return search.index(name);
+            return Ok(search.index(name)?);
         }
         let opened = root.open_name(name, access)?;
         match opened.kind {
-            OpenedKind::Regular => search.best_of(name, opened).map(Found::File),
-            OpenedKind::Directory => search.index(name),
-            OpenedKind::Other => Err(FindError::Missing),
+            OpenedKind::Regular => Ok(Found::File(search.best_of(name, opened)?)),
+            OpenedKind::Directory => Ok(search.index(name)?),
+            OpenedKind::Other => Err(OpenError::Missing.into()),
         }
     }
 }
@@ -170,7 +136,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// The file that stands for a directory.
-    fn index(&self, directory: &[u8]) -> Result<Found, FindError> {
+    fn index(&self, directory: &[u8]) -> Result<Found, OpenError> {
         for index in &self.directory.config.index {
             let mut name = directory.to_vec();
             if !name.is_empty() {
@@ -178,18 +144,18 @@ impl Search<'_> {
             }
             name.extend_from_slice(index.as_bytes());
             let opened = self.root.open_name(&name, self.access);
-            match opened.map_err(FindError::from).and_then(regular) {
+            match opened.and_then(regular) {
                 Ok(_) if !self.query.ends_in_slash => return Ok(Found::Directory),
                 Ok(plain) => return self.best_of(&name, plain).map(Found::File),
-                Err(FindError::Missing) => {}
+                Err(OpenError::Missing) => {}
                 Err(error) => return Err(error),
             }
         }
-        Err(FindError::Missing)
+        Err(OpenError::Missing)
     }
 
     /// The file, or one of its codings that the client would rather have.
-    fn best_of(&self, name: &[u8], plain: Opened) -> Result<FoundFile, FindError> {
+    fn best_of(&self, name: &[u8], plain: Opened) -> Result<FoundFile, OpenError> {
         let config = &self.directory.config;
         let mut file = FoundFile {
             fd: Arc::new(plain.fd),
@@ -225,21 +191,21 @@ impl Search<'_> {
     }
 
     /// The file of that coding, if there is one.
-    fn sibling(&self, name: &[u8], coding: FileCoding) -> Result<Option<Opened>, FindError> {
+    fn sibling(&self, name: &[u8], coding: FileCoding) -> Result<Option<Opened>, OpenError> {
         let name = [name, coding.suffix().as_bytes()].concat();
         let opened = self.root.open_name(&name, self.access);
-        match opened.map_err(FindError::from).and_then(regular) {
+        match opened.and_then(regular) {
             Ok(sibling) => Ok(Some(sibling)),
-            Err(error @ (FindError::WouldBlock | FindError::Descriptors)) => Err(error),
+            Err(error @ (OpenError::WouldBlock | OpenError::Descriptors)) => Err(error),
             Err(_) => Ok(None),
         }
     }
 }
 
-fn regular(opened: Opened) -> Result<Opened, FindError> {
+fn regular(opened: Opened) -> Result<Opened, OpenError> {
     match opened.kind {
         OpenedKind::Regular => Ok(opened),
-        OpenedKind::Directory | OpenedKind::Other => Err(FindError::Missing),
+        OpenedKind::Directory | OpenedKind::Other => Err(OpenError::Missing),
     }
 }
 

@@ -27,6 +27,6 @@ pub use config::{FilesConfig, Links};
 pub use directory::{Directory, FileQuery, FindError};
 pub use found::{Found, FoundFile};
 pub use name::{FileName, NameFault};
-pub use open::Access;
+pub use open::{Access, OpenError};
 pub use response::{FileResponse, FileSending};
 pub use threads::{FileThreads, ThreadsBusy};

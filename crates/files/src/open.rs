@@ -27,20 +27,26 @@ pub enum Access {
     Blocking,
 }
 
-/// Why a name was not opened.
+/// Why a file or directory was not opened.
 #[derive(Debug, Error)]
-pub(crate) enum OpenError {
+pub enum OpenError {
+    /// The disk would have to be waited for: ask again with [`Access::Blocking`].
     #[error("the kernel would have to wait for the disk")]
     WouldBlock,
-    #[error("there is no such file")]
+    /// There is none of this name, or it is none that is served.
+    #[error("there is none of this name")]
     Missing,
+    /// A link leads outside.
     #[error("a link leads outside of the directory")]
     Outside,
-    #[error("the file may not be read")]
+    /// The front has no right to read it.
+    #[error("it may not be read")]
     Denied,
+    /// The process, or the machine, has as many files open as it may.
     #[error("there are no more descriptors")]
     Descriptors,
-    #[error(transparent)]
+    /// The kernel said something else.
+    #[error("the kernel does not open it: {0}")]
     Failed(io::Error),
 }
 

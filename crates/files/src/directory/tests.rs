@@ -64,9 +64,8 @@ fn outcome(directory: &Directory, path: &str) -> String {
     match ask(directory, path.as_bytes(), "") {
         Ok(Found::File(file)) => content(&file),
         Ok(Found::Directory) => "directory".to_owned(),
-        Err(FindError::Failed(error)) => format!("failed: {error}"),
-        Err(FindError::Root(error)) => format!("root: {:?}", error.kind()),
-        Err(error) => format!("{error:?}"),
+        Err(FindError::Root(error)) => format!("root: {error:?}"),
+        Err(FindError::Open(error)) => format!("{error:?}"),
     }
 }
 
@@ -194,7 +193,7 @@ fn the_directory_itself_may_be_swapped_or_missing() {
         release
     });
     let directory = Directory::new(FilesConfig::new(&current));
-    assert_eq!(outcome(&directory, "/page.html"), "root: NotFound");
+    assert_eq!(outcome(&directory, "/page.html"), "root: Missing");
     symlink(&releases[0], &current).unwrap();
     assert_eq!(outcome(&directory, "/page.html"), "one");
     let next = current.with_file_name("next");
@@ -244,7 +243,7 @@ fn compressed_files_beside_the_plain_one_are_chosen() {
         );
     }
     let gone = ask(&directory, b"/gone.js", "gzip");
-    assert!(matches!(gone, Err(FindError::Missing)));
+    assert!(matches!(gone, Err(FindError::Open(OpenError::Missing))));
 }
 
 #[test]
@@ -331,18 +330,15 @@ fn the_event_loop_never_waits() {
     };
     match directory.find(&query, Access::Cached) {
         Ok(Found::File(file)) => assert_eq!(content(&file), "page"),
-        Err(FindError::WouldBlock) => {}
+        Err(FindError::Open(OpenError::WouldBlock)) => {}
         other => panic!("{other:?}"),
     }
     let also = tree.directory(|config| config.links = Links::Also(vec![tree.outside.clone()]));
     let found = also.find(&query, Access::Cached);
-    assert!(matches!(found, Err(FindError::WouldBlock)), "{found:?}");
-}
-
-#[test]
-fn a_full_table_of_descriptors_is_told() {
-    let error = FindError::from(OpenError::Descriptors);
-    assert_eq!(error.to_string(), "there are no more descriptors");
+    assert!(
+        matches!(found, Err(FindError::Open(OpenError::WouldBlock))),
+        "{found:?}"
+    );
 }
 
 /// A file that was opened stays what it is.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use catamaran_files::{
     AcceptedCodings, Access, Directory, FileBody, FileBodyError, FileName, FileQuery, FileResponse,
-    FileSending, FindError, Found, FoundFile, NameFault,
+    FileSending, FindError, Found, FoundFile, NameFault, OpenError,
 };
 use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
@@ -194,7 +194,7 @@ impl<'a> Exchange<'a> {
     ) -> Result<Found, FileEnd> {
         let mut how = FileResult::Open;
         let found = match directory.find(query, Access::Cached) {
-            Err(FindError::WouldBlock) => {
+            Err(FindError::Open(OpenError::WouldBlock)) => {
                 how = FileResult::Thread;
                 let (directory, query) = (Arc::clone(directory), query.clone());
                 let threads = &self.scene.worker.files().threads;
@@ -221,11 +221,11 @@ impl<'a> Exchange<'a> {
         let name = String::from_utf8_lossy(query.name.relative());
         let (root, request) = (directory.config().root.display(), self.id);
         let (status, token) = match error {
-            FindError::Missing => {
+            FindError::Open(OpenError::Missing) => {
                 let failure = Failure::client(StatusCode::NOT_FOUND, "file-missing");
                 return FileEnd::Missing(failure);
             }
-            FindError::Outside => {
+            FindError::Open(OpenError::Outside) => {
                 if files.outside.allows(self.scene.deadline.instant()) {
                     tracing::warn!(
                         %request,
@@ -237,10 +237,12 @@ impl<'a> Exchange<'a> {
                 let status = StatusCode::NOT_FOUND;
                 return FileEnd::Missing(Failure::new(Culprit::Front, status, "files-outside"));
             }
-            FindError::Denied => (StatusCode::FORBIDDEN, "files-denied"),
-            FindError::Descriptors => (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors"),
+            FindError::Open(OpenError::Denied) => (StatusCode::FORBIDDEN, "files-denied"),
+            FindError::Open(OpenError::Descriptors) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors")
+            }
             FindError::Root(_) => (StatusCode::SERVICE_UNAVAILABLE, "files-root"),
-            FindError::WouldBlock | FindError::Failed(_) => {
+            FindError::Open(OpenError::WouldBlock | OpenError::Failed(_)) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "files-failed")
             }
         };
