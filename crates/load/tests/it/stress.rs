@@ -251,7 +251,7 @@ fn a_starved_generator_is_told() {
         });
         let starved = |warning: &&Warning| matches!(warning, Warning::GeneratorStarved { .. });
         let found = report.warnings.iter().filter(starved).count();
-        assert_eq!(found, told, "{:?}", report.generator);
+        assert_eq!(found, told, "{:?}: {:?}", report.ending, report.generator);
     }
 }
 
