@@ -6,34 +6,33 @@
 //! listeners it took. Until then the old process serves, and if there is no answer it goes on
 //! serving. The caller starts the new process and tells it its end of the pair.
 //!
-//! A message is one byte of version, one of kind, two of the listener's index, and its address. What
-//! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
-//! So do the keys of TLS tickets, a message for each profile: the keys, and the profile's name. A
-//! process that knows no such messages takes them for more of a listener, without sockets.
+//! Here is what the old process does. What a message is, and what the new process does with it, is in
+//! [`crate::inheritance`].
 
-use std::collections::HashMap;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_tls::{TICKET_KEYS_LEN, TicketKeys};
+use catamaran_tls::TicketKeys;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, send, sendmsg,
-    socketpair,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType, recv, sendmsg, socketpair,
 };
-use socket2::SockRef;
 use thiserror::Error;
 
+use crate::admin::Admin;
 use crate::config::ListenAddress;
+use crate::inheritance::{
+    END, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION, unintelligible,
+};
 use crate::listener::Listener;
-use crate::site::overrides::Overrides;
+use crate::listener::drain::Ending;
+use crate::running::Running;
 use crate::tls;
 use crate::worker::Shared;
 
@@ -80,35 +79,26 @@ pub enum NotTaken {
     Channel(#[source] io::Error),
 }
 
-/// The listening sockets of the process before this one. The default is none.
-#[derive(Debug, Default)]
-pub struct Inheritance {
-    channel: Option<OwnedFd>,
-    listeners: Vec<Inherited>,
-    /// As JSON.
-    overrides: Vec<u8>,
-    /// By the name of the profile.
-    tickets: HashMap<String, Arc<TicketKeys>>,
-    since: Option<u64>,
-}
-
-impl Inheritance {
-    /// Says when the first process of this front began, in seconds of the Unix epoch.
-    pub fn serves_since(&mut self, seconds: u64) {
-        self.since = Some(seconds);
+impl Running {
+    /// Prepares to hand the listening sockets over; the second part is the other process's end.
+    ///
+    /// # Errors
+    /// The pair of sockets cannot be had.
+    pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
+        let mut listeners = self.listeners().clone();
+        let admin = self.admin.iter().flat_map(Admin::listeners);
+        listeners.extend(admin.cloned());
+        Offer::new(listeners, &self.shared)
     }
 
-    pub(crate) fn since(&self) -> Option<u64> {
-        self.since
+    /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
+    /// accepted here any more.
+    pub fn drain_for_successor(&self, taken: &Taken) {
+        for listener in &taken.0 {
+            listener.drain().begin(Ending::HandedOver);
+        }
+        self.drain();
     }
-}
-
-#[derive(Debug)]
-struct Inherited {
-    address: ListenAddress,
-    /// Empty once taken.
-    sockets: Vec<OwnedFd>,
-    taken: bool,
 }
 
 impl Offer {
@@ -116,10 +106,7 @@ impl Offer {
     ///
     /// # Errors
     /// The pair of sockets cannot be had.
-    pub(crate) fn new(
-        listeners: Vec<Arc<Listener>>,
-        shared: &Arc<Shared>,
-    ) -> io::Result<(Self, OwnedFd)> {
+    fn new(listeners: Vec<Arc<Listener>>, shared: &Arc<Shared>) -> io::Result<(Self, OwnedFd)> {
         let (channel, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -224,111 +211,6 @@ fn offer(
     send_with(channel, &[VERSION, END], &[])
 }
 
-impl Taken {
-    pub(crate) fn listeners(&self) -> &[Arc<Listener>] {
-        &self.0
-    }
-}
-
-impl Inheritance {
-    /// Receives what the process before this one hands over through its end of the pair.
-    ///
-    /// # Errors
-    /// `channel` is no such end, the other process ended, or it is of a version that speaks
-    /// otherwise.
-    pub fn receive(channel: OwnedFd) -> io::Result<Self> {
-        let mut listeners: Vec<Inherited> = Vec::new();
-        let mut overrides = Vec::new();
-        let mut tickets = HashMap::new();
-        let mut message = [0; MESSAGE_MAX];
-        loop {
-            let (length, sockets) = receive_with(&channel, &mut message)?;
-            match &message[..length] {
-                [] => return Err(io::ErrorKind::UnexpectedEof.into()),
-                [VERSION, END] => break,
-                [VERSION, OVERRIDES, _, _, part @ ..] => overrides.extend_from_slice(part),
-                [VERSION, TICKETS, _, _, profile @ ..] => tickets.extend(decode_tickets(profile)),
-                [VERSION, kind, high, low, address @ ..] => {
-                    let index = usize::from(u16::from_be_bytes([*high, *low]));
-                    if index == listeners.len() {
-                        listeners.push(Inherited {
-                            address: decode_address(*kind, address).ok_or_else(unintelligible)?,
-                            sockets: Vec::new(),
-                            taken: false,
-                        });
-                    }
-                    let listener = listeners.get_mut(index).ok_or_else(unintelligible)?;
-                    listener.sockets.extend(sockets);
-                }
-                _ => return Err(unintelligible()),
-            }
-        }
-        Ok(Self {
-            channel: Some(channel),
-            listeners,
-            overrides,
-            tickets,
-            since: None,
-        })
-    }
-
-    /// What operators said to the process before this one, if that is anything.
-    pub(crate) fn overrides(&self) -> Option<Overrides> {
-        if self.overrides.is_empty() {
-            return None;
-        }
-        let read = serde_json::from_slice(&self.overrides);
-        read.inspect_err(|error| {
-            tracing::error!(%error, "what operators said to the process before this one is lost");
-        })
-        .ok()
-    }
-
-    /// The keys of tickets that the process before this one made for a profile.
-    pub(crate) fn ticket_keys(&self, profile: &str) -> Option<Arc<TicketKeys>> {
-        self.tickets.get(profile).map(Arc::clone)
-    }
-
-    /// The sockets of a listener that is to be at `address`, if there are any.
-    pub(crate) fn take(&mut self, address: &ListenAddress) -> Option<Vec<OwnedFd>> {
-        let inherited = self
-            .listeners
-            .iter_mut()
-            .find(|it| !it.taken && it.is_at(address))?;
-        inherited.taken = true;
-        Some(std::mem::take(&mut inherited.sockets))
-    }
-
-    /// Tells the process before this one that clients are served, and which listeners were taken.
-    pub(crate) fn say_ready(self) {
-        let Some(channel) = self.channel else {
-            return;
-        };
-        let mut answer = vec![VERSION, READY];
-        answer.extend(self.listeners.iter().map(|it| u8::from(it.taken)));
-        if let Err(error) = send(channel, &answer, SendFlags::NOSIGNAL) {
-            // It is gone; all the more reason to go on here.
-            tracing::warn!(%error, "cannot tell the process before this one that it may end");
-        }
-    }
-}
-
-impl Inherited {
-    fn is_at(&self, address: &ListenAddress) -> bool {
-        let bound = || {
-            SockRef::from(self.sockets.first()?)
-                .local_addr()
-                .ok()?
-                .as_socket()
-        };
-        match address {
-            _ if self.address == *address => !self.sockets.is_empty(),
-            ListenAddress::Tcp(asked) => bound() == Some(*asked),
-            ListenAddress::Unix(_) => false,
-        }
-    }
-}
-
 fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -340,61 +222,6 @@ fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> R
     sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-fn receive_with(channel: &OwnedFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut message = [IoSliceMut::new(message)];
-    let received = recvmsg(channel, &mut message, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let sockets = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
-        _ => None,
-    });
-    Ok((received.bytes, sockets.flatten().collect()))
-}
-
-fn decode_address(kind: u8, address: &[u8]) -> Option<ListenAddress> {
-    match kind {
-        TCP => {
-            let text = std::str::from_utf8(address).ok()?;
-            text.parse().ok().map(ListenAddress::Tcp)
-        }
-        UNIX => {
-            let path = std::ffi::OsString::from_vec(address.to_vec());
-            Some(ListenAddress::Unix(PathBuf::from(path)))
-        }
-        _ => None,
-    }
-}
-
-/// A profile's name and its keys; `None` if they are not such.
-fn decode_tickets(message: &[u8]) -> Option<(String, Arc<TicketKeys>)> {
-    let (keys, name) = message.split_at_checked(TICKET_KEYS_LEN)?;
-    let name = std::str::from_utf8(name).ok()?;
-    Some((name.to_owned(), TicketKeys::import(keys)?))
-}
-
-fn unintelligible() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the two versions differ in how they hand over; restart instead",
-    )
-}
-
-/// Changes with the meaning of messages.
-const VERSION: u8 = 1;
-const TCP: u8 = b'T';
-const UNIX: u8 = b'U';
-const END: u8 = b'E';
-const OVERRIDES: u8 = b'O';
-const TICKETS: u8 = b'K';
-const READY: u8 = b'R';
-
-/// Sockets in one message; Linux takes up to 253.
-const SOCKETS_MAX: usize = 64;
-
-/// Version, kind, index and an address: the path of a Unix socket has at most 108 bytes.
-const MESSAGE_MAX: usize = 256;
-
 /// Bytes of the overrides in one message: all of it fits [`MESSAGE_MAX`].
 const PART_MAX: usize = MESSAGE_MAX - 4;
 
@@ -405,6 +232,7 @@ const ANSWER_MAX: usize = 2 + u16::MAX as usize;
 mod tests {
     use super::*;
     use crate::config::ListenerConfig;
+    use crate::inheritance::Inheritance;
     use crate::listener::{Acceptor, Ipv4Ports, bind};
 
     fn listener(address: &ListenAddress, workers: usize) -> Arc<Listener> {
@@ -438,7 +266,7 @@ mod tests {
         let tickets = [("www".to_owned(), Arc::clone(&keys))];
         offer(&channel, &listeners, &overrides, &tickets).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
-        assert_eq!(inheritance.overrides, overrides);
+        assert_eq!(inheritance.overrides_as_json(), overrides);
         let received = inheritance.ticket_keys("www").expect("keys");
         assert_eq!(received.export(), keys.export());
         assert!(inheritance.ticket_keys("other").is_none());

@@ -3,7 +3,6 @@
 mod watch;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -21,7 +20,7 @@ use crate::admin::Admin;
 use crate::config::Config;
 use crate::control::{self, Control, ReloadRequest};
 use crate::counters::{Counters, CountersSnapshot};
-use crate::handover::{Inheritance, Offer, Taken};
+use crate::inheritance::Inheritance;
 use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
@@ -205,26 +204,6 @@ impl Running {
             listener.drain().begin(Ending::Closed);
         }
         self.shared.drain.begin(Ending::Closed);
-    }
-
-    /// Prepares to hand the listening sockets over; the second part is the other process's end.
-    ///
-    /// # Errors
-    /// The pair of sockets cannot be had.
-    pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
-        let mut listeners = self.listeners().clone();
-        let admin = self.admin.iter().flat_map(Admin::listeners);
-        listeners.extend(admin.cloned());
-        Offer::new(listeners, &self.shared)
-    }
-
-    /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
-    /// accepted here any more.
-    pub fn drain_for_successor(&self, taken: &Taken) {
-        for listener in taken.listeners() {
-            listener.drain().begin(Ending::HandedOver);
-        }
-        self.drain();
     }
 
     /// Waits until all workers have stopped, then writes the rest of the access log. A log that takes no
