@@ -5,6 +5,7 @@
 //! to do. The rules themselves are written down in ARCHITECTURE.md and CONTRIBUTING.md.
 
 mod arrows;
+mod closed;
 mod code;
 mod drawing;
 mod imports;
@@ -56,6 +57,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     problems.extend(layers::check(root, &sources)?);
     for source in &sources {
         problems.extend(shape::check(source));
+        problems.extend(closed::check(source));
         problems.extend(code::check(source));
         problems.extend(imports::check(source));
         problems.extend(order::check(source));
