@@ -691,10 +691,8 @@ impl<'a> Exchange<'a> {
     /// The page of a status, which the operator may have written.
     fn page(&self, status: StatusCode) -> Answer {
         let count = |reason| self.scene.worker.count(reason);
-        Answer::new(
-            status,
-            self.decided.pages.answer(status, self.reason, count),
-        )
+        let (headers, body) = self.decided.pages.answer(status, self.reason, count);
+        Answer::new(status, headers, body)
     }
 
     /// Sends a page of ours.

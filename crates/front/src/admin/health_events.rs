@@ -49,7 +49,7 @@ impl HealthWatch {
             };
             let name = &backend.settings().name;
             let state = || backend.state().to_string();
-            for text in known.changes(&now, state, (errors, responses)) {
+            for text in known.changes(&now, state, errors, responses) {
                 events.push(Kind::Health, backend.upstream(), name, text);
             }
             *known = now;
@@ -64,7 +64,8 @@ impl Seen {
         &self,
         now: &Self,
         state: impl Fn() -> String,
-        (errors, responses): (u64, u64),
+        errors: u64,
+        responses: u64,
     ) -> Vec<String> {
         let mut texts = Vec::new();
         let ejected = now.ejections - self.ejections;
@@ -102,11 +103,7 @@ mod tests {
     use super::*;
 
     fn texts(before: &Seen, now: &Seen) -> Vec<String> {
-        before.changes(
-            now,
-            || "out: it cannot be connected to".to_owned(),
-            (30, 30),
-        )
+        before.changes(now, || "out: it cannot be connected to".to_owned(), 30, 30)
     }
 
     #[test]

@@ -213,7 +213,7 @@ mod tests {
 
     /// What a response with this field says to a client of `https://www.example.org`, whose route
     /// rewrites `from` to `to`.
-    fn turned(from: &str, to: &str, (name, value): (&'static str, &str)) -> Vec<String> {
+    fn turned(from: &str, to: &str, name: &'static str, value: &str) -> Vec<String> {
         let rules = RouteRules {
             rewrite: Some(Rewrite {
                 to: to.to_owned(),
@@ -246,7 +246,7 @@ mod tests {
 
     fn check_url(from: &str, to: &str, sent: &str, expected: &str) {
         for name in ["location", "content-location"] {
-            let turned = turned(from, to, (name, sent));
+            let turned = turned(from, to, name, sent);
             assert_eq!(turned, [expected], "{from} {to} {sent}");
         }
     }
@@ -276,10 +276,10 @@ mod tests {
             let url = format!("http://10.1.0.11:8080{evil}");
             check_url("/", "/app", &url, &url);
             let cookie = format!("a=b; Path={evil}");
-            let kept = turned("/", "/app", ("set-cookie", &cookie));
+            let kept = turned("/", "/app", "set-cookie", &cookie);
             assert_eq!(kept, [cookie]);
         }
-        let other = turned("/shop", "/app", ("link", "</app/x>"));
+        let other = turned("/shop", "/app", "link", "</app/x>");
         assert_eq!(other, ["</app/x>"]);
     }
 
@@ -360,7 +360,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                turned(from, to, ("set-cookie", sent)),
+                turned(from, to, "set-cookie", sent),
                 [expected],
                 "{from} {to} {sent}"
             );

@@ -142,7 +142,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// An answer with these fields and this body.
-    pub(crate) fn new(status: StatusCode, (headers, body): (HeaderMap, Bytes)) -> Self {
+    pub(crate) fn new(status: StatusCode, headers: HeaderMap, body: Bytes) -> Self {
         let head = ResponseHead {
             status,
             reason: None,
@@ -159,7 +159,7 @@ impl Answer {
     /// A redirect.
     pub(crate) fn redirect(status: StatusCode, location: HeaderValue, id: RequestId) -> Self {
         let body = Bytes::from(respond::page(status, id));
-        let mut answer = Self::new(status, (respond::fields(status, id), body));
+        let mut answer = Self::new(status, respond::fields(status, id), body);
         let headers = &mut answer.head.headers;
         // The status decides whether a cache may keep it (RFC 9110, section 15.1).
         headers.remove(CACHE_CONTROL);
@@ -171,12 +171,12 @@ impl Answer {
     pub(crate) fn text(body: Bytes) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        Self::new(StatusCode::OK, (headers, body))
+        Self::new(StatusCode::OK, headers, body)
     }
 
     /// Says that the client's copy of a file is good.
     pub(crate) fn not_modified(headers: HeaderMap) -> Self {
-        let mut answer = Self::new(StatusCode::NOT_MODIFIED, (headers, Bytes::new()));
+        let mut answer = Self::new(StatusCode::NOT_MODIFIED, headers, Bytes::new());
         answer.head.content_length = None;
         answer
     }
