@@ -248,7 +248,6 @@ impl<'a> Exchange<'a> {
         if let Some(reason) = forward.dropped {
             worker.counters().reason(reason);
         }
-        forward.upstream.retry_budget.request(worker.index());
         (forward.upstream, forward.outgoing)
     }
 
@@ -263,7 +262,10 @@ impl<'a> Exchange<'a> {
         // boxes, this one and that around it, are kept below (tests of their sizes).
         let served = match Source::instead_of_backends(&outgoing) {
             Some(source) => boxed(|| self.serve_own(down, outgoing.version(), source)).await,
-            None => boxed(|| self.try_backends(upstream, down, &outgoing)).await,
+            None => {
+                upstream.retry_budget.request(self.scene.worker.index());
+                boxed(|| self.try_backends(upstream, down, &outgoing)).await
+            }
         };
         if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened

@@ -50,7 +50,8 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
         return;
     };
     let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
-    // The streams notice; those that left a backend behind wait for it.
+    // The streams notice. None is aborted: one that left a backend behind waits for it, and one whose
+    // response others want receives it to its end. Its client's socket is closed below all the same.
     driver.connection = None;
     let client = driver.session.line().take_client();
     if let Some(mut client) = client

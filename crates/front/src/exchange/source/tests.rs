@@ -156,6 +156,13 @@ impl Stage {
         });
     }
 
+    /// Requests by which retries of backends are earned.
+    fn earning(&self) -> u64 {
+        self.0.shared.site.load().upstreams[0]
+            .retry_budget
+            .requests()
+    }
+
     fn end(self) {
         self.0.drain();
         self.0.join();
@@ -272,6 +279,7 @@ fn gets_what_there_is(name: &str, ask: impl Fn(&Stage, &str) -> Received) {
         assert_eq!(script.has_ended(), course == Course::Streams, "{cell}");
         until("its end", || script.is_dropped());
     }
+    assert_eq!(stage.earning(), 0, "no backend was asked");
     stage.end();
 }
 
