@@ -37,6 +37,7 @@ impl Explanation {
                         self.summary = format!("{file}; without it {}", self.summary);
                         let first = format!("{file} is served if it is there; else it goes on");
                         self.then.insert(0, first);
+                        self.then.extend(follow(config));
                     }
                     Err(why) => self.then.insert(0, format!("no file is looked for: {why}")),
                 }
