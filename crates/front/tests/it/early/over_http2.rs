@@ -4,7 +4,10 @@
 //! is asked to send no more (RFC 9113, section 8.1). A client that drops a response because of this reset
 //! does wrong; some versions of curl do.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use catamaran_front::config::{BackendConfig, Config, Protocol, Protocols, RouteRules};
 use catamaran_front::{Running, start};
@@ -36,24 +39,67 @@ fn upload(stream: u32, announces: bool) -> Vec<u8> {
     [head, data.clone(), data].concat()
 }
 
-/// Uploads again and again, ten times on each connection, and reads each answer frame by frame.
+/// Sixteen clients upload without a pause, each on connections of its own. Beside them one uploads
+/// [`ROUNDS`] times. All of them read each answer frame by frame.
 fn check(name: &str, running: &Running, status: u16, length: Option<usize>) {
-    for connection in 0..ROUNDS / 10 {
-        let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
+    let expected = Expected {
+        name,
+        status,
+        length,
+    };
+    let address = tcp(running, 0);
+    let (over, begun) = (AtomicBool::new(false), Barrier::new(LOAD + 1));
+    thread::scope(|scope| {
+        for _ in 0..LOAD {
+            scope.spawn(|| {
+                begun.wait();
+                while !over.load(Ordering::Relaxed) {
+                    expected.upload_on_one_connection(address);
+                }
+            });
+        }
+        let _over = Over(&over);
+        begun.wait();
+        for _ in 0..ROUNDS / PER_CONNECTION {
+            expected.upload_on_one_connection(address);
+        }
+    });
+}
+
+/// Ends the load, also when an assertion fails.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What each upload is answered.
+struct Expected<'n> {
+    name: &'n str,
+    status: u16,
+    /// `None` if there is some body.
+    length: Option<usize>,
+}
+
+impl Expected<'_> {
+    fn upload_on_one_connection(&self, address: SocketAddr) {
+        let mut client = Http2Client::connect(address).unwrap();
         client.send(&opening(1 << 20), usize::MAX);
         // All of the connection's answers fit this window.
         let window = frame(kind::WINDOW_UPDATE, 0, 0, &(1_u32 << 24).to_be_bytes());
         client.send(&window, usize::MAX);
-        for turn in 0..10 {
+        for turn in 0..PER_CONNECTION {
             let (stream, before) = (2 * turn + 1, client.body());
             client.send(&upload(stream, turn % 2 == 0), usize::MAX);
-            let words = format!("{name}, connection {connection}, stream {stream}");
+            let words = format!("{}, stream {stream}", self.name);
             let mut next = || client.next_said().unwrap();
-            assert_eq!(next(), Said::Status(stream, status), "{words}");
+            assert_eq!(next(), Said::Status(stream, self.status), "{words}");
             assert_eq!(next(), Said::End(stream), "{words}");
             // No frame behind END_STREAM was looked at yet.
             let body = client.body() - before;
-            match length {
+            match self.length {
                 Some(length) => assert_eq!(body, length, "{words}"),
                 None => assert!(body > 0, "{words}"),
             }
@@ -118,8 +164,14 @@ fn a_page_of_the_front_is_whole_before_its_stream_is_reset() {
 
 const NO_ERROR: u32 = 0;
 
-/// How often each kind of answer is given.
-const ROUNDS: usize = 250;
+/// How often one client gets each of the four kinds of answer: a thousand in all.
+const ROUNDS: u32 = 250;
+
+/// Clients beside it.
+const LOAD: usize = 16;
+
+/// Uploads, one after the other.
+const PER_CONNECTION: u32 = 10;
 
 /// Bytes of an answer: several frames.
 const LENGTH: usize = 50_000;
