@@ -72,7 +72,7 @@ pub struct Explanation {
     pub by: Option<&'static str>,
     /// Every backend of the upstream.
     pub members: Vec<MemberShown>,
-    /// What is sent to [`Self::backend`], or to the first that may get it.
+    /// What is sent to [`Self::backend`], or to the first that may get it and can be sent it.
     pub sent: Option<Sent>,
     /// What follows the decision and has effects, a rule each: what is counted, picked, made or read.
     pub then: Vec<String>,
@@ -296,21 +296,27 @@ impl Explanation {
             return self.refuse(501, "no-upgrade-url", tunnel::WHY_REFUSED);
         }
         self.choose(upstream, rules, &foresight);
-        let Some(choice) = foresight.choice() else {
-            return;
-        };
-        match Sent::new(upstream, rules, &choice, outgoing) {
-            Ok(sent) => {
-                if passed.may_end {
-                    self.summary += tunnel::MAY_END;
-                }
-                self.sent = Some(sent);
-            }
-            Err(error) => {
-                let why = format!("it cannot be sent: {error}");
-                self.refuse(error.status().as_u16(), error.token(), &why);
+        let (mut sent, mut unsent) = (None, None);
+        for choice in foresight.choices() {
+            match Sent::new(upstream, rules, &choice, outgoing) {
+                Ok(it) => sent = sent.or(Some(it)),
+                Err(error) => unsent = unsent.or(Some(error)),
             }
         }
+        if sent.is_some() && passed.may_end {
+            self.summary += tunnel::MAY_END;
+        }
+        if let Some(error) = unsent {
+            let status = error.status().as_u16();
+            match sent {
+                Some(_) => self.summary += &format!("; or {status}, as the pick has it: {error}"),
+                None => {
+                    let why = format!("it cannot be sent: {error}");
+                    self.refuse(status, error.token(), &why);
+                }
+            }
+        }
+        self.sent = sent;
     }
 
     fn choose(&mut self, upstream: &Upstream, rules: Option<&Rules>, foresight: &Foresight<'_>) {

@@ -430,6 +430,29 @@ fn a_tunnel_goes_to_the_upgrade_url() {
     assert_eq!((other.protocol, other.tunnel), ("ajp", None));
 }
 
+/// A packet of AJP13 has less room than a head of HTTP/1.1.
+#[test]
+fn a_request_that_only_some_backends_can_be_sent_is_shown_for_them() {
+    let mut config = config();
+    let mut only = vec![backend("a"), backend("b")];
+    only[1].protocol = Protocol::Http;
+    config.upstreams[1] = UpstreamConfig::new("one", only);
+    let long = format!("X-Long: {}", "x".repeat(5000));
+    let it = ask(&config, "http://shop.example.org/", &[&long, &long]);
+    assert_eq!(
+        (it.outcome, it.backend.as_deref()),
+        ("forward", None),
+        "{}",
+        it.summary
+    );
+    assert_eq!(it.sent.expect("it is sent").backend, "b");
+    assert!(it.summary.contains("; or 431, "), "{}", it.summary);
+    config.upstreams[1].backends.pop();
+    let it = ask(&config, "http://shop.example.org/", &[&long, &long]);
+    assert_eq!((it.outcome, it.sent), ("refused", None));
+    assert!(it.summary.starts_with("431: "), "{}", it.summary);
+}
+
 /// Of three backends the second alone has an `upgrade_url`, and a session leads to the first.
 #[test]
 fn a_tunnel_is_foreseen_as_far_as_the_exchange_would_try() {

@@ -18,15 +18,15 @@ pub(crate) struct Foresight<'r> {
 }
 
 impl Foresight<'_> {
-    /// The choice, if it is certain, or the first of those that may be made.
-    pub(crate) fn choice(&self) -> Option<Choice<'_>> {
+    /// The choices that may be made; one, if it is certain.
+    pub(crate) fn choices(&self) -> impl Iterator<Item = Choice<'_>> {
+        // If a session says that nobody may have it, there are no members.
         let decision = match &self.decision {
             Some(Ok(decision)) => Some(*decision),
-            Some(Err(_)) => return None,
-            None => None,
+            Some(Err(_)) | None => None,
         };
-        let (member, _) = *self.members.first()?;
-        Some(Choice { member, decision })
+        let members = self.members.iter();
+        members.map(move |&(member, _)| Choice { member, decision })
     }
 }
 
