@@ -6,6 +6,7 @@
 
 mod client;
 mod config;
+mod file;
 mod recorder;
 mod request;
 
@@ -14,15 +15,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use catamaran_e2e::Front;
 use catamaran_testkit::tls::Authority;
 use fastrand::Rng;
 use serde_json::Value;
 
-use self::client::{Credentials, Place};
+use self::client::{Answered, Credentials, Place};
 use self::config::{Configuration, LISTENERS, Surroundings};
+use self::file::{Became, SaidFile};
 use self::recorder::{Received, Recorder};
 use self::request::Request;
 
@@ -36,13 +38,12 @@ fn every_key_of_listeners_and_routes_is_used() {
     let configurations = (0..CONFIGURATIONS).map(|it| Configuration::new(it, &surroundings));
     let used: BTreeSet<_> = configurations.flat_map(|it| it.keys).collect();
     let wanted = documented();
-    assert!(wanted.len() > 60, "{wanted:?}");
+    assert!(wanted.len() > 70, "{wanted:?}");
     let unused: Vec<_> = wanted.difference(&used).collect();
     assert!(unused.is_empty(), "no configuration has {unused:?}");
 }
 
-/// The keys of listeners and routes, by the reference. Those of files are left out: what is explained of a file is in
-/// the tests of files, since no backend receives it.
+/// The keys of listeners and routes, and of what holds for all routes, by the reference.
 fn documented() -> BTreeSet<(String, String)> {
     let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
     let reference = fs::read_to_string(reference).unwrap();
@@ -52,10 +53,9 @@ fn documented() -> BTreeSet<(String, String)> {
         if let Some(named) = line.strip_prefix("## ") {
             named.trim_matches('`').clone_into(&mut header);
         }
-        let is_wanted = header == "[[listen]]" || header.contains("route");
+        let is_wanted = TABLES.contains(&&header[..]) || header.contains("route");
         if let Some((key, _)) = line.strip_prefix("| [`").and_then(|it| it.split_once('`'))
             && is_wanted
-            && !OF_FILES.contains(&key)
         {
             keys.insert((header.clone(), key.to_owned()));
         }
@@ -77,28 +77,41 @@ fn what_is_explained_is_what_a_backend_receives() {
     for number in 0..CONFIGURATIONS {
         let site = Site::start(number, &surroundings);
         let mut rng = Rng::with_seed(1_000 + number);
-        for index in 0..REQUESTS {
+        let (mut asked, mut received) = (0, 0);
+        while received < RECEIVED {
             let request = Request::new(&mut rng);
             match site.compare(&request, &credentials, &recorder) {
-                Ok(became) => *seen.entry(became).or_insert(0) += 1,
-                Err(what) => different.push(format!("{number}, {index}: {what}")),
+                Ok(became) => {
+                    received += usize::from(AT_BACKENDS.contains(&became));
+                    *seen.entry(became).or_insert(0) += 1;
+                }
+                Err(what) => different.push(format!("{number}, {asked}: {what}")),
             }
+            asked += 1;
+            assert!(
+                asked < ASKED_MAX,
+                "too few are received: {seen:?}, {different:?}"
+            );
         }
     }
+    println!("{} different of {seen:?}", different.len());
     let few = different.get(..5).unwrap_or(&different).join("\n\n");
     assert!(different.is_empty(), "{} of them:\n{few}", different.len());
     let count = |what: &str| seen.get(what).copied().unwrap_or(0);
     for (what, least) in [
-        ("ajp", 500),
-        ("http", 500),
-        ("tunnel", 20),
+        ("ajp", 1000),
+        ("http", 1000),
+        ("tunnel", 50),
         // Of the rest of them a pick decides, which begins anywhere.
-        ("tunnel over HTTP/2", 5),
-        ("ajp over HTTP/2", 100),
-        ("http over HTTP/2", 100),
-        ("answer", 200),
-        ("refused", 200),
-        ("reset", 20),
+        ("tunnel over HTTP/2", 20),
+        ("ajp over HTTP/2", 300),
+        ("http over HTTP/2", 300),
+        ("answer", 500),
+        ("refused", 500),
+        ("reset", 50),
+        ("file", 50),
+        ("directory", 10),
+        ("no file", 20),
     ] {
         assert!(count(what) >= least, "{what}: {seen:?}");
     }
@@ -116,6 +129,12 @@ fn prepare(files: &Path, authority: &Authority) -> Credentials {
     let pair = authority.sign(&names, |_| ()).unwrap();
     let challenges = files.join("acme/.well-known/acme-challenge");
     fs::create_dir_all(&challenges).unwrap();
+    // No two are equally long.
+    for (index, name) in file::names().enumerate() {
+        let path = files.join(file::ROOT).join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "f".repeat(10 + index)).unwrap();
+    }
     for (name, text) in [
         ("chain.pem", &pair.chain),
         ("key.pem", &pair.key),
@@ -132,6 +151,8 @@ fn prepare(files: &Path, authority: &Authority) -> Credentials {
 struct Site {
     front: Front,
     places: Vec<Place>,
+    /// The directory of its routes with files.
+    root: PathBuf,
 }
 
 impl Site {
@@ -155,7 +176,11 @@ impl Site {
             false => Place::Tcp(tcp.next().expect("a line for each listener")),
         });
         let places = places.to_vec();
-        Self { front, places }
+        Self {
+            front,
+            places,
+            root: surroundings.files.join(file::ROOT),
+        }
     }
 
     /// Asks about a request on a connection that is open already, sends it, and compares. Returns what
@@ -185,9 +210,20 @@ impl Site {
         let Ok(answered) = &answered else {
             return Err(differs("no answer"));
         };
+        if let Some(said) = SaidFile::of(&explained) {
+            match said.compare(&self.root, request, answered) {
+                Ok(Became::Answered(_)) if !received.is_empty() => {
+                    return Err(differs("it is received"));
+                }
+                Ok(Became::Answered(became)) => return Ok(became),
+                Ok(Became::GoesOn) => {}
+                Err(what) => return Err(differs(what)),
+            }
+        }
         if explained["outcome"] == "forward" {
-            if summary.contains("; or 501") && answered.status == Some(501) && received.is_empty() {
-                return Ok("a tunnel that was said to end perhaps");
+            let is_perhaps = |status| summary.contains(&format!("; or {status}, "));
+            if answered.status.is_some_and(is_perhaps) && received.is_empty() {
+                return Ok(PERHAPS);
             }
             let [received] = &received[..] else {
                 return Err(differs("it is not received once"));
@@ -198,24 +234,7 @@ impl Site {
         if !received.is_empty() {
             return Err(differs("it is received"));
         }
-        let answer = &explained["answer"];
-        if summary.contains("its stream is reset") {
-            return match answered.status {
-                None => Ok("reset"),
-                Some(_) => Err(differs("it is not reset")),
-            };
-        }
-        if answer["status"].as_u64() != answered.status.map(u64::from) {
-            return Err(differs("another status"));
-        }
-        if !request.http2 && answer["location"].as_str() != answered.location.as_deref() {
-            return Err(differs("another location"));
-        }
-        match explained["outcome"].as_str() {
-            Some("answer") => Ok("answer"),
-            Some("refused") => Ok("refused"),
-            _ => Err(differs("another outcome")),
-        }
+        answered_as_said(&explained, answered, request).map_err(differs)
     }
 
     /// What the front's admin listener answers to a question.
@@ -234,6 +253,44 @@ impl Site {
     }
 }
 
+/// What became of a request that the front answers itself, or what differs.
+fn answered_as_said(
+    explained: &Value,
+    answered: &Answered,
+    request: &Request,
+) -> Result<&'static str, &'static str> {
+    let summary = explained["summary"].as_str().unwrap_or_default();
+    if summary.contains("its stream is reset") {
+        return match answered.status {
+            None => Ok("reset"),
+            Some(_) => Err("it is not reset"),
+        };
+    }
+    let answer = &explained["answer"];
+    let status = match is_missing(explained) {
+        true => Some(404),
+        false => answer["status"].as_u64(),
+    };
+    if status != answered.status.map(u64::from) {
+        return Err("another status");
+    }
+    if !request.http2 && answer["location"].as_str() != answered.location.as_deref() {
+        return Err("another location");
+    }
+    match explained["outcome"].as_str() {
+        Some("answer") => Ok("answer"),
+        Some("refused") => Ok("refused"),
+        _ => Err("another outcome"),
+    }
+}
+
+/// Whether the file that is said to be read, of a challenge of ACME, is not there.
+fn is_missing(explained: &Value) -> bool {
+    let rule = explained["then"][0].as_str().unwrap_or_default();
+    let file = rule.strip_suffix(" is read; 404 if there is no such file");
+    file.is_some_and(|file| !Path::new(file).exists())
+}
+
 /// What became of a request that is forwarded, or what differs.
 fn became(
     explained: &Value,
@@ -250,15 +307,17 @@ fn became(
     if !is_tunnel && !members.iter().any(gets_some) {
         return Err("another backend");
     }
+    if received.body != request.body {
+        return Err("another body");
+    }
     if sent["protocol"] == received.protocol {
         if said(sent, request) != normal(received, request) {
             return Err("another request");
         }
     } else if !explained["backend"].is_null() {
         return Err("another protocol");
-    }
-    if received.body != request.body {
-        return Err("another body");
+    } else {
+        return Ok(ANOTHER);
     }
     Ok(match (is_tunnel, request.http2, received.protocol) {
         (true, true, _) => "tunnel over HTTP/2",
@@ -330,17 +389,27 @@ fn without_ids(text: &str) -> String {
 /// How many configurations there are.
 const CONFIGURATIONS: u64 = 25;
 
-/// How many requests each of them gets.
-const REQUESTS: usize = 200;
+/// How many requests to each of them are received by a backend and compared.
+const RECEIVED: usize = 200;
 
-const OF_FILES: [&str; 9] = [
-    "files",
-    "index",
-    "fallback",
-    "links",
-    "hide",
-    "cache_control",
-    "charset",
-    "types",
-    "precompressed",
+/// Requests to one configuration; what it refuses and answers itself is compared, too.
+const ASKED_MAX: usize = 20 * RECEIVED;
+
+/// Tables for listeners and for all routes, by the reference. Others are named after the route.
+const TABLES: [&str; 3] = ["[[listen]]", "[server.response_headers]", "[error_pages]"];
+
+/// The backend that a request went to is one of those that were said to get it, but not the one whose
+/// request was shown.
+const ANOTHER: &str = "another of the backends that were named";
+/// It was said to end at the front, or at a backend, as the pick has it.
+const PERHAPS: &str = "it ends at the front, which was said to be possible";
+
+/// What becomes of requests of which a backend has received what was said.
+const AT_BACKENDS: [&str; 6] = [
+    "ajp",
+    "http",
+    "tunnel",
+    "ajp over HTTP/2",
+    "http over HTTP/2",
+    "tunnel over HTTP/2",
 ];

@@ -31,6 +31,8 @@ pub(super) struct Answered {
     /// `None`: the stream was reset, or the connection closed.
     pub(super) status: Option<u16>,
     pub(super) location: Option<String>,
+    /// What `Content-Length` says, over HTTP/1.1.
+    pub(super) length: Option<u64>,
     /// The code of the frame that reset the stream or ended the connection.
     pub(super) code: Option<u32>,
 }
@@ -228,14 +230,16 @@ fn read(wire: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
 
 fn answered(head: &str) -> Answered {
     let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
-    let field = |line: &str| {
-        let (name, value) = line.split_once(": ")?;
-        let is_location = name.eq_ignore_ascii_case("location");
-        is_location.then(|| value.to_owned())
+    let field = |wanted: &str| {
+        head.split("\r\n").find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case(wanted).then_some(value)
+        })
     };
     Answered {
         status,
-        location: head.split("\r\n").find_map(field),
+        location: field("location").map(str::to_owned),
+        length: field("content-length").and_then(|it| it.parse().ok()),
         code: None,
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fastrand::Rng;
 
+use super::file;
 use super::recorder::Recorder;
 
 /// A configuration file, and the keys in it.
@@ -21,7 +22,7 @@ pub(super) struct Configuration {
 /// What is the same for all configurations.
 pub(super) struct Surroundings<'s> {
     pub(super) recorder: &'s Recorder,
-    /// Has `chain.pem`, `key.pem`, `clients.pem`, `page.html` and the folder `acme`.
+    /// Has `chain.pem`, `key.pem`, `clients.pem`, `page.html` and the folders `acme` and [`file::ROOT`].
     pub(super) files: &'s Path,
 }
 
@@ -101,6 +102,7 @@ impl Configuration {
         let mut rng = Rng::with_seed(number);
         let mut it = Self::default();
         it.server(&mut rng);
+        it.of_all_routes(&mut rng, surroundings);
         it.upstreams(&mut rng, surroundings);
         for listener in LISTENERS {
             it.listener(&mut rng, listener, surroundings);
@@ -142,6 +144,16 @@ impl Configuration {
         self.key("access", r#""off""#);
         self.table("[admin]");
         self.key("address", r#""unix:{directory}/admin.sock""#);
+    }
+
+    /// What holds for all routes.
+    fn of_all_routes(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+        if rng.bool() {
+            self.changes("[server.response_headers]", rng);
+        }
+        if rng.bool() {
+            self.pages("[error_pages]", rng, surroundings);
+        }
     }
 
     fn upstreams(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
@@ -289,7 +301,7 @@ impl Configuration {
             }
             _ => self.key("path", format!("\"{path}\"")),
         }
-        let forwards = match rng.u8(..10) {
+        let forwards = match rng.u8(..12) {
             0 if path != "/" => {
                 self.key("status", rng.choice([204, 403, 404, 503]).expect("one"));
                 false
@@ -305,11 +317,22 @@ impl Configuration {
                 self.maybe(rng, "status", &["302", "307"]);
                 false
             }
+            2 if path != "/" => {
+                self.files(rng, surroundings);
+                self.maybe(rng, "fallback", &[r#""index.html""#]);
+                if has_prefix {
+                    self.maybe(rng, "rewrite", &[r#""/""#, r#""/inner""#]);
+                }
+                false
+            }
             _ => {
                 let upstreams = ["ajp", "ajp", "http", "http", "mixed", "placed"];
                 let upstream = *rng.choice(&upstreams).expect("one");
                 self.key("upstream", format!("\"{upstream}\""));
                 self.forwarding(rng, upstream, has_prefix);
+                if rng.u8(..4) == 0 {
+                    self.files(rng, surroundings);
+                }
                 true
             }
         };
@@ -331,14 +354,30 @@ impl Configuration {
         }
         self.fields(rng, forwards);
         if rng.u8(..5) == 0 {
-            self.pages(rng, surroundings);
+            self.pages("[route.error_pages]", rng, surroundings);
         }
     }
 
-    /// Pages of the site in place of errors.
-    fn pages(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+    /// Files that the front serves itself.
+    fn files(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+        let files = surroundings.files.display();
+        self.key("files", format!("\"{files}/{}\"", file::ROOT));
+        let index = [r#"["index.html", "index.htm"]"#, r#""index.htm""#, "[]"];
+        self.maybe(rng, "index", &index);
+        let links = format!("[\"{files}/acme\"]");
+        self.maybe(rng, "links", &[r#""off""#, r#""inside""#, &links]);
+        self.maybe(rng, "hide", &[r#"["*.gif", "y"]"#, r#""x1.*""#]);
+        self.maybe(rng, "cache_control", &[r#""max-age=60""#]);
+        self.maybe(rng, "charset", &[r#""off""#, r#""iso-8859-1""#]);
+        self.maybe(rng, "types", &[r#"{ do = "text/plain" }"#]);
+        let codings = [r#"["zstd", "br", "gzip"]"#, r#""gzip""#, "[]"];
+        self.maybe(rng, "precompressed", &codings);
+    }
+
+    /// Pages of the operator's own in place of errors.
+    fn pages(&mut self, header: &str, rng: &mut Rng, surroundings: &Surroundings<'_>) {
         let page = format!("\"{}/page.html\"", surroundings.files.display());
-        self.table("[route.error_pages]");
+        self.table(header);
         self.key("404", &page);
         self.maybe(rng, "maintenance_page", &[&page]);
         self.maybe(rng, "replace_errors", &[r#"["404"]"#]);
@@ -386,11 +425,16 @@ impl Configuration {
             self.maybe(rng, "add", &[r#"{ X-Added = "{authority} {scheme}" }"#]);
         }
         if rng.u8(..4) == 0 {
-            self.table("[route.response_headers]");
-            self.maybe(rng, "remove", &[r#""X-Powered-By""#]);
-            self.maybe(rng, "set", &[r#"{ X-Frame-Options = "DENY" }"#]);
-            self.maybe(rng, "add", &[r#"{ X-Served-By = "{host}" }"#]);
+            self.changes("[route.response_headers]", rng);
         }
+    }
+
+    /// What is changed of the fields of responses.
+    fn changes(&mut self, header: &str, rng: &mut Rng) {
+        self.table(header);
+        self.maybe(rng, "remove", &[r#""X-Powered-By""#]);
+        self.maybe(rng, "set", &[r#"{ X-Frame-Options = "DENY" }"#]);
+        self.maybe(rng, "add", &[r#"{ X-Served-By = "{host}" }"#]);
     }
 }
 

@@ -127,6 +127,25 @@ impl Request {
         self.protocol.is_some()
     }
 
+    fn has_field(&self, line: &str) -> bool {
+        self.fields.iter().any(|it| it == line)
+    }
+
+    /// Whether of a file it asks for a part.
+    pub(super) fn asks_for_part(&self) -> bool {
+        self.method == "GET" && self.has_field(RANGE)
+    }
+
+    /// Whether a file may be sent in a coding.
+    pub(super) fn takes_codings(&self) -> bool {
+        self.has_field(CODINGS)
+    }
+
+    /// Whether a page may stand in for one that is missing.
+    pub(super) fn takes_pages(&self) -> bool {
+        self.has_field(PAGES)
+    }
+
     /// The host without port and brackets.
     pub(super) fn bare_host(&self) -> &str {
         let host = self
@@ -284,7 +303,11 @@ const AUTHORITIES: [&str; 7] = [
     "[::1]:81",
 ];
 
-const FIELDS: [&str; 38] = [
+const RANGE: &str = "Range: bytes=0-1";
+const CODINGS: &str = "Accept-Encoding: br, gzip";
+const PAGES: &str = "Accept: text/html, */*;q=0.1";
+
+const FIELDS: [&str; 40] = [
     "Host: other.test",
     "X_Real_IP: 192.0.2.9",
     "X_Known: 1",
@@ -318,7 +341,9 @@ const FIELDS: [&str; 38] = [
     "Proxy: 192.0.2.1",
     "Proxy-Authorization: Basic YTpi",
     "If-None-Match: \"1\"",
-    "Range: bytes=0-1",
+    RANGE,
+    CODINGS,
+    PAGES,
     "Content-Type: text/plain",
     "Expect: 100-continue",
     "WL-Proxy-Client-IP: 192.0.2.1",
