@@ -46,7 +46,11 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         tool: "autocannon",
         clients: before(" connections"),
         seconds: seconds.map(|millis| millis / 1000.0),
-        completed: good.map(|good| good + other).or(sent),
+        // Of all that were sent some had no answer, and autocannon says how many answers there were only if
+        // some of them are not 2xx.
+        completed: good
+            .map(|good| good + other)
+            .or_else(|| Some(sent?.saturating_sub(errors))),
         failed: Some(errors.saturating_sub(late)),
         late: Some(late),
         non_2xx: Some(other),

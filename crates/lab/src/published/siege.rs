@@ -23,14 +23,21 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     let rate = either("Transaction rate:", "\"transaction_rate\":").and_then(Scan::number);
     let failed = either("Failed transactions:", "\"failed_transactions\":").and_then(Scan::count);
     let millis = |label, key| either(label, key).and_then(in_seconds);
+    let failed = failed.ok_or_else(|| missing("Failed transactions"))?;
+    // siege takes an answer such as 404 for a transaction, and for none that succeeded or failed.
+    let completed = either(ANCHOR, IN_JSON).and_then(Scan::count);
+    let good = either("Successful transactions:", "\"successful_transactions\":");
+    let good = good.and_then(Scan::count).or(completed);
+    let good = good.zip(completed).map(|(good, all)| good.min(all));
+    let others = completed.zip(good).map_or(0, |(all, good)| all - good);
     let mean = millis("Response time:", "\"response_time\":");
     let max = millis("Longest transaction:", "\"longest_transaction\":");
     let seconds = millis("Elapsed time:", "\"elapsed_time\":");
     let figures = Figures {
         tool: "siege",
         seconds: seconds.map(|millis| millis / 1000.0),
-        completed: either(ANCHOR, IN_JSON).and_then(Scan::count),
-        failed: Some(failed.ok_or_else(|| missing("Failed transactions"))?),
+        completed: good,
+        failed: Some(failed + others),
         rate: Some(rate.ok_or_else(|| missing("Transaction rate"))?),
         total_ms: mean.zip(max).map(|(mean, max)| Times {
             mean,
