@@ -39,7 +39,7 @@ use self::record::Stable;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 pub(crate) use self::stage::{Running, Stage};
-use self::thirds::{Ends, Thirds};
+use self::thirds::{ThirdValues, Thirds};
 use self::watch::{Moment, Watch, cpus};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
@@ -232,7 +232,7 @@ struct Measured {
     /// As [`MachineFacts::changed`].
     changed: Option<Changed>,
     /// As [`Run::thirds`].
-    thirds: Ends,
+    thirds: ThirdValues,
 }
 
 impl Measured {
@@ -476,8 +476,8 @@ impl Scene<'_> {
         let traces = counters.traces(&spent)?;
         // What is done to servers is not spread evenly over the span.
         let thirds = match acts.is_empty() {
-            true => thirds.ends(stage, &report.document),
-            false => Ends::new(),
+            true => thirds.values(stage, &report.document),
+            false => ThirdValues::new(),
         };
         Ok(Measured {
             thirds,
@@ -654,9 +654,9 @@ fn take_share(run: &mut Run, part: Run, share: f64, off: &[String]) {
             run.measures.insert(format!("{name}@{share}"), value);
         }
     }
-    for (name, ends) in thirds.into_iter().filter(|_| is_loop) {
+    for (name, values) in thirds.into_iter().filter(|_| is_loop) {
         if is_shared(&name) {
-            run.thirds.insert(format!("{name}@{share}"), ends);
+            run.thirds.insert(format!("{name}@{share}"), values);
         }
     }
 }

@@ -29,9 +29,9 @@ pub struct Run {
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// What gates look at.
     pub facts: Facts,
-    /// Measures in the first third of the span and in its last, as far as they are known.
+    /// Measures in each third of the span, in order, as far as they are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub thirds: BTreeMap<String, [f64; 2]>,
+    pub thirds: BTreeMap<String, [f64; 3]>,
     /// Gates that fired.
     pub gates: Vec<Fired>,
     /// What was seen in each second.

@@ -1,8 +1,9 @@
 //! Whether a ratio was the same throughout the measured span: a server that was not warm yet is not what it will be.
 //!
-//! Each round has the ratio of the first third of the span and that of the last. What the machine does to both levels, and
-//! what both do alike, cancels out as in the claim itself. The change from one to the other has an interval over starts as
-//! the claim has; a claim is forbidden if the change is real and larger than [`MOVEMENT_MAX`].
+//! Each round has the ratio of each third of the span. What the machine does to both levels, and what both do alike, cancels
+//! out as in the claim itself. Two changes are looked at: from the first third to the last, which is that of a cold level,
+//! and from both of them to the middle one, which is that of a level that was another for a while. Each has an interval over
+//! starts as the claim has; a claim is forbidden if a change is real and larger than [`MOVEMENT_MAX`].
 
 use catamaran_stats::{MOVEMENT_MAX, Spread, order};
 
@@ -26,31 +27,43 @@ pub(super) fn check(
         })
     };
     let known = (0..rounds).filter_map(|round| {
-        let [first, last] = [third(round, 0)?, third(round, 1)?];
-        Some((round, first, last))
+        let thirds = [third(round, 0)?, third(round, 1)?, third(round, 2)?];
+        Some((round, thirds))
     });
-    let known: Vec<(usize, f64, f64)> = known.collect();
-    let changes = known.iter().map(|(round, first, last)| Ratio {
-        round: *round,
-        value: last / first,
-    });
-    let starts = lasting.sample(case, &changes.collect::<Vec<_>>(), runs);
-    let change = order::median_interval(&starts, LEVEL)?;
-    if !change.excludes(1.0) || change.median.ln().abs() <= MOVEMENT_MAX.ln_1p() {
-        return None;
-    }
-    let median = |of: fn(&(usize, f64, f64)) -> f64| {
-        let values: Vec<f64> = known.iter().map(of).collect();
-        Spread::of(&values).map(|spread| number(spread.median))
-    };
-    let words = format!(
-        "Within the measured span the ratio moved from ×{} in its first third to ×{} in its last, over {} starts: a level \
-         was not warm, or did not stay what it was.",
-        median(|(_, first, _)| *first)?,
-        median(|(_, _, last)| *last)?,
-        starts.len()
-    );
-    Some(Fired::new("unsteady", Effect::Claim, words))
+    let known: Vec<(usize, [f64; 3])> = known.collect();
+    CHANGES.iter().find_map(|change| {
+        let ratios = known.iter().map(|(round, thirds)| Ratio {
+            round: *round,
+            value: (change.to)(thirds) / (change.from)(thirds),
+        });
+        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
+        let interval = order::median_interval(&starts, LEVEL)?;
+        if !interval.excludes(1.0) || interval.median.ln().abs() <= MOVEMENT_MAX.ln_1p() {
+            return None;
+        }
+        let median = |of: fn(&[f64; 3]) -> f64| {
+            let values: Vec<f64> = known.iter().map(|(_, thirds)| of(thirds)).collect();
+            Spread::of(&values).map(|spread| number(spread.median))
+        };
+        let words = format!(
+            "Within the measured span the ratio moved from ×{} in its {} to ×{} in its {}, over {} starts: a level was not \
+             warm, or did not stay what it was.",
+            median(change.from)?,
+            change.from_words,
+            median(change.to)?,
+            change.to_words,
+            starts.len()
+        );
+        Some(Fired::new("unsteady", Effect::Claim, words))
+    })
+}
+
+/// A change within the span, of the ratios of its thirds.
+struct Change {
+    from: fn(&[f64; 3]) -> f64,
+    from_words: &'static str,
+    to: fn(&[f64; 3]) -> f64,
+    to_words: &'static str,
 }
 
 /// The logarithm of a run's value in one third of its span.
@@ -66,6 +79,21 @@ fn value(run: &Run, measure: &Measure, which: usize) -> Option<f64> {
         .map(f64::ln)
 }
 
+const CHANGES: [Change; 2] = [
+    Change {
+        from: |thirds| thirds[0],
+        from_words: "first third",
+        to: |thirds| thirds[2],
+        to_words: "last",
+    },
+    Change {
+        from: |thirds| (thirds[0] * thirds[2]).sqrt(),
+        from_words: "first third and its last",
+        to: |thirds| thirds[1],
+        to_words: "middle one",
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{experiment, outcome, runs};
@@ -74,15 +102,21 @@ mod tests {
     /// Claims after twelve rounds in which CPU time in the first third of the span was so many times that in the last, with
     /// kept and with closed connections.
     fn claimed(factors: [f64; 2], says: &str) -> Outcome {
+        claimed_by(factors, |factor| [factor, 1.0, 1.0], says)
+    }
+
+    /// The same, of thirds that are so many times the usual one.
+    fn claimed_by(factors: [f64; 2], thirds: fn(f64) -> [f64; 3], says: &str) -> Outcome {
         let experiment = experiment();
         let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
         for run in &mut runs {
             let is_kept = run.levels["keep"].to_string() == "on";
             let factor = factors[usize::from(!is_kept)];
             let cpu = run.measures["cpu"];
-            run.thirds.insert("cpu".to_owned(), [cpu * factor, cpu]);
+            let of_cpu = thirds(factor).map(|factor| cpu * factor);
+            run.thirds.insert("cpu".to_owned(), of_cpu);
             let rate = run.measures["throughput"];
-            run.thirds.insert("throughput".to_owned(), [rate, rate]);
+            run.thirds.insert("throughput".to_owned(), [rate; 3]);
         }
         outcome(&evaluate(&experiment, &runs), says).clone()
     }
@@ -100,16 +134,33 @@ mod tests {
         assert_eq!(rate.verdict, Verdict::Differs, "each measure has its own");
     }
 
+    /// It is at the end what it was at the beginning.
+    #[test]
+    fn a_level_that_was_another_for_a_while_has_no_claim() {
+        let middle = |factor| [1.0, factor, 1.0];
+        let cpu = claimed_by([1.6, 1.0], middle, "Keep-alive saves CPU");
+        assert_eq!(cpu.verdict, Verdict::NoClaim);
+        assert_eq!(
+            cpu.sentence,
+            "No claim: Within the measured span the ratio moved from ×0.51 in its first third and its last to ×0.81 in its \
+             middle one, over 12 starts: a level was not warm, or did not stay what it was."
+        );
+    }
+
     #[test]
     fn what_both_levels_did_alike_and_little_is_no_matter() {
+        let shapes: [fn(f64) -> [f64; 3]; 2] =
+            [|factor| [factor, 1.0, 1.0], |factor| [1.0, factor, 1.0]];
         for factors in [[1.0, 1.0], [1.6, 1.6], [1.04, 1.0]] {
-            let cpu = claimed(factors, "Keep-alive saves CPU");
-            assert_eq!(
-                cpu.verdict,
-                Verdict::Differs,
-                "{factors:?} {}",
-                cpu.sentence
-            );
+            for thirds in shapes {
+                let cpu = claimed_by(factors, thirds, "Keep-alive saves CPU");
+                assert_eq!(
+                    cpu.verdict,
+                    Verdict::Differs,
+                    "{factors:?} {}",
+                    cpu.sentence
+                );
+            }
         }
     }
 }

@@ -262,15 +262,21 @@ fn ratios_have_the_digits_that_tell_them_from_one() {
     }
 }
 
-/// The outcomes of a claim on failed requests, of which `failed` happen in a run with kept connections.
+/// The outcome of a claim on failed requests, of which `failed` happen in a run with kept connections.
 fn failures(failed: f64) -> Outcome {
-    let text = FILE.replacen("measure = \"throughput\"", "measure = \"failed\"", 1);
+    claimed_on("failed", [failed, 0.0])
+}
+
+/// The outcome of a claim on this measure, which has these values in each run with kept and with closed connections.
+fn claimed_on(measure: &str, values: [f64; 2]) -> Outcome {
+    let claim = format!("measure = \"{measure}\"");
+    let text = FILE.replacen("measure = \"throughput\"", &claim, 1);
     let experiment = Experiment::read("k.toml", &text, true).unwrap();
     let mut runs = runs(&experiment, 12, |_| 1.0);
     for run in &mut runs {
-        let is_kept = run.levels["keep"].to_string() == "on";
-        let count = if is_kept { failed } else { 0.0 };
-        run.measures.insert("failed".to_owned(), count);
+        let is_closed = run.levels["keep"].to_string() != "on";
+        let value = values[usize::from(is_closed)];
+        run.measures.insert(measure.to_owned(), value);
     }
     outcome(
         &evaluate(&experiment, &runs),
@@ -292,6 +298,29 @@ fn requests_that_failed_are_counted_and_not_divided() {
     assert_eq!(
         some.sentence,
         "36 requests failed with keep=on, 0 with keep=off at mpm=prefork, 12 starts."
+    );
+}
+
+/// A server that stops for 200 ms now and then: claims on its silences say what those on percentiles hide.
+#[test]
+fn stalls_have_claims_of_their_own() {
+    let counted = claimed_on("silences", [2.0, 0.0]);
+    assert_eq!(counted.verdict, Verdict::Differs);
+    assert_eq!(
+        counted.sentence,
+        "24 spans were without an answer with keep=on, 0 with keep=off at mpm=prefork, 12 starts."
+    );
+    let none = claimed_on("silences", [0.0, 0.0]);
+    assert_eq!(none.verdict, Verdict::Same);
+    assert_eq!(
+        none.sentence,
+        "No span was without an answer at mpm=prefork, 12 starts."
+    );
+    let longest = claimed_on("longest_silence", [200.0, 10.0]);
+    assert_eq!(longest.verdict, Verdict::Differs);
+    assert_eq!(
+        longest.sentence,
+        "keep=on has 20.0 times the longest span without an answer of keep=off [20.0..20.0] at mpm=prefork, 12 starts."
     );
 }
 

@@ -1,5 +1,4 @@
-//! What measures come to in the first third of a span and in its last, so that a claim can ask whether it depends on when
-//! one looks.
+//! What measures come to in each third of a span, so that a claim can ask whether it depends on when one looks.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +22,8 @@ struct Moment {
     cpus: Cpus,
 }
 
-/// The values of a measure in the first third and in the last.
-pub(super) type Ends = BTreeMap<String, [f64; 2]>;
+/// The values of a measure in the three thirds, in order.
+pub(super) type ThirdValues = BTreeMap<String, [f64; 3]>;
 
 impl Thirds {
     /// The first tick has the connecting in it: the span begins at its end.
@@ -37,19 +36,25 @@ impl Thirds {
     }
 
     /// By the name of the measure; empty if the span was too short, or nobody told how far it was.
-    pub(super) fn ends(&self, stage: &Stage, document: &Document) -> Ends {
+    pub(super) fn values(&self, stage: &Stage, document: &Document) -> ThirdValues {
         let names = stage.servers.iter().map(|it| it.record.name.as_str());
         self.of(&names.collect::<Vec<_>>(), document)
     }
 
-    fn of(&self, servers: &[&str], document: &Document) -> Ends {
-        let mut ends = Ends::new();
-        let Some([first, last]) = self.parts() else {
-            return ends;
+    fn of(&self, servers: &[&str], document: &Document) -> ThirdValues {
+        let mut values = ThirdValues::new();
+        let Some(parts) = self.parts() else {
+            return values;
         };
-        let parts = [first, last].map(|(from, to)| Part {
+        if parts
+            .iter()
+            .all(|(from, to)| from.completed == to.completed)
+        {
+            return values;
+        }
+        let parts = parts.map(|(from, to)| Part {
             seconds: to.elapsed_s - from.elapsed_s,
-            answers: to.completed.saturating_sub(from.completed) as f64,
+            answers: (to.completed.saturating_sub(from.completed) as f64).max(NO_ANSWER),
             cpus: from
                 .cpus
                 .iter()
@@ -57,17 +62,14 @@ impl Thirds {
                 .map(|(from, to)| Some((*to)? - (*from)?))
                 .collect(),
         });
-        if parts.iter().any(|part| part.answers == 0.0) {
-            return ends;
-        }
-        let rates = [&parts[0], &parts[1]].map(|part| part.answers / part.seconds);
+        let rates = parts.each_ref().map(|part| part.answers / part.seconds);
         let is_open = document.rate_asked_per_s.is_some();
         if !is_open {
-            ends.insert("throughput".to_owned(), rates);
+            values.insert("throughput".to_owned(), rates);
         }
         let mut put = |name: String, of: &dyn Fn(&Part) -> Option<f64>| {
-            if let [Some(first), Some(last)] = [of(&parts[0]), of(&parts[1])] {
-                ends.insert(name, [first, last]);
+            if let [Some(first), Some(middle), Some(last)] = parts.each_ref().map(of) {
+                values.insert(name, [first, middle, last]);
             }
         };
         put("cpu".to_owned(), &|part| {
@@ -84,14 +86,14 @@ impl Thirds {
             // By Little's law a closed loop's latency is what its rate says.
             let clients = document.concurrency as f64;
             let latency = rates.map(|rate| clients / rate * 1000.0);
-            ends.extend(PERCENTILES.map(|name| (name.to_owned(), latency)));
+            values.extend(PERCENTILES.map(|name| (name.to_owned(), latency)));
         }
-        ends.extend(seconds);
-        ends
+        values.extend(seconds);
+        values
     }
 
-    /// Where the first third begins and ends, and the last one.
-    fn parts(&self) -> Option<[(&Moment, &Moment); 2]> {
+    /// Where each third begins and ends.
+    fn parts(&self) -> Option<[(&Moment, &Moment); 3]> {
         let (begin, end) = (self.moments.first()?, self.moments.last()?);
         if self.moments.len() < MOMENTS_MIN {
             return None;
@@ -101,9 +103,9 @@ impl Thirds {
         let is_last = |it: &&Moment| it.elapsed_s >= end.elapsed_s - third - ROUNDING;
         let first = self.moments.iter().rfind(is_first)?;
         let last = self.moments.iter().find(is_last)?;
-        let has_length = |from: &Moment, to: &Moment| to.elapsed_s > from.elapsed_s;
-        let is_whole = has_length(begin, first) && has_length(last, end);
-        is_whole.then_some([(begin, first), (last, end)])
+        let parts = [(begin, first), (first, last), (last, end)];
+        let mut lengths = parts.iter().map(|(from, to)| to.elapsed_s - from.elapsed_s);
+        lengths.all(|length| length > 0.0).then_some(parts)
     }
 }
 
@@ -114,23 +116,24 @@ struct Part {
     cpus: Cpus,
 }
 
-/// Percentiles of the whole seconds in the first third and in the last; none if these are too few.
-fn latencies(document: &Document) -> Ends {
+/// Percentiles of the whole seconds in each third; none if these are too few.
+fn latencies(document: &Document) -> ThirdValues {
     let whole = document.elapsed_s as usize;
     let seconds = &document.seconds[..whole.min(document.seconds.len())];
     let third = seconds.len() / 3;
-    let sides = [&seconds[..third], &seconds[seconds.len() - third..]];
+    let (first, rest) = seconds.split_at(third);
+    let (middle, last) = rest.split_at(rest.len() - third);
     let of = |micros: fn(&catamaran_load::document::SecondFacts) -> Option<u64>| {
-        let mean = |side: &[catamaran_load::document::SecondFacts]| {
-            let sum: u64 = side.iter().map(micros).sum::<Option<u64>>()?;
-            (!side.is_empty()).then(|| sum as f64 / side.len() as f64 / 1000.0)
+        let mean = |part: &[catamaran_load::document::SecondFacts]| {
+            let sum: u64 = part.iter().map(micros).sum::<Option<u64>>()?;
+            (!part.is_empty()).then(|| sum as f64 / part.len() as f64 / 1000.0)
         };
-        Some([mean(sides[0])?, mean(sides[1])?])
+        Some([mean(first)?, mean(middle)?, mean(last)?])
     };
     let all = PERCENTILES
         .into_iter()
         .zip([of(|second| second.p50_us), of(|second| second.p99_us)]);
-    all.filter_map(|(name, ends)| Some((name.to_owned(), ends?)))
+    all.filter_map(|(name, values)| Some((name.to_owned(), values?)))
         .collect()
 }
 
@@ -142,6 +145,9 @@ const MOMENTS_MIN: usize = 4;
 
 /// A tick may come so many seconds late.
 const ROUNDING: f64 = 0.05;
+
+/// What stands for the answers of a third that has none: a level, and lower than any other.
+const NO_ANSWER: f64 = 0.5;
 
 const MICROS: f64 = 1e6;
 
@@ -173,27 +179,35 @@ mod tests {
 
     #[test]
     fn a_measure_has_its_own_beginning_and_end() {
-        let rate = |at| if at < 3.1 { 1000.0 } else { 2000.0 };
-        let cpu = |at| if at < 3.1 { 20e-6 } else { 10e-6 };
+        let rate = |at| match at {
+            ..2.1 => 1000.0,
+            ..4.3 => 4000.0,
+            _ => 2000.0,
+        };
+        let cpu = |at| match at {
+            ..2.1 => 20e-6,
+            ..4.3 => 40e-6,
+            _ => 10e-6,
+        };
         let mut document = Document {
             concurrency: 10,
             elapsed_s: 6.0,
-            seconds: [4, 4, 4, 2, 2, 2].map(|ms| second(ms * 1000)).to_vec(),
+            seconds: [4, 4, 6, 6, 2, 2].map(|ms| second(ms * 1000)).to_vec(),
             ..Document::default()
         };
         let servers = ["app", "front"];
-        let ends = thirds(6.0, rate, cpu).of(&servers, &document);
+        let values = thirds(6.0, rate, cpu).of(&servers, &document);
         for (name, expected) in [
-            ("throughput", [1000.0, 2000.0]),
-            ("cpu", [60.0, 30.0]),
-            ("cpu.app", [20.0, 10.0]),
-            ("cpu.front", [40.0, 20.0]),
-            ("p50", [4.0, 2.0]),
-            ("p99", [40.0, 20.0]),
+            ("throughput", [1000.0, 4000.0, 2000.0]),
+            ("cpu", [60.0, 120.0, 30.0]),
+            ("cpu.app", [20.0, 40.0, 10.0]),
+            ("cpu.front", [40.0, 80.0, 20.0]),
+            ("p50", [4.0, 6.0, 2.0]),
+            ("p99", [40.0, 60.0, 20.0]),
         ] {
-            let [first, last] = ends[name];
-            assert!((first / expected[0] - 1.0).abs() < 0.01, "{name} {ends:?}");
-            assert!((last / expected[1] - 1.0).abs() < 0.01, "{name} {ends:?}");
+            for (found, expected) in values[name].into_iter().zip(expected) {
+                assert!((found / expected - 1.0).abs() < 0.01, "{name} {values:?}");
+            }
         }
         // Of two seconds no third is whole: the rate says what latencies are.
         document.elapsed_s = 2.0;
@@ -213,5 +227,15 @@ mod tests {
         assert!(few.of(&["app", "front"], &document).is_empty());
         let dead = thirds(3.0, |_| 0.0, |_| 1e-6);
         assert!(dead.of(&["app", "front"], &document).is_empty());
+    }
+
+    /// A server that is dead for a third has another level there, and not none.
+    #[test]
+    fn a_third_without_an_answer_has_a_level() {
+        let rate = |at| if at < 3.1 { 0.0 } else { 1000.0 };
+        let values = thirds(9.0, rate, |_| 1e-6).of(&["app", "front"], &Document::default());
+        let [first, middle, last] = values["throughput"];
+        assert!(0.0 < first && first < 1.0, "{values:?}");
+        assert!(middle > 900.0 && last > 900.0, "{values:?}");
     }
 }
