@@ -129,9 +129,18 @@ impl Board {
         self.measure_from.load(Relaxed)
     }
 
+    /// Prepares what the first request of a thread needs, and waits for the other threads.
+    pub(crate) fn get_ready(&self) {
+        for target in self.tls_targets.iter().flatten() {
+            target.prime();
+        }
+        self.make_ready();
+        self.wait_for_all();
+    }
+
     /// A thread is ready for its first request. With the last one time begins, for the measured span or
     /// for a warm-up of known length: what one thread prepares makes no request of another late.
-    pub(crate) fn make_ready(&self) {
+    fn make_ready(&self) {
         let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
         *unready = unready.saturating_sub(1);
         if *unready > 0 {
@@ -147,7 +156,7 @@ impl Board {
     }
 
     /// Waits until all threads are ready, or the run is stopped.
-    pub(crate) fn wait_for_all(&self) {
+    fn wait_for_all(&self) {
         let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
         while *unready > 0 && !self.is_stopped() {
             let waited = self.all_ready.wait_timeout(unready, STOP_TICK);
@@ -265,6 +274,10 @@ mod tests {
     use crate::plan::{Checks, Connections, LengthCheck, Numbers, Pace, Samples, Stop, Timeouts};
 
     fn board(warm_up: WarmUp, threads: usize) -> Board {
+        board_of(warm_up, threads, Vec::new())
+    }
+
+    fn board_of(warm_up: WarmUp, threads: usize, tls_targets: Vec<Option<TlsTarget>>) -> Board {
         let plan = Plan {
             targets: Vec::new(),
             pace: Pace::Closed {
@@ -298,7 +311,7 @@ mod tests {
             seed: 1,
             starved_time: || None,
         };
-        Board::new(plan, Vec::new(), Vec::new(), Vec::new(), threads)
+        Board::new(plan, Vec::new(), Vec::new(), tls_targets, threads)
     }
 
     /// Whatever a thread prepares, such as its first handshake of TLS, is before the measured time.
@@ -313,6 +326,23 @@ mod tests {
         board.make_ready();
         board.wait_for_all();
         assert!((before..=board.clock.now()).contains(&board.measure_from()));
+    }
+
+    /// An open loop over https whose clock began first would send each thread's first request late, by tens of
+    /// milliseconds.
+    #[test]
+    fn the_first_handshake_of_tls_is_prepared_before_time_begins() {
+        let board: Arc<OnceLock<Board>> = Arc::default();
+        let seen: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let (known, times) = (Arc::clone(&board), Arc::clone(&seen));
+        let target = TlsTarget::watched(move || {
+            let from = known.get().map(Board::measure_from);
+            times.lock().unwrap().extend(from);
+        });
+        let board = board.get_or_init(|| board_of(WarmUp::None, 1, vec![Some(target)]));
+        board.get_ready();
+        assert_eq!(*seen.lock().unwrap(), [NEVER]);
+        assert!(board.measure_from() < NEVER);
     }
 
     #[test]

@@ -275,3 +275,70 @@ pub(crate) fn is_broken(error: &io::Error) -> bool {
 
 /// HTTP/2 over TLS, as ALPN names it (RFC 9113, section 3.1).
 const HTTP2: &[u8] = b"h2";
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use rustls::NamedGroup;
+    use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+
+    use super::*;
+
+    impl TlsTarget {
+        /// A target that calls `began` whenever a handshake with it begins.
+        pub(crate) fn watched(began: impl Fn() + Send + Sync + 'static) -> Self {
+            let options = Tls {
+                server_name: None,
+                verify: Verify::Nothing,
+                versions: vec![TlsVersion::Tls13],
+                ciphers: Vec::new(),
+                certificate: None,
+            };
+            let endpoint = Endpoint {
+                transport: Transport::Unix("/none".into()),
+                tls: None,
+                protocol: Protocol::Http,
+            };
+            let target = Self::new(&options, &endpoint).unwrap();
+            let mut config = (*target.config).clone();
+            config.resumption = Resumption::store(Arc::new(Watch(Box::new(began))));
+            Self {
+                config: Arc::new(config),
+                ..target
+            }
+        }
+    }
+
+    /// A store of sessions that has none. A handshake asks it first for the group of its key.
+    struct Watch(Box<dyn Fn() + Send + Sync>);
+
+    impl fmt::Debug for Watch {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Watch")
+        }
+    }
+
+    impl ClientSessionStore for Watch {
+        fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+
+        fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+            (self.0)();
+            None
+        }
+
+        fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
+
+        fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+            None
+        }
+
+        fn remove_tls12_session(&self, _: &ServerName<'static>) {}
+
+        fn insert_tls13_ticket(&self, _: ServerName<'static>, _: Tls13ClientSessionValue) {}
+
+        fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+            None
+        }
+    }
+}

@@ -146,7 +146,7 @@ impl Worker {
     /// Runs to the end.
     pub(crate) fn run(mut self) -> Outcome {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        self.get_ready();
+        self.lent.board.get_ready();
         self.lent.look_at_the_clock();
         self.line().active_at.store(self.lent.now, Relaxed);
         self.usage_from = (
@@ -181,16 +181,6 @@ impl Worker {
             self.tend();
         }
         self.end()
-    }
-
-    /// Prepares what the first request of a thread needs, and waits for the other threads.
-    fn get_ready(&self) {
-        let board = &self.lent.board;
-        for target in board.tls_targets.iter().flatten() {
-            target.prime();
-        }
-        board.make_ready();
-        board.wait_for_all();
     }
 
     /// Lets every slot begin, or sets the time at which it may.
