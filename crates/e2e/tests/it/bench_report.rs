@@ -190,6 +190,7 @@ fn files_are_written_and_rows_add_up() {
     }
     let rows = fs::read_to_string(&csv).unwrap();
     assert_eq!(rows.lines().count(), 3, "{rows}");
+    assert!(rows.starts_with("verdict,started_at_s,"), "{rows}");
     let value: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(value["requests"]["completed"], 20);
     let log = fs::read_to_string(&hdr).unwrap();
@@ -200,12 +201,21 @@ fn files_are_written_and_rows_add_up() {
     assert!(log.contains("\nTag=total,0.000,"), "{log}");
     let rows = fs::read_to_string(path("percentiles")).unwrap();
     assert_eq!(rows.lines().count(), 102, "{rows}");
-    let (code, stdout, stderr) = bench(&format!("--hdr /no/such/file http://{}/", nginx.address()));
-    let expected = "error: cannot write /no/such/file: No such file or directory\n";
-    assert_eq!(
-        (code, stdout.as_str(), stderr.as_str()),
-        (Some(2), "", expected)
-    );
+    let other = path("other.csv");
+    fs::write(&other, "url,rate\n").unwrap();
+    for (flag, file, expected) in [
+        ("--hdr ", "/no/such/file", "No such file or directory"),
+        (
+            "--csv=",
+            other.as_str(),
+            "it has other columns; name a new file, or one that this version began",
+        ),
+    ] {
+        let (code, stdout, stderr) = bench(&format!("{flag}{file} http://{}/", nginx.address()));
+        let expected = format!("error: cannot write {file}: {expected}\n");
+        assert_eq!((code, stdout.as_str(), stderr), (Some(2), "", expected));
+    }
+    assert_eq!(fs::read_to_string(&other).unwrap(), "url,rate\n");
 }
 
 /// The logs of two generators are one, which can be merged again.

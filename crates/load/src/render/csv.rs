@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use catamaran_stats::{Histogram, Spread};
 
+use super::verdict::Judgement;
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::report::Report;
 
@@ -63,7 +64,9 @@ fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
     spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
 }
 
-const COLUMNS: [(&str, Cell); 24] = [
+// Who looks at figures in a row is told first whether they count.
+const COLUMNS: [(&str, Cell); 25] = [
+    ("verdict", |report, _| Judgement::of(report).word.to_owned()),
     ("started_at_s", |report, _| {
         let since = report.started_at.duration_since(UNIX_EPOCH);
         format!("{:.3}", since.unwrap_or_default().as_secs_f64())
@@ -174,13 +177,27 @@ mod tests {
         let mut subject = sample::subject();
         subject.url = "http://a/?b,\"c\"".to_owned();
         let (header, row) = (header(), row(&report, &subject));
-        assert!(header.starts_with("started_at_s,url,threads,"), "{header}");
         assert!(
-            row.starts_with("1700000000.000,\"http://a/?b,\"\"c\"\"\",1,1,,0.012000,3,3,0,0,"),
+            header.starts_with("verdict,started_at_s,url,threads,"),
+            "{header}"
+        );
+        assert!(
+            row.starts_with(
+                "doubtful,1700000000.000,\"http://a/?b,\"\"c\"\"\",1,1,,0.012000,3,3,0,0,"
+            ),
             "{row}"
         );
         assert!(row.ends_with(",not-steady short\n"), "{row}");
         let row = row.replace("http://a/?b,", "");
         assert_eq!(header.matches(',').count(), row.matches(',').count());
+    }
+
+    #[test]
+    fn the_row_of_an_invalid_run_begins_with_that() {
+        let mut report = sample::report();
+        assert!(row(&report, &sample::subject()).starts_with("valid,"));
+        let p99 = Duration::from_millis(7);
+        report.warnings = vec![Warning::GeneratorLate { p99 }];
+        assert!(row(&report, &sample::subject()).starts_with("invalid,"));
     }
 }

@@ -5,7 +5,7 @@
 //! run is lost because of a mistyped path.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -92,14 +92,17 @@ pub(super) fn check_files(typed: &Typed) -> Result<(), Failure> {
         csv,
         ..
     } = &typed.output;
-    let sinks = [json, csv].map(|sink| match sink {
+    let [json, csv] = [json, csv].map(|sink| match sink {
         Some(Sink::File(path)) => Some(path),
         _ => None,
     });
     let paths = [gnuplot, percentiles, hdr].map(Option::as_ref);
-    for path in paths.into_iter().chain(sinks).flatten() {
+    for path in paths.into_iter().chain([json]).flatten() {
         let opened = OpenOptions::new().append(true).create(true).open(path);
         opened.map_err(|error| cannot_write(path, &error))?;
+    }
+    if let Some(path) = csv {
+        open_table(path).map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
 }
@@ -363,11 +366,31 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), Failure> {
 
 /// Runs add up in one file, below one header.
 fn add_row(path: &str, row: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = open_table(path)?;
     if file.metadata()?.len() == 0 {
         file.write_all(render::csv::header().as_bytes())?;
     }
     file.write_all(row.as_bytes())
+}
+
+/// Opens a file to which rows are added. One with other columns is refused: a row would say something else there.
+fn open_table(path: &str) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    let metadata = file.metadata()?;
+    // What is no file, such as a pipe, is not read.
+    if metadata.is_file() && metadata.len() > 0 {
+        let header = render::csv::header().into_bytes();
+        let mut first = Vec::new();
+        File::open(path)?
+            .take(header.len() as u64)
+            .read_to_end(&mut first)?;
+        if first != header {
+            return Err(io::Error::other(
+                "it has other columns; name a new file, or one that this version began",
+            ));
+        }
+    }
+    Ok(file)
 }
 
 /// As C's `ctime`, without its line end.
