@@ -35,6 +35,7 @@ mod report;
 mod signs;
 mod sources;
 mod suggest;
+mod syntax;
 mod table;
 mod value;
 mod variables;

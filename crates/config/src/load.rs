@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,11 +21,11 @@ use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings, backend_tls};
 use crate::include::{self, Includes, shifted};
 use crate::report::{Finding, Report};
-use crate::signs::OddSign;
+use crate::syntax::{all_syntax, mended};
 use crate::value::address::BackendUrl;
 use crate::value::text::SECRET_MAX;
 use crate::variables::Variables;
-use crate::{check, foreign, recognise, value, variables};
+use crate::{check, recognise, value, variables};
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -205,101 +204,6 @@ fn merged<'t>(
     (root, broken)
 }
 
-/// What is wrong with the syntax of a text, whose first byte has the offset `start`.
-fn all_syntax(errors: &[toml::de::Error], text: &str, start: usize) -> Vec<Finding> {
-    errors.iter().map(|it| syntax(it, text, start)).collect()
-}
-
-/// A text without odd signs and lines of other servers, as far as they break its syntax: in their place are
-/// plain signs or blanks of the same length, so that the rest is read as it was meant. With what is said of
-/// them.
-fn mended(text: &str) -> (Cow<'_, str>, Vec<Finding>) {
-    let mut mended = Cow::Borrowed(text);
-    let mut findings = Vec::new();
-    while findings.len() < MENDED_MAX {
-        let (_, errors) = DeTable::parse_recoverable(&mended);
-        let spans = errors
-            .iter()
-            .map(|it| it.span().map_or(text.len(), |span| span.start));
-        let Some((line, finding, plain)) = spans.into_iter().find_map(|at| mend(&mended, at))
-        else {
-            break;
-        };
-        findings.push(finding);
-        let mut next = mended.into_owned();
-        next.replace_range(line, &plain);
-        mended = Cow::Owned(next);
-    }
-    (mended, findings)
-}
-
-/// The line on which a byte stands, what is to be said of it, and what it becomes.
-fn mend(text: &str, at: usize) -> Option<(Range<usize>, Finding, String)> {
-    let (start, line) = line_of(text, at);
-    let place = start..start + line.len();
-    if let Some(odd) = OddSign::in_line(line) {
-        let at = start + odd.at..start + odd.at + odd.sign.len_utf8();
-        let finding = Finding::fault(format!("syntax: here is {odd}"), at).hint(odd.hint());
-        return Some((place, finding, OddSign::plain_line(line)));
-    }
-    let (shown, answer) = directive(line)?;
-    let at = start + line.len() - line.trim_start().len();
-    let message = format!("syntax: `{shown}` is no key = value");
-    let finding = Finding::fault(message, at..at + shown.len()).hint(answer);
-    Some((place, finding, " ".repeat(line.len())))
-}
-
-/// The line on which a byte stands, and where it begins.
-fn line_of(text: &str, offset: usize) -> (usize, &str) {
-    let end = text.trim_end().len();
-    let offset = (0..=offset.min(end))
-        .rev()
-        .find(|&at| text.is_char_boundary(at));
-    let before = &text[..offset.unwrap_or(0)];
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (start, text[start..].lines().next().unwrap_or_default())
-}
-
-/// What is said of a line that another server's file could have.
-fn directive(line: &str) -> Option<(String, String)> {
-    let mut words = line.split_whitespace();
-    let (first, second) = (words.next()?, words.next());
-    if line.contains('=') || first.starts_with(['[', '#', '"', '\'']) {
-        return None;
-    }
-    // With one blank between, so that it stands in the line as it is shown.
-    let pair = second.map(|second| (format!("{first} {second}"), format!("{first}_{second}")));
-    let pair = pair.filter(|(shown, _)| line.contains(shown.as_str()));
-    let first = first.trim_end_matches([';', ':']);
-    let alone = (first.to_owned(), first.to_owned());
-    let mut named = pair.into_iter().chain([alone]);
-    named.find_map(|(shown, name)| {
-        let answers = foreign::answers(&name);
-        let quoted = (format!("`{name}`"), format!("`{shown}`"));
-        let answer = answers.join("; ").replace(&quoted.0, &quoted.1);
-        (!answer.is_empty()).then_some((shown, answer))
-    })
-}
-
-/// The parser's words, and ours where it speaks of a bare word as of a text that lacks its quotes. The
-/// text's first byte has the offset `start`.
-fn syntax(error: &toml::de::Error, text: &str, start: usize) -> Finding {
-    let within = error.span().unwrap_or(text.len()..text.len());
-    let place = shifted(within.clone(), start);
-    if !error.message().starts_with("string values must be quoted") {
-        return Finding::fault(format!("syntax: {}", error.message()), place);
-    }
-    let hint = match text.get(within).unwrap_or_default() {
-        "" => return Finding::fault("syntax: there is no value", place),
-        "yes" | "on" => "write true".to_owned(),
-        "no" => "write false".to_owned(),
-        word if word.contains(char::is_whitespace) => "write one value".to_owned(),
-        // Not shown: it may be a secret.
-        _ => "write it in quotes".to_owned(),
-    };
-    Finding::fault("syntax: this is neither a number nor in quotes", place).hint(hint)
-}
-
 /// Where the syntax is broken the parser guesses; what is found amiss on such a line, or missing
 /// from the file, may be the guess and not the author.
 fn keep_apart(broken: &[Finding], report: &mut Report) {
@@ -418,6 +322,10 @@ fn read_regular(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
+    if error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]) {
+        let message = "it is UTF-16, as some editors of Windows write; save it as UTF-8";
+        return io::Error::new(io::ErrorKind::InvalidData, message);
+    }
     let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
     let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
     io::Error::new(
@@ -431,9 +339,6 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The certificates of a whole system take a quarter of a megabyte.
 const PEM_BYTES_MAX: usize = 4 << 20;
-
-/// Lines that are mended; a file with more is another server's, or none.
-const MENDED_MAX: usize = 50;
 
 /// Each page is kept in memory.
 const PAGE_BYTES_MAX: usize = 1 << 20;

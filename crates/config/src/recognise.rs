@@ -107,6 +107,47 @@ static KINDS: &[Kind] = &[
         },
     },
     Kind {
+        what: "a unit of systemd",
+        hint: "name the file that its ExecStart has behind --config; docs/systemd.md has a unit",
+        has: |lines| {
+            let sections = ["[Unit]", "[Service]", "[Socket]", "[Install]"];
+            sections.contains(&lines[0].text)
+        },
+    },
+    Kind {
+        what: "the properties of a Spring Boot application",
+        hint: "the front has a file of its own, with the application's address as `url` of a \
+               [[upstream.NAME.backend]]; docs/containers.md has the settings of both sides",
+        has: |lines| {
+            let names = ["server.", "spring.", "management.", "logging."];
+            most(lines, |line| {
+                names.iter().any(|name| line.text.starts_with(name)) && line.text.contains('=')
+            })
+        },
+    },
+    Kind {
+        what: "a VCL of Varnish",
+        hint: "write each of its `backend`s as an [upstream.NAME]; docs/examples has files to begin with",
+        has: |lines| lines[0].first() == "vcl",
+    },
+    Kind {
+        what: "a configuration of lighttpd",
+        hint: "write its `proxy.server` as an [upstream.NAME] with [[route]]s; docs/reference.md names the \
+               directives of lighttpd beside the keys",
+        has: |lines| {
+            let names = [
+                "server.", "$HTTP[", "$SERVER[", "proxy.", "mod_", "include ",
+            ];
+            let is_its = |line: &Line<'_>| names.iter().any(|name| line.text.starts_with(name));
+            let has_sign = |line: &Line<'_>| {
+                ["= (", "+=", "=> ", "=="]
+                    .iter()
+                    .any(|it| line.text.contains(it))
+            };
+            lines.iter().any(|line| is_its(line) && has_sign(line))
+        },
+    },
+    Kind {
         what: "a configuration of nginx",
         hint: "`catamaran import FILE` converts it; docs/import.md shows how, and docs/reference.md names the \
                directives of nginx beside the keys",
@@ -142,9 +183,22 @@ static KINDS: &[Kind] = &[
                [upstream.NAME]; docs/examples has files to begin with",
         has: |lines| {
             let is_site = |line: &Line<'_>| line.text.ends_with('{') && !line.text.contains('=');
-            lines.iter().any(is_site)
-                && lines.iter().any(|line| line.text == "}")
-                && !lines.iter().any(|line| line.text.starts_with(['[', '"']))
+            let has_blocks = lines.iter().any(is_site) && lines.iter().any(|line| line.text == "}");
+            // A single site needs no braces: its address stands alone on the first line.
+            let words = [
+                "reverse_proxy",
+                "file_server",
+                "php_fastcgi",
+                "respond",
+                "encode",
+                "root",
+            ];
+            let is_word = |line: &Line<'_>| words.contains(&line.first());
+            let is_short = lines[0].text == lines[0].first() && lines.iter().any(is_word);
+            (has_blocks || is_short)
+                && !lines
+                    .iter()
+                    .any(|line| line.text.starts_with(['[', '"']) || line.text.contains(" = "))
         },
     },
     Kind {
@@ -228,6 +282,23 @@ mod tests {
             (
                 "example.org {\n  reverse_proxy localhost:8080\n}\n",
                 "Caddyfile",
+            ),
+            ("example.org\n\nreverse_proxy localhost:8080\n", "Caddyfile"),
+            (
+                "vcl 4.1;\nbackend default {\n  .host = \"a\";\n}\n",
+                "Varnish",
+            ),
+            (
+                "server.modules = ( \"mod_proxy\" )\n$HTTP[\"host\"] == \"x\" {\n}\n",
+                "lighttpd",
+            ),
+            (
+                "server.port=8080\nspring.application.name=shop\n",
+                "Spring Boot",
+            ),
+            (
+                "[Unit]\nDescription=A front\n[Service]\nExecStart=/usr/bin/catamaran serve\n",
+                "systemd",
             ),
             (
                 "<VirtualHost *:80>\n  ProxyPass / ajp://a:8009/\n</VirtualHost>\n",

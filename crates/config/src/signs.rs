@@ -99,6 +99,17 @@ impl OddSign {
     }
 }
 
+impl OddSign {
+    /// The same, of a sign inside a text's own quotes.
+    pub(crate) fn hint_in_value(self) -> &'static str {
+        match self.kind {
+            Kind::DoubleQuote | Kind::SingleQuote => "remove it",
+            Kind::Space => "remove it, or write a plain space",
+            Kind::Nothing | Kind::Dash => self.hint(),
+        }
+    }
+}
+
 /// With its number: two of them may look alike, and some do not show at all.
 impl fmt::Display for OddSign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -85,6 +85,13 @@ impl<'f> Table<'f> {
         self.entries.contains_key(key.name)
     }
 
+    /// Whether an unknown key is one of these with a slip.
+    pub(crate) fn has_slip_of(&self, names: &[&str]) -> bool {
+        let is_slip =
+            |name: &str| !self.section.has(name) && nearest(name, names.iter().copied()).is_some();
+        self.entries.keys().any(|name| is_slip(name.get_ref()))
+    }
+
     /// Whether there is a key or table of that name, well or badly.
     pub(crate) fn has_named(&self, name: &str) -> bool {
         self.entries.contains_key(name)
@@ -105,11 +112,13 @@ impl<'f> Table<'f> {
                 let odd = value.get_ref().as_str().and_then(OddSign::in_value);
                 let fault = |complaint: crate::value::Complaint| {
                     let message = format!("`{}` {}", key.name, complaint.message);
-                    let finding = Finding::fault(message, complaint.span);
-                    match odd {
-                        Some(odd) => finding.hint(format!("it has {odd}: {}", odd.hint())),
-                        None => finding,
-                    }
+                    let Some(odd) = odd else {
+                        return Finding::fault(message, complaint.span);
+                    };
+                    // What to do otherwise would keep the sign.
+                    let wrong = message.split("; ").next().unwrap_or_default();
+                    let hint = format!("it has {odd}: {}", odd.hint_in_value());
+                    Finding::fault(wrong, complaint.span).hint(hint)
                 };
                 self.findings.extend(complaints.into_iter().map(fault));
                 None
@@ -211,6 +220,17 @@ pub(crate) fn tables<'f>(
         .iter()
         .filter_map(|item| table(header, item, report))
         .collect()
+}
+
+/// The header of a list of tables below a name: `[[upstream.tomcat.backend]]`, with `NAME` for one that
+/// would need quotes.
+pub(crate) fn list_header(kind: &str, name: &str, list: &str) -> String {
+    let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
+    let name = match name.bytes().all(is_bare) {
+        true => name,
+        false => "NAME",
+    };
+    format!("[[{kind}.{name}.{list}]]")
 }
 
 /// A table such as `[server]`, with its place; complains of anything else.

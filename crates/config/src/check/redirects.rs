@@ -32,20 +32,37 @@ pub(super) fn check(file: &File, report: &mut Report) {
                  comes to this route again"
             );
             let place = route.target_place.clone();
-            report.push(Finding::fault(message, place).hint(way_out(route, &location)));
+            let hint = way_out(file, number, route);
+            report.push(Finding::fault(message, place).hint(hint));
         }
     }
 }
 
-fn way_out(route: &Route, location: &str) -> &'static str {
+/// What would let clients arrive, by trying it.
+fn way_out(file: &File, number: usize, route: &Route) -> &'static str {
     let is_prefix =
         |value: &RouteConfig| !value.exact && value.suffix.is_none() && value.pattern.is_none();
-    let is_within = location.starts_with('/');
-    match route.values.iter().any(is_prefix) {
-        true if is_within => "add exact = true, or name a target that this route does not match",
-        _ if is_within => "name a target that this route does not match",
-        _ => "add scheme = \"http\" if it is to lead to https; else name another target",
+    let has_scheme = route.values.iter().any(|value| value.scheme.is_some());
+    let exact: fn(&mut RouteConfig) = |value| value.exact = true;
+    let in_clear: fn(&mut RouteConfig) = |value| value.scheme = Some(RouteScheme::Http);
+    if route.values.iter().all(is_prefix) && is_way_out(file, number, exact) {
+        return "add exact = true, or name a target that this route does not match";
     }
+    let is_reached = FrontOfRoutes::new(file).is_reached(RouteScheme::Http);
+    if !has_scheme && is_reached && is_way_out(file, number, in_clear) {
+        return "add scheme = \"http\" if it is to lead to https; else name another target";
+    }
+    "name a target that this route does not match"
+}
+
+/// Whether no client is trapped if the route of that number is changed so.
+fn is_way_out(file: &File, number: usize, change: fn(&mut RouteConfig)) -> bool {
+    let mut front = FrontOfRoutes::new(file);
+    let is_it = |value: &RouteConfig| value.place.as_ref().is_some_and(|it| it.line == number);
+    let routes = front.config.routes.iter_mut();
+    routes.filter(|it| is_it(it)).for_each(change);
+    let mut values = front.config.routes.iter().filter(|it| is_it(it));
+    values.all(|value| front.trap(number, value).is_none())
 }
 
 /// The routes of a file, without what their backends do.

@@ -173,6 +173,8 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
             None
         }
         (false, false, false) if has_files => Some((RouteTarget::Files, table.place_of(&FILES))),
+        // That is said where the key is told to be unknown.
+        (false, false, false) if table.has_slip_of(&TARGETS) => None,
         (false, false, false) => {
             let message = "[[route]] leads nowhere";
             let hint = "give it an `upstream`, `files`, a `redirect`, or a `status` to answer with";
@@ -316,3 +318,6 @@ static REDIRECT: Key<Parsed<Template, RedirectError>> = Key {
         elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
     },
 };
+
+/// The keys of which a route needs one.
+const TARGETS: [&str; 4] = ["upstream", "files", "redirect", "status"];

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::Surroundings;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
-use crate::table::{Table, table, tables};
+use crate::table::{Table, list_header, table, tables};
 use crate::value::text::{FilePath, file_path, parse_name};
 use crate::value::{Choices, Counts, Durations, OrOff, Switch};
 
@@ -82,7 +82,7 @@ fn one(
         certificates: Vec::new(),
     };
     let lists = entries.get("certificate");
-    let lists = lists.map(|value| tables(CERTIFICATE_SECTION.header, value, report));
+    let lists = lists.map(|value| tables(&list_header("tls", name, "certificate"), value, report));
     let mut good = table.is_good();
     if lists.is_none() {
         let message = format!("TLS profile `{name}` has no certificate");

@@ -13,7 +13,7 @@ use super::sticky::{self, Sticky};
 use super::{Backend, Surroundings, attributes, backend, backend_tls, probe};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
-use crate::table::{Table, table, tables};
+use crate::table::{Table, list_header, table, tables};
 use crate::value::text::{TextError, parse_hash_by, parse_name, parse_statuses};
 use crate::value::{Choices, Counts, OneOrMore, OrOff, Parsed, Percents};
 
@@ -100,7 +100,7 @@ fn one(
     let attributes = attributes::read(&mut table, entries.get(attributes::NAME), report);
     let lists = entries
         .get("backend")
-        .map(|value| tables(backend::SECTION.header, value, report));
+        .map(|value| tables(&list_header("upstream", name, "backend"), value, report));
     if lists.is_none() {
         let message = format!("upstream `{name}` has no backend");
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");

@@ -47,6 +47,18 @@ fn never_shows_a_secret() {
         let shown = shown(text, "=");
         assert!(shown.contains(&format!(" | {line}\n")), "{text}: {shown}");
     }
+    for (text, line) in [
+        ("secret: hunter2", "secret: *******"),
+        ("secret:\"hunter2\"", "secret:\"*******\""),
+        (
+            "secret\u{a0}:\u{a0}\"hunter2\"",
+            "secret\u{a0}:\u{a0}\"*******\"",
+        ),
+        ("secret: \u{201c}hunter2\u{201d}", "secret: *********"),
+    ] {
+        let shown = shown(text, ":");
+        assert!(shown.contains(&format!(" | {line}\n")), "{text}: {shown}");
+    }
     for quotes in ["\"\"\"", "'''"] {
         let text = format!("secret = {quotes}\nhunter2 x\n{quotes} # why");
         let shown = shown(&text, "hunter2");

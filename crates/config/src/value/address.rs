@@ -33,7 +33,9 @@ pub enum UrlError {
     #[error("has a user name in it; an AJP secret belongs in `secret`, anything else is not sent")]
     User,
     /// A path, query or fragment.
-    #[error("has a path; end it after the port: requests keep the path the client sent")]
+    #[error(
+        "has a path; end it after the port, and change the path of requests with `rewrite` of their [[route]]"
+    )]
     Path,
     /// No port, and none is assumed.
     #[error("has no port; write {0}:{1}")]
@@ -190,6 +192,11 @@ pub enum ListenError {
     /// No port.
     #[error("has no port; write 127.0.0.1:8080, or unix:/PATH for a socket")]
     NoPort,
+    /// A port and nothing else.
+    #[error(
+        "is a port alone; write [::]:{0} for all of IPv4 and IPv6, 127.0.0.1:{0} for this machine alone"
+    )]
+    OnlyPort(u16),
     /// A bad port.
     #[error("has a bad port; write a number from 0 to 65535 (0: the system chooses)")]
     Port,
@@ -218,7 +225,9 @@ pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
     if text.contains('/') {
         return Err(ListenError::Url);
     }
-    let (host, port) = text.rsplit_once(':').ok_or(ListenError::NoPort)?;
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err(port_number(text).map_or(ListenError::NoPort, ListenError::OnlyPort));
+    };
     if port.ends_with(']') {
         return Err(ListenError::NoPort);
     }

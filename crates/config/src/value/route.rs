@@ -97,8 +97,17 @@ pub(crate) enum PathError {
     /// Does not begin with a slash.
     #[error("must begin with `/`; write \"/{0}\"")]
     Relative(String),
+    /// A regular expression, as nginx and httpd have it.
+    #[error(
+        "is a regular expression, which no key takes; `path` matches all below it, `suffix` the ends, and \
+         `pattern` has wildcards"
+    )]
+    Regex,
     /// Has a wildcard.
-    #[error("has a `*`, which is no wildcard here; `path` matches all below it, `suffix` the ends")]
+    #[error(
+        "has a `*`, which is no wildcard here; `path` matches all below it, `suffix` the ends, and \
+         `pattern` has wildcards"
+    )]
     Wildcard,
     /// Has an empty or a dot segment.
     #[error(
@@ -118,6 +127,9 @@ pub(crate) enum PathError {
 
 /// Reads a path such as `/` or `/app`.
 pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
+    if text.starts_with(['~', '^']) {
+        return Err(PathError::Regex);
+    }
     if !text.starts_with('/') {
         return Err(PathError::Relative(text.to_owned()));
     }
@@ -397,6 +409,8 @@ mod tests {
         for (text, error) in [
             ("app", PathError::Relative("app".to_owned())),
             ("", PathError::Relative(String::new())),
+            ("~ ^/app", PathError::Regex),
+            ("^/app", PathError::Regex),
             ("/app/*", PathError::Wildcard),
             ("//", PathError::Segment),
             ("/a//b", PathError::Segment),

@@ -111,7 +111,7 @@ fn reads_listen_addresses() {
 fn says_what_is_wrong_with_a_listen_address() {
     for (text, start) in [
         ("", "has no port"),
-        ("8080", "has no port"),
+        ("8080", "is a port alone; write [::]:8080 for all"),
         ("[::1]", "has no port"),
         ("http://127.0.0.1:80", "is a URL"),
         ("/run/admin.sock", "is a path; write unix:/run/admin.sock"),
