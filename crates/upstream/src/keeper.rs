@@ -467,6 +467,15 @@ pub enum BackendState {
 }
 
 impl BackendState {
+    /// Why it is out, in words; `None` if it is not.
+    #[must_use]
+    pub fn cause(&self) -> Option<&'static str> {
+        match self {
+            Self::Out { cause, .. } => Some(words(*cause)),
+            Self::Up | Self::Ramping { .. } | Self::Verifying | Self::Suspect => None,
+        }
+    }
+
     /// The state in one word.
     #[must_use]
     pub fn token(&self) -> &'static str {
@@ -491,7 +500,7 @@ impl std::fmt::Display for BackendState {
                 lasts,
                 next_probe,
             } => {
-                write!(f, "out: {} for {}s", words(*cause), lasts.as_secs())?;
+                write!(f, "out for {}s: {}", lasts.as_secs(), words(*cause))?;
                 if *pardoned {
                     f.write_str(", serves where no other can")?;
                 }

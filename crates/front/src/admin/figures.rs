@@ -11,6 +11,7 @@ use catamaran_upstream::{
 };
 use serde_json::{Map, Value, json};
 
+use super::health_events::is_mostly_5xx;
 use crate::control::patch::show_moment;
 use crate::deadlines::Tick;
 use crate::site::{Site, Upstream};
@@ -89,10 +90,15 @@ pub(super) fn errors(figures: &FiguresSnapshot) -> Value {
 
 /// Responses 5xx: since the start, and within the last minute of how many.
 pub(super) fn server_errors(figures: &FiguresSnapshot) -> Value {
+    let (minute, of) = (
+        figures.responses_minute[5],
+        figures.responses_minute.iter().sum::<u64>(),
+    );
     json!({
         "total": figures.responses[5],
-        "minute": figures.responses_minute[5],
-        "responses_minute": figures.responses_minute.iter().sum::<u64>(),
+        "minute": minute,
+        "responses_minute": of,
+        "mostly": is_mostly_5xx(minute, of),
     })
 }
 

@@ -36,20 +36,20 @@ impl HealthWatch {
         self.0.values_mut().for_each(|seen| seen.is_present = false);
         for backend in backends {
             let counts = backend.counts();
+            let cause = backend.state().cause();
             let snapshot = backend.figures().snapshot();
             let errors = snapshot.responses_minute[5];
             let responses = snapshot.responses_minute.iter().sum();
             let known = self.0.entry(backend.number()).or_default();
             let now = Seen {
                 ejections: counts.ejections,
-                is_out: backend.state().token() == "out",
+                is_out: cause.is_some(),
                 downtime: counts.down.as_secs(),
                 fails: fails(known.fails, errors, responses),
                 is_present: true,
             };
             let name = &backend.settings().name;
-            let state = || backend.state().to_string();
-            for text in known.changes(&now, state, errors, responses) {
+            for text in known.changes(&now, cause.unwrap_or_default(), errors, responses) {
                 events.push(Kind::Health, backend.upstream(), name, text);
             }
             *known = now;
@@ -60,17 +60,11 @@ impl HealthWatch {
 
 impl Seen {
     /// What is to be told, in words.
-    fn changes(
-        &self,
-        now: &Self,
-        state: impl Fn() -> String,
-        errors: u64,
-        responses: u64,
-    ) -> Vec<String> {
+    fn changes(&self, now: &Self, cause: &str, errors: u64, responses: u64) -> Vec<String> {
         let mut texts = Vec::new();
         let ejected = now.ejections - self.ejections;
         match (self.is_out, now.is_out) {
-            (_, true) if ejected > 0 => texts.push(state()),
+            (_, true) if ejected > 0 => texts.push(format!("out: {cause}")),
             (true, false) => texts.push(format!("back; in all it was out for {} s", now.downtime)),
             (false, false) if ejected > 0 => {
                 texts.push(format!("out and back within a second, {ejected} times"));
@@ -85,6 +79,11 @@ impl Seen {
         }
         texts
     }
+}
+
+/// Whether a backend that answered so many of its responses within the last minute with 5xx is to be looked at.
+pub(super) fn is_mostly_5xx(errors: u64, responses: u64) -> bool {
+    fails(false, errors, responses)
 }
 
 /// Whether most answers are 5xx; it ends when few are.
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     fn texts(before: &Seen, now: &Seen) -> Vec<String> {
-        before.changes(now, || "out: it cannot be connected to".to_owned(), 30, 30)
+        before.changes(now, "it cannot be connected to", 30, 30)
     }
 
     #[test]
