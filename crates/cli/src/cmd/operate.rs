@@ -445,7 +445,8 @@ fn drain_step(backend: &Value) -> String {
 fn sessions_left(drain: &Value) -> Option<String> {
     let now = drain["sessions_now"].as_u64()?;
     let start = drain["sessions_at_start"].as_u64()?;
-    Some(format!("{now} of {start} sessions"))
+    // Clients may come with sessions of before that were not seen lately.
+    Some(format!("{now} of {} sessions left", start.max(now)))
 }
 
 fn in_flight(count: Option<u64>) -> String {
@@ -482,14 +483,20 @@ mod tests {
             (
                 json!(7),
                 2,
-                "7 of 9 sessions, 2 requests in flight",
-                "7 of 9 sessions",
+                "7 of 9 sessions left, 2 requests in flight",
+                "7 of 9 sessions left",
             ),
             (
                 json!(0),
                 1,
-                "0 of 9 sessions, 1 request in flight",
+                "0 of 9 sessions left, 1 request in flight",
                 "1 request in flight",
+            ),
+            (
+                json!(11),
+                0,
+                "11 of 11 sessions left, 0 requests in flight",
+                "11 of 11 sessions left",
             ),
             // Where sessions are not counted.
             (Value::Null, 1, "1 request in flight", "1 request in flight"),

@@ -140,14 +140,14 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
             Some(true) => ", sticky",
             _ => "",
         };
-        let panic = match upstream["panic"].as_bool() {
-            Some(true) => ", PANIC: so much is out that unwell backends serve",
-            _ => "",
-        };
         let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
-        writeln!(text, "\nupstream {name} ({policy}{sticky}{panic})").expect("a string");
-        if !takes_new(upstream) {
-            let warning = painted("it accepts no new clients", BAD, drawing);
+        writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
+        let warnings = [
+            (!takes_new(upstream), "it accepts no new clients"),
+            (upstream["panic"] == true, PANIC),
+        ];
+        for (_, warning) in warnings.iter().filter(|(holds, _)| *holds) {
+            let warning = painted(warning, BAD, drawing);
             writeln!(text, "  {warning}").expect("a string");
         }
         let backends = upstream["backends"].as_array().cloned().unwrap_or_default();
@@ -159,7 +159,7 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
             text.push_str(&line(row, &rows, state, drawing));
         }
         for backend in &backends {
-            text.push_str(&remarks(backend));
+            text.push_str(&wrapped(&remarks(backend), drawing.width));
         }
     }
     let retired = status["retired"].as_array().into_iter().flatten();
@@ -202,7 +202,7 @@ fn row(backend: &Value) -> [String; COLUMNS] {
         busy,
         format!("{}/{}", connections["open"], connections["max"]),
         word(&backend["rates"]["requests_s"]),
-        word(&backend["latency"]["p99_ms"]),
+        millis(&backend["latency"]["p99_ms"]),
         word(&backend["server_errors"]["minute"]),
         failed(backend)
             .iter()
@@ -212,9 +212,21 @@ fn row(backend: &Value) -> [String; COLUMNS] {
     ]
 }
 
+/// Milliseconds with no more digits than are right.
+fn millis(value: &Value) -> String {
+    match value.as_f64() {
+        None => word(value),
+        Some(millis) if millis < 10.0 => format!("{millis:.1}"),
+        Some(millis) => format!("{millis:.0}"),
+    }
+}
+
 /// What it does: whether it is up, and what an operator said of it.
 fn state(backend: &Value) -> String {
-    let health = word(&backend["condition"]);
+    let health = match (word(&backend["condition"]), is_failing(backend)) {
+        (health, true) if health == "up" => "up, 5xx".to_owned(),
+        (health, _) => health,
+    };
     match backend["settings"]["activation"].as_str() {
         None | Some("active") => health,
         Some(other) if health == "up" => other.to_owned(),
@@ -250,6 +262,36 @@ fn fit(rows: &mut [[String; COLUMNS]], width: Option<usize>) {
 fn wide(rows: &[[String; COLUMNS]], column: usize) -> usize {
     let widths = rows.iter().map(|row| row[column].chars().count());
     widths.max().unwrap_or(0)
+}
+
+/// Lines that a terminal shows without breaking words; what continues a line stands further in.
+fn wrapped(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return text.to_owned();
+    };
+    let mut wrapped = String::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let mut column = 0;
+        for word in line.split_whitespace() {
+            let length = word.chars().count();
+            if column == 0 {
+                wrapped.push_str(&line[..indent]);
+                column = indent;
+            } else if column + 1 + length > width {
+                wrapped.push('\n');
+                column = indent + INDENT;
+                wrapped.push_str(&" ".repeat(column));
+            } else {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += length;
+        }
+        wrapped.push('\n');
+    }
+    wrapped
 }
 
 /// A text of at most so many characters: names differ at their ends more than in the middle.
@@ -290,6 +332,11 @@ fn line(
     text.trim_end().to_owned() + "\n"
 }
 
+/// Whether most of what it answers is 5xx.
+fn is_failing(backend: &Value) -> bool {
+    backend["server_errors"]["mostly"] == true
+}
+
 fn is_out(backend: &Value) -> bool {
     let state = backend["state"].as_str().unwrap_or_default();
     state.starts_with("out")
@@ -300,7 +347,7 @@ fn colour(backend: &Value) -> &'static str {
         backend["state"].as_str(),
         backend["settings"]["activation"].as_str(),
     ) {
-        _ if is_out(backend) => BAD,
+        _ if is_out(backend) || is_failing(backend) => BAD,
         (Some("up"), None | Some("active")) => GOOD,
         _ => DOUBTFUL,
     }
@@ -398,6 +445,9 @@ pub(super) fn word(value: &Value) -> String {
     }
 }
 
+/// What `panic` of an upstream means for its clients.
+const PANIC: &str = "so many backends fail their checks that it uses them all the same";
+
 /// How often `--watch` prints.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -434,7 +484,7 @@ mod tests {
             "name": "blue", "state": "up", "condition": "up", "sessions": 7, "in_flight": 2, "waiting": 0,
             "settings": {"activation": "drain", "weight": 1},
             "connections": {"open": 3, "max": 200},
-            "rates": {"requests_s": 12.5}, "latency": {"p50_ms": 1.25, "p99_ms": 40.0},
+            "rates": {"requests_s": 12.5}, "latency": {"p50_ms": 1.25, "p99_ms": 39.936},
             "share": 100, "server_errors": {"total": 8, "minute": 3, "responses_minute": 5},
             "errors": {
                 "backend:reset": {"total": 9, "minute": 2}, "client:gone": {"total": 1, "minute": 0},
@@ -464,8 +514,8 @@ ready; 5 requests, 1 client connected
 upstream shop (round-robin, sticky)
   it accepts no new clients
   BACKEND STATE WT SESS BUSY CONNS REQ/S P99 MS 5XX/M FAIL/M
-  blue    drain  1    7    2 3/200  12.5   40.0     3      2
-    blue drains: 7 of 9 sessions, 2 requests in flight; stops when they are over, at D in any case
+  blue    drain  1    7    2 3/200  12.5     40     3      2
+    blue drains: 7 of 9 sessions left, 2 requests in flight; stops when they are over, at D in any case
     blue was changed by uid 0 at T, reason \\u{1b}[2J
     blue answered 3 of 5 with 5xx within the last minute
     blue failed within the last minute: 2 backend:reset
@@ -488,17 +538,25 @@ removed by a reload, until their last request ends
     fn a_row_of_large_numbers_fits_eighty_columns() {
         let backend = json!({
             "name": "ajp://tomcat-17.customers.example.org:8009", "condition": "out",
-            "state": "out: it cannot be connected to for 17s",
+            "state": "out for 17s: it cannot be connected to",
             "sessions": 12345, "in_flight": 200, "waiting": 450, "share": 0,
             "settings": {"activation": "active", "weight": 100},
             "connections": {"open": 200, "max": 200},
             "rates": {"requests_s": 12345.5}, "latency": {"p50_ms": 1.25, "p99_ms": 60000.125},
-            "server_errors": {"total": 8, "minute": 99999, "responses_minute": 99999},
-            "errors": {}, "last_failure": null, "drain": null, "override": null,
+            "server_errors": {
+                "total": 99999, "minute": 99999, "responses_minute": 99999, "mostly": true,
+            },
+            "errors": {}, "drain": null, "override": null,
+            "last_failure": {
+                "at": "2030-01-31T04:00:00Z", "token": "connect-failed", "stage": "not-sent",
+                "request": "0123456789abcdef", "detail": "connection refused (os error 111)",
+            },
         });
         let status = json!({
             "ready": false, "requests": 1, "connections": {"open": 2}, "retired": [],
-            "upstreams": [{"name": "shop", "policy": "round-robin", "backends": [backend]}],
+            "upstreams": [{
+                "name": "shop", "policy": "round-robin", "panic": true, "backends": [backend],
+            }],
         });
         let upstreams = selected(&status, None).unwrap();
         let drawn = |width| {
@@ -512,20 +570,19 @@ removed by a reload, until their last request ends
             )
         };
         let narrow = drawn(Some(80));
-        let rows = narrow
-            .lines()
-            .filter(|line| line.contains("12345") || line.contains("STATE"));
-        let widths: Vec<usize> = rows.map(|row| row.chars().count()).collect();
         assert!(
-            widths.len() == 2 && widths.iter().all(|it| *it <= 80),
+            narrow.lines().all(|line| line.chars().count() <= 80),
             "{narrow}"
         );
+        let end = "\n      connection refused (os error 111)\n";
+        assert!(narrow.contains(end), "{narrow}");
+        assert!(narrow.contains("\n  it accepts no new clients\n  so many backends fail"));
         assert!(
             narrow.starts_with("not ready; 1 request, 2 clients connected\n"),
             "{narrow}"
         );
         assert!(
-            narrow.contains("ajp:/\u{2026}") && narrow.contains(":8009 out "),
+            narrow.contains("ajp://\u{2026}") && narrow.contains(":8009 out "),
             "{narrow}"
         );
         let whole = drawn(None);
@@ -534,6 +591,10 @@ removed by a reload, until their last request ends
             "{whole}"
         );
         assert!(!whole.contains('\u{1b}'), "no colour in a pipe");
+        assert!(
+            whole.contains("request 0123456789abcdef: connection refused"),
+            "one line"
+        );
         let painted = table(
             &status,
             &upstreams,
@@ -543,6 +604,29 @@ removed by a reload, until their last request ends
             },
         );
         assert!(painted.contains("\u{1b}[31mout  \u{1b}[0m"), "{painted}");
+    }
+
+    #[test]
+    fn a_backend_that_is_up_and_answers_mostly_5xx_is_not_shown_as_well() {
+        let backend = |condition: &str, activation: &str, mostly: bool| {
+            json!({
+                "condition": condition, "state": condition, "settings": {"activation": activation},
+                "server_errors": {"mostly": mostly},
+            })
+        };
+        for (condition, activation, mostly, shown, colours) in [
+            ("up", "active", false, "up", GOOD),
+            ("up", "active", true, "up, 5xx", BAD),
+            ("up", "drain", false, "drain", DOUBTFUL),
+            ("up", "drain", true, "drain, up, 5xx", BAD),
+            ("suspect", "active", true, "suspect", BAD),
+        ] {
+            let backend = backend(condition, activation, mostly);
+            assert_eq!(
+                (state(&backend).as_str(), colour(&backend)),
+                (shown, colours)
+            );
+        }
     }
 
     #[test]

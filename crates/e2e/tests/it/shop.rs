@@ -125,7 +125,7 @@ impl Shop {
     fn one_is_drained_while_the_front_is_replaced(&mut self) {
         let drain = "catamaran drain tomcat/blue --reason deployment --wait";
         let draining = self.operator.begin(drain);
-        let is_progress = |line: &str| line.contains(" sessions, ").then_some(());
+        let is_progress = |line: &str| line.contains(" sessions left").then_some(());
         draining.wait_for_line("progress", is_progress).unwrap();
         // Requests of before the drain have ended then.
         self.crowd.another_round();
