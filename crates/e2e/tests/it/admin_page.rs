@@ -505,16 +505,16 @@ fn forty_backends_are_seen_at_once() {
     browser.look(1280, 900, "light").unwrap();
     browser.open(&format!("{}/", page.trim())).unwrap();
     let states = "[...document.querySelectorAll('.upstream[data-upstream] .head > .pill:first-of-type')].map(it => it.textContent).join()";
-    // Upstreams with failures come first, and only they are open.
+    // Upstreams with backends that are out come first, then those with others that do not serve; only they are open.
     browser
         .wait(&format!(
-            "{states} == '7 of 8 up,7 of 8 up,7 of 8 up,8 of 8 up,8 of 8 up'"
+            "{states} == '7 of 8 up,7 of 8 up,8 of 8 up, 1 draining,8 of 8 up,8 of 8 up'"
         ))
         .unwrap();
     let names = "[...document.querySelectorAll('.upstream[data-upstream]')].map(it => it.dataset.upstream + (it.querySelector('table').hidden ? '' : ' open')).join()";
     assert_eq!(
         browser.evaluate(names).unwrap(),
-        "u2 open,u3 open,u4 open,u0,u1"
+        "u2 open,u4 open,u3 open,u0,u1"
     );
     let first = "document.querySelector('[data-upstream=u2] tr.one').dataset.backend";
     assert_eq!(browser.evaluate(first).unwrap(), "tomcat-5");

@@ -108,7 +108,14 @@ function markOf(backend) {
   if (activation !== 'active') return ACTIVATIONS[activation];
   return MARKS[backend.condition] || 'warn';
 }
-const isTrouble = backend => markOf(backend) !== 'good' || backend.condition !== 'up';
+const isFailing = backend => Boolean(backend.server_errors?.mostly);
+/** How bad a backend fares: out, answering mostly 5xx, not up and active, or well. */
+function rankOf(backend) {
+  if (backend.condition === 'out') return 3;
+  if (isFailing(backend)) return 2;
+  return markOf(backend) !== 'good' || backend.condition !== 'up' ? 1 : 0;
+}
+const isTrouble = backend => rankOf(backend) > 0;
 
 // ---- Histories ----
 
@@ -178,6 +185,7 @@ class Row {
     this.name.addEventListener('click', () => this.toggle());
     this.state = make('span');
     this.activation = make('span');
+    this.failing = make('span', { className: 'pill bad', textContent: '5xx', title: 'it answers, and most of its responses are 5xx' });
     this.words = make('span', { className: 'words quiet' });
     this.cells = Object.fromEntries(COLUMNS.map(([key, label]) => [key, make('td', { className: 'num', data: { label } }, make('span'))]));
     this.path = drawing('path', {});
@@ -190,7 +198,7 @@ class Row {
     this.more.addEventListener('click', () => openMenu(this.more, this.backend, this.writable));
     this.one = make('tr', { className: 'one', data: { backend: backend.name } },
       make('td', { className: 'who' }, this.name),
-      make('td', { className: 'how' }, make('div', {}, this.state, this.activation, this.words)),
+      make('td', { className: 'how' }, make('div', {}, this.state, this.failing, this.activation, this.words)),
       ...Object.values(this.cells), make('td', { className: 'do' }, this.more));
     const columns = COLUMNS.length + 3;
     this.progress = make('progress');
@@ -223,15 +231,16 @@ class Row {
     this.name.title = `${backend.protocol}://${backend.address}`;
     setText(this.state, backend.condition === 'ramping' ? backend.state : backend.condition);
     setClass(this.state, `pill ${MARKS[backend.condition] || 'warn'}`);
+    this.failing.hidden = !isFailing(backend);
     this.activation.hidden = settings.activation === 'active';
     setText(this.activation, settings.activation === 'drain' ? 'draining' : settings.activation);
     setClass(this.activation, `pill ${ACTIVATIONS[settings.activation]}`);
     const said = backend.override;
     const words = [
-      backend.condition === 'out' ? backend.state.replace(/^out: /, '') : '',
+      backend.condition === 'out' ? backend.state.replace(/^out for (\S+): ([^,]*).*/, '$2, for $1') : '',
       said ? `${said.reason ? `“${said.reason}” ` : ''}changed by ${said.by}, ${ago(said.at)}${said.until ? `; until ${day(said.until)}` : ''}` : ''].filter(Boolean).join('; ');
     setText(this.words, words);
-    this.words.title = words;
+    this.words.title = backend.condition === 'out' ? `${backend.state}; ${words}` : words;
     const put = (key, text, title = '') => {
       setText(this.cells[key].firstChild, text);
       if (this.cells[key].title !== title) this.cells[key].title = title;
@@ -299,6 +308,7 @@ class Row {
         probe ? `last ${ago(probe.at)}: ${probe.found}` : null,
         probe?.unproved || null,
         `out ${many(backend.ejections, 'time')}, ${span(backend.down_s)} in all; suspect ${many(backend.suspicions, 'time')}`].filter(Boolean)),
+      block('Sessions', backend.sessions == null ? [] : [`${many(backend.sessions, 'session')} seen lately`]),
       block('Requests by session', Object.entries(backend.sticky).filter(([, n]) => n).map(([outcome, n]) => `${count.format(n)} ${outcome}`)),
       block('Connections', [
         `${c.open} open, ${c.idle} idle, at most ${c.max}`, `${count.format(c.dialled)} dialled, ${count.format(c.reused)} reused, ${count.format(c.stale)} found closed`]),
@@ -400,7 +410,7 @@ class Panel {
     this.title = make('button', { type: 'button', className: 'title' }, make('h3', { textContent: name }));
     this.title.addEventListener('click', () => { keepOpen(name, !this.isOpen); draw(); });
     this.state = make('span', { className: 'pill' });
-    this.panic = make('span', { className: 'pill bad', textContent: 'panic', title: 'so much of the weight is out (unwell_max) that backends which fail their checks serve, too' });
+    this.panic = make('span', { className: 'pill bad', textContent: 'panic: all are used', title: 'so many backends fail their checks (unwell_max) that the front uses them all the same' });
     this.facts = make('div', { className: 'facts' });
     this.policy = make('span', { className: 'quiet policy' });
     this.share = make('div', { className: 'share', role: 'img' });
@@ -442,9 +452,9 @@ class Panel {
     return shown.length;
   }
 
-  /** Failures first, else as in the file; nothing moves under a pointer, a focus or a menu. */
+  /** The worst first; nothing moves under a pointer, a focus or a menu. */
   sort(backends) {
-    const order = failuresFirst(backends, isTrouble).map(it => it.name);
+    const order = worstFirst(backends, rankOf).map(it => it.name);
     const key = order.join('\n');
     if (key === this.order || this.element.matches(':hover, :focus-within') && this.order) return;
     this.order = key;
@@ -459,10 +469,15 @@ class Panel {
 
   drawTotals(upstream) {
     const { backends, sticky_outcomes: outcomes, retry_budget: budget } = upstream;
-    const up = backends.filter(it => !isTrouble(it)).length;
-    setText(this.state, `${up} of ${backends.length} up`);
-    setClass(this.state, `pill ${up === backends.length ? 'good' : up ? 'warn' : 'bad'}`);
-    this.drawShare(backends, up);
+    const serving = backends.filter(it => !isTrouble(it)).length;
+    const having = (what, word) => {
+      const number = backends.filter(what).length;
+      return number ? `, ${number} ${word}` : '';
+    };
+    setText(this.state, `${backends.filter(it => it.condition === 'up').length} of ${backends.length} up`
+      + having(it => it.condition === 'up' && isFailing(it), 'mostly 5xx') + having(it => it.settings.activation === 'drain', 'draining') + having(it => it.settings.activation === 'stopped', 'stopped'));
+    setClass(this.state, `pill ${serving === backends.length ? 'good' : serving ? 'warn' : 'bad'}`);
+    this.drawShare(backends, serving);
     const sum = value => backends.reduce((total, it) => total + (value(it) || 0), 0);
     const answers = sum(it => it.server_errors?.minute);
     const failures = sum(failuresOf);
@@ -487,7 +502,7 @@ class Panel {
       `a request is tried at most ${upstream.retries + 1} times; ${Math.round(100 * budget.left / budget.max)} % of the retry budget, which limits the retries of all requests together, is left`].filter(Boolean).join('; ');
   }
 
-  drawShare(backends, up) {
+  drawShare(backends, serving) {
     while (this.share.children.length > backends.length) this.share.lastChild.remove();
     while (this.share.children.length < backends.length) this.share.append(make('span'));
     backends.forEach((backend, at) => {
@@ -496,11 +511,12 @@ class Panel {
       part.style.flexGrow = backend.settings.weight;
       part.title = `${backend.name}: ${backend.state}, weight ${backend.settings.weight}`;
     });
-    this.share.setAttribute('aria-label', `${up} of ${backends.length} backends are up and active`);
+    this.share.setAttribute('aria-label', `${serving} of ${backends.length} backends are up and active`);
   }
 }
 
-const failuresFirst = (all, fails) => [...all.filter(fails), ...all.filter(it => !fails(it))];
+/** The worst first, else as in the file. */
+const worstFirst = (all, rank) => all.map((it, at) => [rank(it), at, it]).sort(([one, a], [other, b]) => other - one || a - b).map(([, , it]) => it);
 
 function keepOpen(name, isOpen) {
   rowsOpen.set(name, isOpen);
@@ -544,14 +560,20 @@ function draw() {
 }
 
 let panelOrder = '';
-/** Upstreams with backends that fail come first, else as in the file. */
+/** Upstreams with the worst backends come first. */
 function sortPanels() {
-  const order = failuresFirst(status.upstreams, it => it.backends.some(isTrouble)).map(it => it.name);
+  const order = worstFirst(status.upstreams, it => Math.max(0, ...it.backends.map(rankOf))).map(it => it.name);
   const key = order.join('\n');
   if (key === panelOrder || panelOrder && $('list').matches(':hover, :focus-within')) return;
   panelOrder = key;
   $('list').append(...order.map(name => panels.get(name).element));
 }
+
+/** What is counted since when, where the word is short. */
+const FACTS = {
+  requests: 'over the last 5 s', total: 'requests since the start', '5xx': 'responses 5xx since the start',
+  clients: 'connections of clients that are open', up: 'since this process started',
+};
 
 function drawHeader() {
   setText($('version'), status.version);
@@ -578,7 +600,7 @@ function drawHeader() {
   const totals = $('totals');
   for (const [name, value] of Object.entries(facts)) {
     let entry = totals.querySelector(`[data-fact="${name}"]`);
-    if (!entry) totals.append(entry = make('div', { data: { fact: name } }, make('dt', { textContent: name }), make('dd')));
+    if (!entry) totals.append(entry = make('div', { title: FACTS[name] || '', data: { fact: name } }, make('dt', { textContent: name }), make('dd')));
     setText(entry.lastChild, value);
   }
 }
@@ -648,6 +670,11 @@ async function configuration() {
   setText($('routes-count'), routes.length > ROUTES_MAX ? `${count.format(routes.length)}, the first ${count.format(ROUTES_MAX)} are shown` : count.format(routes.length));
   const certificates = profiles.flatMap(profile => profile.certificates.map(it => ({ ...it, profile: profile.name })));
   draw('certificates', certificates.map(it => [it.names.join(', '), endOf(it.not_after), it.profile, it.issuer, it.file]));
+  const refused = profiles.filter(profile => profile.refused);
+  if (refused.length) setText($('certificates-count'), `${count.format(certificates.length)}, and changed files are refused`);
+  setClass($('certificates-count'), refused.length ? 'bad-text' : 'quiet');
+  $('refused').replaceChildren(...refused.map(profile => make('p', { className: 'error',
+    textContent: `The changed files of [tls.${profile.name}] cannot be used, and the certificates above are served: ${profile.refused}` })));
 }
 
 /** When a certificate ends, and how bad that is. */
