@@ -1,5 +1,7 @@
 //! What an operator sees and does on the second day: errors of an application, readiness, commands.
 
+mod tomcats;
+
 use std::fs;
 use std::net::SocketAddr;
 
@@ -9,88 +11,6 @@ use catamaran_testkit::{Deadline, HttpClient, Process, address};
 use serde_json::Value;
 
 use crate::reload::application;
-
-/// Two connectors of one Tomcat as `blue` and `green`, and an admin listener.
-fn tomcats(more: &str) -> Front {
-    let tomcat = Tomcat::shared().unwrap();
-    let blue = tomcat.backend_table("app", Connector::Ajp);
-    let green = tomcat.backend_table("app", Connector::AjpUnix);
-    Front::with_config(&format!(
-        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
-         [admin]\naddress = \"127.0.0.1:0\"\n[upstream.app]\n{more}[upstream.app.sticky]\n\
-         {blue}name = \"blue\"\n{green}name = \"green\"\n"
-    ))
-    .unwrap()
-}
-
-/// Asks Tomcat for a status by the session of a backend.
-fn visit(front: &Front, backend: &str, status: u16) {
-    let cookie = format!("Cookie: JSESSIONID=1.{backend}\r\n");
-    let target = format!("/status.jsp?code={status}");
-    let request = front.head("GET", &target, &cookie);
-    assert_eq!(front.ask(request).unwrap().status, status);
-}
-
-fn json(front: &Front, target: &str) -> Value {
-    serde_json::from_str(&front.ask_admin(target).unwrap().text()).unwrap()
-}
-
-fn backend(front: &Front, name: &str) -> Value {
-    json(front, &format!("/api/v1/upstreams/app/backends/{name}"))
-}
-
-/// The text of the first event of a kind with these words.
-fn event(front: &Front, kind: &str, words: &str) -> String {
-    let what = format!("an event {kind} with {words:?}");
-    let found = Deadline::default().poll(&what, || {
-        let events = json(front, "/api/v1/events");
-        let mut events = events["events"].as_array().unwrap().iter();
-        let text = |event: &Value| event["text"].as_str().unwrap().to_owned();
-        let found = events.find(|it| it["kind"] == kind && text(it).contains(words))?;
-        Some(text(found))
-    });
-    found.unwrap()
-}
-
-#[test]
-fn a_tomcat_that_answers_only_500_is_seen() {
-    let front = tomcats("");
-    (0..30).for_each(|_| visit(&front, "blue", 500));
-    visit(&front, "green", 200);
-    let errors = |name| backend(&front, name)["server_errors"].clone();
-    let blue = errors("blue");
-    assert_eq!(blue["total"], 30, "{blue}");
-    // However many of them a slow machine gave within the last minute.
-    assert_eq!(blue["minute"], blue["responses_minute"], "{blue}");
-    assert_eq!(errors("green")["total"], 0);
-    let said = event(&front, "health", "answers 5xx");
-    // As many as came before it was looked.
-    assert!(
-        said.ends_with(" responses within the last minute"),
-        "{said}"
-    );
-    // Off by default: what clients ask for puts no backend out.
-    assert_eq!(backend(&front, "blue")["condition"], "up");
-}
-
-#[test]
-fn a_run_of_500_puts_a_tomcat_out_where_that_is_wanted_and_another_answers_well() {
-    let front = tomcats("eject_after_5xx = 5\n");
-    // Nobody answers well yet.
-    (0..8).for_each(|_| visit(&front, "blue", 500));
-    assert_eq!(backend(&front, "blue")["ejections"], 0);
-    visit(&front, "green", 200);
-    visit(&front, "blue", 200);
-    (0..5).for_each(|_| visit(&front, "blue", 500));
-    assert_eq!(backend(&front, "blue")["ejections"], 1);
-    let line = front.wait_for_log("backend is out").unwrap();
-    let cause = "it answered one request after the other with 5xx";
-    assert!(line.contains(cause), "{line}");
-    // It is out for a second; a busy machine may look at it only when it is back.
-    event(&front, "health", "out");
-    event(&front, "health", "back");
-    visit(&front, "blue", 200);
-}
 
 #[test]
 fn each_upstream_without_backends_is_named_and_the_wanted_ones_decide() {
@@ -277,32 +197,6 @@ fn a_certificate_is_refused_as_long_as_it_is_and_no_longer() {
     );
     fs::write(files.path().join("a.pem"), good).unwrap();
     becomes(0.0);
-}
-
-#[test]
-fn new_sessions_one_after_the_other_are_spread_by_weight() {
-    let (one, two) = (application(), application());
-    let front = Front::with_config(&format!(
-        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
-         [admin]\naddress = \"127.0.0.1:0\"\n[upstream.app]\npolicy = \"least-in-flight\"\n\
-         sticky = \"off\"\n\
-         [[upstream.app.backend]]\nname = \"blue\"\nurl = \"{}\"\nweight = 2\n\
-         [[upstream.app.backend]]\nname = \"green\"\nurl = \"{}\"\n",
-        one.1, two.1
-    ))
-    .unwrap();
-    (0..60).for_each(|_| assert_eq!(front.get("/").unwrap().status, 200));
-    let requests = |name| backend(&front, name)["requests"].as_u64().unwrap();
-    let (blue, green) = (requests("blue"), requests("green"));
-    assert!(
-        blue + green == 60 && (17..=23).contains(&green),
-        "{blue}:{green}"
-    );
-    let explained = json(&front, "/api/v1/explain?url=http%3A%2F%2Fa%2F");
-    let shares: Vec<u64> = (explained["members"].as_array().unwrap().iter())
-        .map(|it| it["share"].as_f64().unwrap().round() as u64)
-        .collect();
-    assert_eq!(shares, [67, 33], "{explained}");
 }
 
 #[test]
