@@ -98,7 +98,7 @@ impl Inheritance {
         }
         let read = serde_json::from_slice(&self.overrides);
         read.inspect_err(|error| {
-            tracing::error!(%error, "what operators said to the process before this one is lost");
+            tracing::error!(%error, "what operators changed before the upgrade is lost: the file's settings apply");
         })
         .ok()
     }

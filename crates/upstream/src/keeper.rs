@@ -55,11 +55,7 @@ impl Backend {
     pub fn note_silence(self: &Arc<Self>) {
         if !self.is_suspect() && self.settings().eject && self.health().silent() {
             let (upstream, backend) = (self.upstream(), &self.settings().name);
-            tracing::debug!(
-                upstream,
-                backend,
-                "backend is suspect: nothing is heard of it"
-            );
+            tracing::debug!(upstream, backend, "backend is suspect: it sends nothing");
             self.attend();
         }
     }
@@ -322,7 +318,7 @@ impl Backend {
                 tracing::info!(
                     upstream,
                     backend,
-                    "backend is suspect: a request awaits its answer and nothing is heard; others \
+                    "backend is suspect: a request waits for its answer, and it sends nothing; others \
                      are preferred"
                 );
                 return true;
