@@ -1,8 +1,9 @@
 //! The command line as its users meet it: output, exit codes, faults of a file.
 
 use std::fs;
+use std::process::Command;
 
-use catamaran_e2e::catamaran;
+use catamaran_e2e::{binary, catamaran};
 use catamaran_testkit::{Deadline, HttpClient, Pattern, Process, Signal};
 
 /// Runs a command to its end: exit code, stdout, stderr.
@@ -75,6 +76,45 @@ fn check_reports_all_faults_of_a_file_with_their_lines() {
             "line {line} in {output}"
         );
     }
+}
+
+/// By its name, from standard input and as JSON, it is said of a file what is said with `--config`.
+#[test]
+fn check_takes_a_file_in_each_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("catamaran.toml");
+    fs::write(&file, GOOD.replace("ajp://", "gopher://")).unwrap();
+    let name = file.to_string_lossy();
+    let (code, _, by_name) = run(&["check", &name]);
+    assert_eq!(code, Some(1), "{by_name}");
+    assert!(by_name.contains("catamaran.toml:6:7: fault: "), "{by_name}");
+    let mut piped = Command::new(binary().unwrap());
+    let piped = piped.args(["check", "-"]);
+    let piped = piped
+        .stdin(fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(piped.status.code(), Some(1));
+    let piped = String::from_utf8(piped.stderr).unwrap();
+    assert_eq!(piped, by_name.replace(&*name, "standard input"));
+    let (code, json, stderr) = run(&["check", "--json", &name]);
+    assert_eq!((code, stderr.as_str()), (Some(1), ""));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let finding = &json["findings"][0];
+    assert_eq!(
+        (&json["usable"], &json["faults"]),
+        (&false.into(), &1.into())
+    );
+    assert_eq!(
+        (&finding["line"], &finding["column"]),
+        (&6.into(), &7.into())
+    );
+    assert_eq!(finding["severity"], "fault");
+    fs::write(&file, GOOD).unwrap();
+    let (code, json, _) = run(&["check", "--json", &name]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["usable"]), (Some(0), &true.into()));
+    assert_eq!(json["counts"]["routes"], 1);
 }
 
 #[test]
