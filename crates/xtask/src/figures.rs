@@ -405,7 +405,7 @@ const OTHERS: &str = "
 ## Results of other commands
 
 - [TLS and HTTP/2](lab/tls.md): the front beside nginx and HAProxy, by an example of the end-to-end tests.
-- [Long runs under fire](siege.md): what the front withstands, and how to repeat it.
+- [Long runs under fire](lab/siege.md): what the front withstands, and how to repeat it.
 - [HTTP/2](lab/http2.md): system calls, CPU time and memory.
 - [The load generator](lab/bench.md) beside ab, wrk, h2load, wrk2 and oha.
 - [The lab's method](lab/method.md): servers whose difference is known.
