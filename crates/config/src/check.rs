@@ -155,7 +155,7 @@ fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
     };
     if server.trusted_proxies.is_empty() {
         let message = format!(
-            "upstream `{name}` has attributes from fields such as `{first}`, and nobody is believed"
+            "upstream `{name}` takes attributes from fields such as `{first}`, and no proxy is trusted to send them"
         );
         let hint = "name the proxies that send them in `trusted_proxies` of [server]";
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));

@@ -205,7 +205,7 @@ fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
         return StatusCode::from_u16(status).ok();
     }
     let message = format!("`status` is {status}, and not all clients follow it alike");
-    let hint = "write 301 or 308 for ever, 302 or 307 for now; 307 and 308 keep the method";
+    let hint = "write 301 or 308 for a permanent redirect, 302 or 307 for a temporary one; 307 and 308 keep the method";
     table.push(Finding::fault(message, table.place_of(&STATUS)).hint(hint));
     None
 }
@@ -293,7 +293,7 @@ static STATUS: Key<Counts<u16>> = Key {
         ),
         sample: "404",
         effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
-                 for ever, 302 or 307 for now. With 301 and 302 most clients turn a POST into a GET.",
+                 for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
         extremes: "404 hides a part of an application, such as `/app/admin`.",
         elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
     },

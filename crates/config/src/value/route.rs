@@ -99,14 +99,14 @@ pub(crate) enum PathError {
     Relative(String),
     /// A regular expression, as nginx and httpd have it.
     #[error(
-        "is a regular expression, which no key takes; `path` matches all below it, `suffix` the ends, and \
-         `pattern` has wildcards"
+        "is a regular expression, which no key takes; `path` matches everything below it, `suffix` every path that \
+         ends so, and `pattern` has wildcards"
     )]
     Regex,
     /// Has a wildcard.
     #[error(
-        "has a `*`, which is no wildcard here; `path` matches all below it, `suffix` the ends, and \
-         `pattern` has wildcards"
+        "has a `*`, which is no wildcard here; remove it: `path` matches everything below it, `suffix` every path \
+         that ends so, and `pattern` has wildcards"
     )]
     Wildcard,
     /// Has an empty or a dot segment.
@@ -119,8 +119,8 @@ pub(crate) enum PathError {
     Character(char),
     /// Has an incomplete escape, or one that a normalised path does not have.
     #[error(
-        "has a `%` that does not begin an escape which requests keep: two hexadecimal digits, and \
-         neither a letter, digit, `-`, `.`, `_`, `~` (write it plainly) nor a control character"
+        "has a `%` that begins no escape of a path: write two hexadecimal digits after it; write letters, \
+         digits, `-`, `.`, `_` and `~` plainly; control characters are refused"
     )]
     Escape,
 }

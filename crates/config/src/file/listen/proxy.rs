@@ -54,7 +54,7 @@ pub(super) static PROXY_PROTOCOL_FROM: Key<OneOrMore<Parsed<IpNet, TextError>>> 
         preset: Preset::Value("[]"),
         sample: "[\"10.0.0.0/8\"]",
         effect: "The proxies that may send the header; connections of others are closed \
-                 (`proxy-untrusted`). Of no concern to a Unix socket.",
+                 (`proxy-untrusted`). A listener on a Unix socket does not need it.",
         extremes: "Whoever is in it can pretend to be any client.",
         elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
     },
