@@ -18,7 +18,7 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Optio
         if is_sign_on {
             ledger.kept_or_risk(
                 directive.id,
-                "clients sign on here, which the front cannot ask for",
+                "clients sign on here, and the front has no sign-on",
             );
         }
     }
@@ -43,13 +43,13 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
                     continue;
                 }
                 _ => {
-                    ledger.unmapped(directive.id, "who is let in cannot be said");
+                    ledger.unmapped(directive.id, "the importer cannot tell whom it admits");
                     (seen, unsaid) = (true, true);
                     continue;
                 }
             },
             "requireall" | "requirenone" | "limit" | "limitexcept" | "if" => {
-                ledger.unmapped(directive.id, "who is let in cannot be said");
+                ledger.unmapped(directive.id, "the importer cannot tell whom it admits");
                 claim_all(directive.inside(), ledger);
                 (seen, unsaid) = (true, true);
                 continue;
@@ -72,7 +72,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
             }
             _ => {
                 unsaid = true;
-                ledger.unmapped(directive.id, "the front cannot ask this of clients");
+                ledger.unmapped(directive.id, "the front cannot check this of clients");
             }
         }
         ledger.mapped(directive.id);
@@ -145,7 +145,7 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     for id in ids {
         match access {
             Some(_) => ledger.mapped(id),
-            None => ledger.unmapped(id, "who is let in cannot be said"),
+            None => ledger.unmapped(id, "the importer cannot tell whom it admits"),
         }
     }
     Some(access.unwrap_or(Access::Unsaid))

@@ -204,7 +204,7 @@ fn jk_mounts(directives: &[Directive], section: Option<&str>, ledger: &mut Ledge
                 let mount = |pattern| mount(pattern, worker, directive);
                 mounts::add(&mut found, pattern, mount);
             }
-            ("jkmount" | "jkunmount", ..) => ledger.risk(directive.id, "it has not two words"),
+            ("jkmount" | "jkunmount", ..) => ledger.risk(directive.id, "it needs two words"),
             ("location", None, [path]) => {
                 found.extend(jk_mounts(directive.inside(), Some(path), ledger));
             }
@@ -252,7 +252,7 @@ impl Reader<'_, '_> {
             let directives = host.into_iter().chain(inner);
             return drop_all(
                 directives,
-                "its virtual host was not asked for",
+                "`--vhost` leaves its virtual host out",
                 self.files.ledger,
             );
         }
@@ -640,7 +640,7 @@ fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
             true => ledger.mapped(directive.id),
             false => ledger.unmapped(
                 directive.id,
-                "what it takes from mod_jk cannot be said in patterns",
+                "what it takes from mod_jk cannot be written as patterns",
             ),
         }
         let action = if is_exact {
@@ -706,10 +706,11 @@ fn document_root(directive: &Directive, files: &mut Expansion<'_>) {
     match is_bare && files.files.names(Path::new(directive.word(0))).is_some() {
         true => files.ledger.dropped(
             directive.id,
-            "it has nothing but the page of the distribution",
+            "it has only the default page of the distribution",
         ),
         false => {
-            let text = "files are not served here: what no other rule takes is answered 404";
+            let text =
+                "directories of files are not converted: what no other rule takes is answered 404";
             files.ledger.kept_or_risk(directive.id, text);
         }
     }

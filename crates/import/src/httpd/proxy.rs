@@ -435,7 +435,7 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
             match names[0] {
                 "ROUTEID" => {
                     keys.insert("set_cookie".to_owned(), quoted("ROUTEID"));
-                    ledger.note(id, "the cookie ROUTEID is the front's own: browsers that have httpd's are dealt anew");
+                    ledger.note(id, "the cookie ROUTEID is the front's own: a browser that has httpd's may get another member once");
                 }
                 name => drop(keys.insert("cookies".to_owned(), quoted(name))),
             }

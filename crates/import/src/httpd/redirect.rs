@@ -81,7 +81,7 @@ fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
     let to = match path.as_str() {
         "/" => {
             if !target.ends_with('/') {
-                ledger.note(id, "httpd leaves the slash out between host and path; here it is there, as was meant");
+                ledger.note(id, "httpd sends clients to a URL without a slash between host and path; the written redirect has the slash");
             }
             format!("{}{{path_query}}", escaped(base))
         }

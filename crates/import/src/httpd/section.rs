@@ -87,7 +87,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
             forwards.for_each(|it| it.settings.access = said.clone());
         }
         "directory" | "directorymatch" | "files" | "filesmatch" => {
-            let text = "it is about files, which are not served here";
+            let text = "it is about files, which the importer does not convert";
             match ledger.keeps {
                 true => keep_all([section], text, ledger),
                 false => drop_all([section], text, ledger),
@@ -130,7 +130,7 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
         }
         "None" | "none" => None,
         _ => {
-            ledger.unmapped(directive.id, "this handler is not here");
+            ledger.unmapped(directive.id, "the front has no such handler");
             Some(Action::Closed)
         }
     }

@@ -95,7 +95,7 @@ fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Ve
         let key = (mount.source, mount.written.as_str(), mount.pattern.as_str());
         match at.get(&key) {
             Some(&known) => {
-                let text = "the same pattern stands again further down, which counts alone";
+                let text = "the same pattern stands again further down, and only that line counts";
                 ledger.dropped(kept[known].id, text);
                 kept[known] = mount;
             }

@@ -69,7 +69,7 @@ impl Workers {
             .and_then(|rest| rest.rsplit_once('.'));
         let Some((worker, key)) = parts else {
             let reason = match name {
-                "worker.maintain" => "connections are looked after each second",
+                "worker.maintain" => "the front looks after connections each second",
                 _ => "it is a variable, or sets nothing for a worker",
             };
             ledger.dropped(id, reason);

@@ -305,7 +305,7 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
                 false => {
                     ledger.unmapped(
                         directive.id,
-                        "clients sign on here, which the front cannot ask for",
+                        "clients sign on here, and the front has no sign-on",
                     );
                     unsaid = true;
                 }
@@ -337,7 +337,7 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
         _ if unsaid => {
             rules
                 .iter()
-                .for_each(|it| ledger.unmapped(it.id, "who is let in cannot be said"));
+                .for_each(|it| ledger.unmapped(it.id, "the importer cannot tell whom it admits"));
             Access::Unsaid
         }
         Some(false) if allow.is_empty() => Access::Nobody,
@@ -459,7 +459,7 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
             ledger.dropped(directive.id, "the front needs no such setting");
         }
         if FILES.split(' ').any(|it| it == name) {
-            ledger.kept_or_risk(directive.id, "files are not served here");
+            ledger.kept_or_risk(directive.id, "directories of files are not converted");
         }
     }
 }

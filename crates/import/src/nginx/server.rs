@@ -76,7 +76,7 @@ impl<'a> Reader<'a, '_> {
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             self.expansion
                 .ledger
-                .dropped(server.id, "its server was not asked for");
+                .dropped(server.id, "`--vhost` leaves its server out");
             return drop_all(inner, self.expansion.ledger);
         }
         self.expansion.ledger.mapped(server.id);
@@ -544,7 +544,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(files) = inner.iter().find(|it| it.name == "try_files") {
             self.expansion
                 .ledger
-                .kept_or_risk(files.id, "files are not served here");
+                .kept_or_risk(files.id, "directories of files are not converted");
         }
         vec![rule]
     }
@@ -634,7 +634,7 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
 
 fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
-        ledger.dropped(directive.id, "its server was not asked for");
+        ledger.dropped(directive.id, "`--vhost` leaves its server out");
         drop_all(directive.inside(), ledger);
     }
 }
