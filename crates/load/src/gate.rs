@@ -113,7 +113,7 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
     }
     let Some((low, high)) = figure.interval else {
         let reason =
-            "the run is too short for an interval: it takes six parts of 100 ms with answers";
+            "the run is too short for an interval: it needs six parts of 100 ms with answers";
         return (Verdict::Undecided, Some(reason.to_owned()));
     };
     let low = low.unwrap_or(f64::INFINITY);
@@ -144,8 +144,8 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
 fn within(figure: &Figure) -> String {
     match figure.independent {
         Some(parts) if parts < INDEPENDENT_MIN => format!(
-            "the run is too short: its parts are so alike that they are worth {parts:.1} independent \
-             ones; a run several times as long tells more"
+            "the run is too short: neighbouring parts are so alike that all count as {parts:.1} \
+             independent ones; a run several times as long tells more"
         ),
         _ => "the limit lies within the interval: a longer run tells more".to_owned(),
     }

@@ -50,7 +50,7 @@ use crate::descriptors;
 use crate::failure::Failure;
 use crate::profile;
 
-/// Load a server and say how it did, as ApacheBench and beyond; `bench --help` has the flags
+/// Send load to a server and report rate, latency and errors; accepts ab's command lines
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

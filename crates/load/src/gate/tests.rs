@@ -101,7 +101,7 @@ fn a_level_that_wanders_is_undecided() {
     let gate = judge_all(&report, &["p50>7ms"], &[]);
     assert_eq!(gate.verdict, "undecided", "{gate:?}");
     let reason = gate.conditions[0].reason.as_deref().unwrap();
-    assert!(reason.contains("worth 2.0 independent ones"), "{reason}");
+    assert!(reason.contains("count as 2.0 independent ones"), "{reason}");
 }
 
 #[test]

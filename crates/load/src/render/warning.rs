@@ -58,27 +58,27 @@ pub(super) fn text(warning: &Warning) -> String {
         }
         Warning::BodyLengthChanged { count, of } => format!(
             "{count} of {of} bodies were not as long as the first one: look whether they are pages \
-             of errors; -l says that lengths vary"
+             of errors; -l allows lengths to vary"
         ),
         Warning::Failed { count, of } => {
-            format!("{count} of {of} requests failed, and are in no latency")
+            format!("{count} of {of} requests failed; no latency includes them")
         }
         Warning::Hung { count, oldest } => format!(
             "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
-             latencies are too good without them",
+             latencies leave them out and look too good",
             oldest.as_secs_f64()
         ),
         Warning::Resent { count } => format!(
             "{count} requests were sent twice, because the server had closed their kept connections: \
-             their latencies have both attempts"
+             their latencies include both attempts"
         ),
         Warning::Unsent { count, of } => format!(
             "{count} of {of} requests were never sent, because no connection was free: the server \
              does not keep up with the rate, or it needs more connections (-c)"
         ),
         Warning::Waited { count, of, needed } => format!(
-            "{count} of {of} requests waited for a free connection, which is in the corrected \
-             latency: the rate needs about -c {needed}"
+            "{count} of {of} requests waited for a free connection, which the corrected \
+             latency includes: the rate needs about -c {needed}"
         ),
         Warning::Stalled {
             silent,
@@ -106,13 +106,13 @@ pub(super) fn text(warning: &Warning) -> String {
             longest.to.as_secs_f64()
         ),
         Warning::GeneratorSaturated { thread, busy } => format!(
-            "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \
-             speed as the server's; give it more --threads, or another machine",
+            "thread {thread} of the generator was busy for {:.0} % of the time: the figures show its \
+             speed as much as the server's; give it more --threads, or another machine",
             busy * 100.0
         ),
         Warning::GeneratorStarved { thread, starved } => format!(
             "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
-             the latencies have that in them; leave it a core of its own",
+             the latencies include that wait; leave it a core of its own",
             starved * 100.0
         ),
         Warning::GeneratorLate { p99 } => format!(
@@ -124,8 +124,8 @@ pub(super) fn text(warning: &Warning) -> String {
             lateness,
             corrected,
         } => format!(
-            "the corrected median of {:.3} ms has {:.3} ms of the generator's own lateness in it: for \
-             answers as fast as these compare the raw median",
+            "the corrected median of {:.3} ms includes {:.3} ms of the generator's own lateness: for \
+             answers as fast as these, compare the raw median",
             corrected.as_secs_f64() * 1000.0,
             lateness.as_secs_f64() * 1000.0
         ),

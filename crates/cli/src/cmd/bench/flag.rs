@@ -42,12 +42,12 @@ pub(super) enum Group {
 impl Group {
     /// In the order of the help.
     pub(super) const ALL: [(Self, &'static str); 6] = [
-        (Self::Load, "How much, how fast, how long"),
-        (Self::Request, "What is asked"),
+        (Self::Load, "Load"),
+        (Self::Request, "Requests"),
         (Self::Connection, "Connections"),
         (Self::Tls, "TLS"),
-        (Self::Checks, "What is a failure"),
-        (Self::Output, "What is said"),
+        (Self::Checks, "Failures and gates"),
+        (Self::Output, "Output"),
     ];
 }
 

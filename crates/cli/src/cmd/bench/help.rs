@@ -67,16 +67,16 @@ const WIDTH: usize = 100;
 const INDENT: usize = 36;
 
 const INTRODUCTION: &str = "\
-Load an HTTP or AJP13 server and say how it did: an ApacheBench that hides nothing
+Send load to an HTTP or AJP13 server and report rate, latency and errors. It accepts ab's command lines
 
 Usage: catamaran bench [FLAGS] URL
        catamaran bench knee [FLAGS] URL     the highest rate that keeps within --fail-if
 
-A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:/PATH. ab's command
-lines work as they are; a TIME is such as 10s, 500ms or 1.5m, a number may end in k or M.";
+A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:/PATH. A TIME
+is such as 10s, 500ms or 1.5m; a number may end in k or M.";
 
 const CLOSING: &str = "\
-Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. As ab: ab's.
+Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. Called as ab: ab's.
 docs/bench.md has the details.";
 
 const AB_BANNER: &str = "\

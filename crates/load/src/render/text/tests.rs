@@ -188,8 +188,8 @@ fn stalls_and_waits_say_what_to_do() {
     ];
     let text = text(&report, &sample::subject());
     for line in [
-        "WARNING: 12 of 600 requests waited for a free connection, which is in the corrected \
-         latency: the rate needs about -c 28\n",
+        "WARNING: 12 of 600 requests waited for a free connection, which the corrected \
+         latency includes: the rate needs about -c 28\n",
         "no answer for 10 % of the time, and the longest took 1003.000 ms, the median 1.000 ms;",
     ] {
         assert!(text.contains(line), "{line} in {text}");
