@@ -18,7 +18,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-/// Experiments on web tiers: what differs, by how much, how surely
+/// Run experiments that compare web tiers, and judge other people's figures
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -56,7 +56,7 @@ impl Crowd {
         })?;
         let fault = |what: String| DriveFault::Crowd(what);
         let stdout = task.child.stdout.take();
-        let stdout = stdout.ok_or_else(|| fault("its output is not to be had".to_owned()))?;
+        let stdout = stdout.ok_or_else(|| fault("its output cannot be read".to_owned()))?;
         let mut said = BufReader::new(stdout);
         let mut line = String::new();
         let read = said.read_line(&mut line);

@@ -155,8 +155,7 @@ impl Reading<'_> {
             let before = number.checked_sub(1).map(|before| runs[before].get_ref());
             let has_same = before.is_some_and(|it| (&it.cell, &it.set) == (&keys.cell, &keys.set));
             if keys.again && !has_same {
-                let what =
-                    "`again` goes on with the servers of the run before it, which has no such ones";
+                let what = "`again` uses the servers of the run before it, and that run has another `cell` or `set`";
                 self.fault(at, what.to_owned());
             }
         }

@@ -91,7 +91,7 @@ impl Reading<'_> {
         let control = file.control.get_ref();
         let is_in = |part: &[usize]| part.iter().any(|cell| matches(&cells[*cell], control));
         if !is_in(&screen.cells) || !is_in(&screen.then) {
-            let what = "`control` is in the screen and in what comes after it: all others are set beside it";
+            let what = "`control` must be in the screen and in what follows: all other cells are compared with it";
             self.fault(at, what.to_owned());
         }
         (cells, Some(screen))

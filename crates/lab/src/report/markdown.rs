@@ -85,7 +85,7 @@ fn again(result: &ResultDocument) -> String {
     text + "\n\n</details>"
 }
 
-/// Their figure, ours, and what theirs cannot carry.
+/// Their figure, ours, and the limits of theirs.
 fn published(result: &ResultDocument) -> String {
     if result.published.is_empty() {
         return String::new();
@@ -128,7 +128,7 @@ fn published(result: &ResultDocument) -> String {
     let heads = [
         "published",
         "here: median [lowest..highest]",
-        "what theirs cannot carry",
+        "limits of the published figure",
     ];
     text += "\n\n";
     text += &rows(
@@ -137,11 +137,7 @@ fn published(result: &ResultDocument) -> String {
     );
     if !shared.is_empty() {
         let shared: Vec<String> = shared.iter().map(|fired| words(fired)).collect();
-        let _ = write!(
-            text,
-            "\n\nWhat none of them can carry: {}",
-            shared.join(" ")
-        );
+        let _ = write!(text, "\n\nLimits of all of them: {}", shared.join(" "));
     }
     for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
         text += "\n\n";

@@ -1,4 +1,4 @@
-//! Published figures beside ours, and what theirs cannot carry.
+//! Published figures beside ours, and the limits of theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

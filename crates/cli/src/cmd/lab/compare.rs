@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(value_name = "B")]
     after: PathBuf,
 
-    /// By how much is worse
+    /// The difference from which on a result counts as worse
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     worse: f64,
 }

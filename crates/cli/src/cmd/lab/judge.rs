@@ -1,4 +1,4 @@
-//! `lab judge`: what figures of others cannot carry.
+//! `lab judge`: which conclusions figures of others do not support.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Say what figures of ab, wrk, hey, k6 and others, of strace -c or of `bench --json` cannot carry; runs
+/// Say which conclusions the output of ab, wrk, hey, k6 and others, of strace -c or of `bench --json` does not support; runs
 /// of one page are compared, and files of one run that follow each other
 #[derive(clap::Args)]
 pub(super) struct Args {

@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(value_name = "NAME|FILE")]
     experiments: Vec<String>,
 
-    /// Say what is wrong with them and exit with 1 if anything is
+    /// Print every fault of them, and exit with 1 if there is one
     #[arg(long)]
     check: bool,
 }

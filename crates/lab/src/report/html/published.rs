@@ -37,7 +37,7 @@ pub(super) fn again(page: &mut Page, result: &ResultDocument) {
     page.end_fold();
 }
 
-/// Their figure, ours, and what theirs cannot carry.
+/// Their figure, ours, and the limits of theirs.
 pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     if result.published.is_empty() {
         return;
@@ -50,15 +50,13 @@ pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     let heads = [
         "published",
         "here: median of the rounds [lowest..highest]",
-        "what theirs cannot carry",
+        "limits of the published figure",
     ];
     page.cards(&heads.map(str::to_owned), &rows);
     if !shared.is_empty() {
         let shared = shared.into_iter().map(words);
         let shared = shared.collect::<Vec<_>>().join(" ");
-        page.put(format_args!(
-            "<p>What none of them can carry: {shared}</p>\n"
-        ));
+        page.put(format_args!("<p>Limits of all of them: {shared}</p>\n"));
     }
     page.put(format_args!("<div class=\"pair\">\n"));
     for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
