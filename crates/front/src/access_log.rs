@@ -330,7 +330,7 @@ impl Writer {
 }
 
 fn stuck() -> io::Error {
-    io::Error::other("writing to the target before this one has been stuck for long")
+    io::Error::other("a write to the previous target has not ended for long")
 }
 
 fn write_lines(

@@ -98,7 +98,7 @@ impl Inheritance {
         }
         let read = serde_json::from_slice(&self.overrides);
         read.inspect_err(|error| {
-            tracing::error!(%error, "what operators changed before the upgrade is lost: the file's settings apply");
+            tracing::error!(%error, "changes that operators made before the upgrade are lost: the file's settings apply");
         })
         .ok()
     }
@@ -133,7 +133,7 @@ impl Inheritance {
         answer.extend(self.listeners.iter().map(|it| u8::from(it.taken)));
         if let Err(error) = send(channel, &answer, SendFlags::NOSIGNAL) {
             // It is gone; all the more reason to go on here.
-            tracing::warn!(%error, "cannot tell the process before this one that it may end");
+            tracing::warn!(%error, "cannot tell the previous process that it may end");
         }
     }
 }

@@ -58,8 +58,8 @@ pub enum BindError {
     },
     /// A listener of this front has it, which takes all of IPv4 as well as IPv6.
     #[error(
-        "cannot listen on {address}: {by} of this front takes clients of IPv4, too; restart the front, \
-         and it takes IPv6 alone beside this one"
+        "cannot listen on {address}: {by} of this front also accepts clients of IPv4; restart the front, \
+         and that listener will accept IPv6 alone"
     )]
     TakenByBoth {
         /// The address asked for.

@@ -174,7 +174,7 @@ fn table(tls: &Value, now: i64) -> String {
             let reason = reason.escape_debug();
             writeln!(
                 text,
-                "  its changed files are REFUSED, those of before serve: {reason}"
+                "  its changed files are REFUSED, the previous ones stay in use: {reason}"
             )
             .expect("a string takes all");
         }
@@ -239,7 +239,7 @@ mod tests {
             "{said}"
         );
         assert!(
-            said.contains("REFUSED, those of before serve: no key"),
+            said.contains("REFUSED, the previous ones stay in use: no key"),
             "{said}"
         );
         assert_eq!(complaints(&bad, now, 0), 2);

@@ -276,7 +276,7 @@ fn replace_certificates(site: &Site) {
     let first = serial();
     fs::write(site.path("a.key"), "no key").unwrap();
     site.front
-        .wait_for_log("those of before stay in force")
+        .wait_for_log("the previous ones stay in force")
         .unwrap();
     assert_eq!(serial(), first, "the old one is served");
     site.authority

@@ -65,7 +65,7 @@ fn check_host(
     if known {
         return Ok(());
     }
-    let detail = "this listener is not known by that Host; add it to `hosts` in [admin] if it is";
+    let detail = "this listener has no name like the `Host` of the request; if it should have, add that name to `hosts` in [admin]";
     let status = StatusCode::MISDIRECTED_REQUEST;
     Err(Reply::problem(status, "host", detail))
 }
@@ -91,8 +91,8 @@ fn check_token(
             "send the token of `token_file`: Authorization: Bearer TOKEN",
         )),
         (None, _) if writes || !bound.is_loopback() => {
-            let detail = "without `token_file` in [admin] this address shows /healthz, /readyz and \
-                          /metrics, and on a loopback address what can be read; use the Unix socket";
+            let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
+                          address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
             Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail))
         }
         (_, _) => Ok(()),

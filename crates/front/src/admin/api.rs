@@ -26,7 +26,9 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         ["api", "v1", rest @ ..] => rest,
         rest @ ["tls"] => rest,
         _ => {
-            return Reply::not_found("there are /, /healthz, /readyz, /metrics and /api/v1/status");
+            return Reply::not_found(
+                "there is nothing at this path; try /, /healthz, /readyz, /metrics or /api/v1/status",
+            );
         }
     };
     let shared = &*desk.shared;
@@ -77,7 +79,7 @@ async fn reload(shared: &Shared) -> Reply {
     match shared.control.reload().await {
         Some(Ok(report)) => Reply::json(&json!({"report": report})),
         Some(Err(faults)) => wrong(&faults),
-        None => wrong("this front cannot be told to read its file"),
+        None => wrong("this front has no file to read again, or does not take commands now"),
     }
 }
 
@@ -95,7 +97,7 @@ fn upgrade(shared: &Shared) -> Reply {
         None => Reply::problem(
             StatusCode::CONFLICT,
             "upgrade",
-            "this front cannot be told to start another process, or is busy",
+            "this front cannot start another process, or is busy with a drain or another upgrade",
         ),
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn serve(
     let reply = match wire.head().await? {
         Ok(Some(head)) => answer(&desk, &bound, peer, &mut wire, head).await?,
         Ok(None) => return Ok(()),
-        Err(fault) => Reply::text(fault.status(), "This is no request.\n"),
+        Err(fault) => Reply::text(fault.status(), "This is not a valid HTTP request.\n"),
     };
     wire.finish(&reply).await
 }
@@ -159,7 +159,10 @@ impl Wire<'_> {
                     }
                 }
                 Err(fault) => {
-                    return Ok(Err(Reply::text(fault.status(), "This is no request.\n")));
+                    return Ok(Err(Reply::text(
+                        fault.status(),
+                        "This is not a valid HTTP request.\n",
+                    )));
                 }
             }
         }

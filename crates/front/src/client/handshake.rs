@@ -134,7 +134,7 @@ fn fail(
     if log.is_news(reason.token(), deadline.now()) {
         let error = error.unwrap_or_default();
         let remote = client.peer().remote;
-        tracing::info!(%remote, %reason, error, "no TLS handshake; others for this reason are counted");
+        tracing::info!(%remote, %reason, error, "TLS handshake failed; further ones for this reason are only counted");
     }
 }
 

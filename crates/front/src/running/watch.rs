@@ -123,7 +123,7 @@ fn renew(shared: &Shared, name: &str, profile: &LiveProfile) {
             for fault in faults {
                 tracing::error!(
                     profile = name,
-                    "changed files cannot be used, those of before stay in force: {}; {}",
+                    "changed files cannot be used, the previous ones stay in force: {}; {}",
                     fault.message,
                     fault.hint
                 );

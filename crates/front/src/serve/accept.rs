@@ -183,7 +183,7 @@ impl Accepting {
             {
                 tracing::info!(
                     remote = %incoming.remote, %reason,
-                    "not in `proxy_protocol_from`: connection refused; others are counted"
+                    "the peer is not in `proxy_protocol_from`: connection closed; further ones are only counted"
                 );
             }
             return worker.count(reason);

@@ -63,7 +63,7 @@ pub(super) async fn serve(
             let reason = Reason::new(Culprit::Client, "proxy-header");
             if worker.failure_log().is_news(reason.token(), deadline.now()) {
                 let remote = incoming.remote;
-                tracing::info!(%remote, %fault, %reason, "connection refused; others are counted");
+                tracing::info!(%remote, %fault, %reason, "connection closed; further ones are only counted");
             }
             Some(reason)
         }

@@ -203,14 +203,14 @@ pub(super) static TLS_HANDSHAKES_OPEN: Family = Family {
 pub(super) static TLS_CERTIFICATE_RELOADS: Family = Family {
     name: "catamaran_tls_certificate_reloads_total",
     kind: Kind::Counter,
-    help: "Changes of files of a TLS profile; after a refused one those of before stay in force.",
+    help: "Changes of files of a TLS profile; after a refused one the previous files stay in force.",
     labels: &[("result", "`applied` or `refused`")],
 };
 
 pub(super) static TLS_CERTIFICATE_REFUSED: Family = Family {
     name: "catamaran_tls_certificate_refused",
     kind: Kind::Gauge,
-    help: "1 while changed files of a TLS profile cannot be used and those of before stay in force, else 0.",
+    help: "1 while changed files of a TLS profile cannot be used and the previous ones stay in force, else 0.",
     labels: &[("profile", "the name of the TLS profile")],
 };
 
