@@ -90,7 +90,7 @@ impl Default for App {
 impl Handler for App {
     fn handle(&self, request: &Request) -> Response {
         self.answer(request).unwrap_or_else(|| {
-            let text = "a path of this application has a number that is none, or is out of range\n";
+            let text = "the number in this path is malformed or out of range\n";
             Response::text(StatusCode::BAD_REQUEST, text)
         })
     }
@@ -205,8 +205,8 @@ const PAGE: &str = "<!doctype html>
 <head><meta charset=\"utf-8\"><title>Catamaran</title></head>
 <body>
 <h1>Catamaran</h1>
-<p>Two hulls: a front that takes HTTP from the world, and a connector that hands it to an
-application. This is the second, through the first.</p>
+<p>The front accepts HTTP from clients; the connector passes it on to an application.
+This page is served by the connector's own application.</p>
 <p>Visit <a href=\"/snoop\">/snoop</a> to see what it is given.</p>
 </body>
 </html>
