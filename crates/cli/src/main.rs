@@ -1,7 +1,7 @@
 //! The `catamaran` binary: arguments, signals, exit codes.
 //!
 //! Each command is a module of `cmd` with its `Args` and a `run`; the other crates do the work. The
-//! exit codes are stable: 0 as asked, 1 faults or failed checks, 2 usage.
+//! exit codes are stable: 0 as asked, 1 faults or failed checks, 2 usage, 3 no verdict, 130 interrupted.
 //!
 //! # The crates
 //!
@@ -19,6 +19,7 @@
 //! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
 //! | [`catamaran_transport`](../catamaran_transport/index.html) | sockets and bytes, for clients and backends |
 //! | [`catamaran_tls`](../catamaran_tls/index.html) | TLS on rustls, without I/O |
+//! | [`catamaran_files`](../catamaran_files/index.html) | files of a directory as responses |
 //! | [`catamaran_message`](../catamaran_message/index.html) | the vocabulary of HTTP messages between crates |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
 //! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |
@@ -57,14 +58,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// An HTTP front for Tomcat and its kin over AJP13 or HTTP/1.1, and the application's side of it
+/// A web tier for Java application servers: front, connector, load generator and lab
 #[derive(Parser)]
 #[command(version = profile::VERSION, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// What to say on standard error
+    /// How much to write on standard error
     #[arg(
         long,
         global = true,

@@ -106,8 +106,8 @@ impl Client {
             let place = self.place();
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => {
-                    "; is there an [admin] with that address, and does the front run? Say --admin or \
-                     --config"
+                    "; does the front run, and has it an [admin] with that address? Name another by \
+                     --admin or --config"
                 }
                 io::ErrorKind::PermissionDenied => "; only the front's user may open it",
                 _ => "",

@@ -189,8 +189,8 @@ fn explain(
     if trusted.is_some() {
         writeln!(
             stdout,
-            "\nThe browser warns of the certificate, which nobody it knows has issued: go on all the \
-             same.\nIt was made just now, and goes with this demo."
+            "\nThe browser warns of the certificate, because no authority that it knows has issued it. \
+             Continue all the same.\nThe certificate was made for this demo and is gone at its end."
         )?;
     }
     writeln!(

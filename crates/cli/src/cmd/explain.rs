@@ -229,7 +229,7 @@ fn show_choice(it: &Value, lines: &mut Lines) {
             word(&upstream["policy"])
         );
         if upstream["panic"] == true {
-            text += ", panic: too much is unwell";
+            text += ", panic: too many backends are unwell";
         }
         lines.push("upstream", &text);
     }

@@ -31,7 +31,7 @@ pub(crate) struct Generate {
 enum Kind {
     /// A man page of each command
     Man {
-        /// A directory that is there
+        /// An existing directory
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// the same. Exit 2: the source cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Whose configuration it is [default: as its content tells]
+    /// The server that the configuration is of [default: recognised by its content]
     #[arg(long, value_name = "KIND")]
     kind: Option<KindArg>,
 
@@ -44,11 +44,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// How it is said what became of the source
+    /// The form of the report
     #[arg(long, value_name = "FORM", default_value = "text")]
     report: ReportForm,
 

@@ -26,13 +26,13 @@ use crate::{descriptors, upgrade};
 /// Run the front, from a file or from addresses alone
 ///
 /// SIGTERM and SIGINT drain: exchanges under way may finish. A second one quits at once. With
-/// `drain_delay` in the file, the front serves on for that long first, while /readyz says no.
+/// `drain_delay` in the file, the front first serves for that long, while /readyz is 503.
 ///
 /// SIGHUP reads the file again, which changes nothing if it has faults, and opens the access log
 /// anew. SIGUSR1 opens the access log anew and reads nothing.
 ///
 /// SIGUSR2 starts the same command again, for a new version of the program, hands the listeners over
-/// to it and drains; if it does not come to serve, nothing changes.
+/// to it and drains; if the new process does not become ready, nothing changes.
 #[derive(clap::Args)]
 #[command(override_usage = "\
     catamaran serve [OPTIONS] --config <FILE>
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH|-|off", value_parser = parse_access_log)]
     access_log: Option<AccessLogTarget>,
 
-    /// Where administrators are answered, such as unix:/run/catamaran/admin.sock or 127.0.0.1:9090
+    /// The address of the admin listener, such as unix:/run/catamaran/admin.sock or 127.0.0.1:9090
     /// [default: nowhere]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     admin: Option<ListenAddress>,
@@ -154,7 +154,7 @@ fn obey(
                 deadly.set(false);
                 leaving = true;
                 tracing::info!(
-                    "serving for another {delay:?}, while /readyz says no; a second signal drains now"
+                    "serving for another {delay:?} (`drain_delay`) while /readyz is 503; a second signal begins the drain at once"
                 );
                 after(delay, events.clone())?;
             }

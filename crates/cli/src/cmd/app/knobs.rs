@@ -27,7 +27,7 @@ pub(super) struct Knobs {
     #[arg(long, value_name = "N")]
     max_threads: Option<NonZeroUsize>,
 
-    /// Threads of those that are there from the start and never end [default: 10]
+    /// Threads that are started at once and never end [default: 10]
     #[arg(long, value_name = "N")]
     min_spare_threads: Option<usize>,
 
@@ -96,7 +96,7 @@ pub(super) struct Knobs {
     #[arg(long, value_name = "PATHS")]
     confidential: Option<ConfidentialPaths>,
 
-    /// The port of https:// that they are redirected to [default: 443]
+    /// The port of https:// that --confidential redirects to [default: 443]
     #[arg(long, value_name = "PORT")]
     redirect_port: Option<NonZeroU16>,
 
