@@ -70,6 +70,7 @@ mod targets;
 mod through;
 mod tls;
 mod tomcat;
+mod typed;
 mod unread;
 mod up;
 mod upgrade;
