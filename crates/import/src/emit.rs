@@ -46,6 +46,7 @@ pub(crate) fn write(plan: &Plan, form: Form<'_>) -> Written {
         routes: 0,
         kept: 0,
     };
+    writer.server(plan);
     for listener in &plan.listeners {
         writer.listener(plan, listener);
     }
@@ -125,6 +126,23 @@ pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> 
     }
 }
 
+/// The value of `cookie_flags`; `None` if any of these is no flag that the front adds.
+pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> {
+    let flag = |word: &str| {
+        let known = [
+            "Secure",
+            "HttpOnly",
+            "SameSite=Lax",
+            "SameSite=Strict",
+            "SameSite=None",
+        ];
+        known.into_iter().find(|it| it.eq_ignore_ascii_case(word))
+    };
+    let words = words.map(str::trim).filter(|it| !it.is_empty());
+    let all: Option<Vec<&str>> = words.map(flag).collect();
+    all.filter(|it| !it.is_empty()).map(quoted_list)
+}
+
 struct Writer<'a> {
     form: Form<'a>,
     out: String,
@@ -141,6 +159,14 @@ impl Writer<'_> {
     fn keys(&mut self, keys: &Keys) {
         for (key, value) in keys {
             self.line(key, value);
+        }
+    }
+
+    /// What holds for all listeners.
+    fn server(&mut self, plan: &Plan) {
+        if !plan.trusted.is_empty() {
+            self.out.push_str("\n[server]\n");
+            self.line("trusted_proxies", &quoted_list(&plan.trusted));
         }
     }
 
@@ -180,11 +206,7 @@ impl Writer<'_> {
     /// Upstreams that a route names.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let routes = || groups.iter().flat_map(|it| &it.routes);
-        let is_used = |index: usize| {
-            routes().any(|it| {
-                matches!(outcome(&it.rule), Action::Forward { upstream, .. } if upstream == index)
-            })
-        };
+        let is_used = |index: usize| routes().any(|it| outcome(&it.rule).upstream() == Some(index));
         for (index, upstream) in plan.upstreams.iter().enumerate() {
             if !is_used(index) {
                 continue;
@@ -285,7 +307,7 @@ impl Writer<'_> {
             ("request_headers", &rule.settings.request_fields),
             ("response_headers", &rule.settings.response_fields),
         ] {
-            let forwards = matches!(action, Action::Forward { .. });
+            let forwards = action.upstream().is_some();
             if !fields.is_empty() && (forwards || table == "response_headers") {
                 self.fields(table, fields);
             }
@@ -329,14 +351,29 @@ impl Writer<'_> {
                 if let Some(rewrite) = rewrite {
                     self.line("rewrite", &quoted(&encoded(rewrite)));
                 }
-                self.keys(&rule.settings.keys);
+                self.route_keys(&rule.settings.keys);
+            }
+            Action::Serve(serve) => {
+                self.line("files", &quoted(&serve.directory));
+                if let Some(rewrite) = &serve.rewrite {
+                    self.line("rewrite", &quoted(&encoded(rewrite)));
+                }
+                self.keys(&serve.keys);
+                if let Some(upstream) = serve.upstream {
+                    self.line("upstream", &quoted(&plan.upstreams[upstream].name));
+                    self.route_keys(&rule.settings.keys);
+                }
             }
             _ => {
                 self.kept += 1;
                 self.line("upstream", &quoted(KEPT));
             }
         }
-        if let Access::Networks { allow, deny } = &rule.settings.access {
+        // A redirect or a status of the source comes before its guards.
+        let is_own = matches!(action, Action::Redirect { .. });
+        if let Access::Networks { allow, deny } = &rule.settings.access
+            && !is_own
+        {
             if !allow.is_empty() {
                 self.line("allow", &quoted_list(allow));
             }
@@ -345,11 +382,21 @@ impl Writer<'_> {
             }
         }
         // Of the old server itself: it guards its own files by certificates.
-        if !matches!(action, Action::Forward { .. })
+        if action.upstream().is_none()
             && let Some(value) = rule.settings.keys.get("client_certificate")
+            && *value != quoted("off")
         {
             let value = value.clone();
             self.line("client_certificate", &value);
+        }
+    }
+
+    fn route_keys(&mut self, keys: &Keys) {
+        for (key, value) in keys {
+            // That a certificate is not asked for is the default.
+            if key != "client_certificate" || *value != quoted("off") {
+                self.line(key, value);
+            }
         }
     }
 

@@ -18,6 +18,11 @@ pub trait Files {
     /// The names in a directory; `None` if it is not there.
     fn names(&self, directory: &Path) -> Option<Vec<String>>;
 
+    /// Where a file of the source is, by a path that the front can have.
+    fn located(&self, path: &Path) -> String {
+        path.display().to_string()
+    }
+
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 }

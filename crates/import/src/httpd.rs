@@ -2,10 +2,13 @@
 
 mod access;
 mod fields;
+mod files;
 mod host;
+mod listen;
 pub(crate) mod proxy;
 mod redirect;
 mod section;
+mod senders;
 pub(crate) mod tree;
 
 pub(crate) use host::convert;

@@ -141,6 +141,11 @@ impl Ledger {
         Id(self.entries.len() - 1)
     }
 
+    /// Its name, as it is written.
+    pub(crate) fn name(&self, id: Id) -> &str {
+        &self.entries[id.0].name
+    }
+
     pub(crate) fn place(&self, id: Id) -> &Place {
         &self.entries[id.0].place
     }
@@ -177,6 +182,18 @@ impl Ledger {
         match self.keeps {
             true => self.give(id, Fate::Kept, text),
             false => self.risk(id, text),
+        }
+    }
+
+    /// Whether nothing was said of it.
+    pub(crate) fn is_open(&self, id: Id) -> bool {
+        self.entries[id.0].fate.is_none()
+    }
+
+    /// It is of no use, unless something was said of it already.
+    pub(crate) fn dropped_if_open(&mut self, id: Id, reason: &str) {
+        if self.entries[id.0].fate.is_none() {
+            self.dropped(id, reason);
         }
     }
 

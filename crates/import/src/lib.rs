@@ -9,6 +9,7 @@
 //! The crate opens no file: it is lent [`Files`].
 #![forbid(unsafe_code)]
 
+mod directory;
 mod emit;
 mod files;
 mod httpd;
@@ -22,9 +23,10 @@ pub mod read;
 mod regex;
 mod report;
 mod routes;
+mod stock;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use emit::SideFile;
 pub use files::{Files, ImportError};
@@ -161,6 +163,12 @@ fn of_nginx(
         ledger,
         budget,
         defines: &options.defines,
+        beside: sources
+            .nginx
+            .first()
+            .and_then(|it| it.path.parent())
+            .map(Path::to_path_buf)
+            .unwrap_or_default(),
         depth: 0,
     };
     let mut top = Vec::new();

@@ -1,5 +1,7 @@
 //! nginx: its servers, upstreams and locations.
 
+mod files;
+mod listen;
 mod location;
 mod server;
 pub(crate) mod tree;

@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) upstreams: Vec<Upstream>,
     /// Whether a status page of the source is to be had from the front's admin listener.
     pub(crate) has_status: bool,
+    /// Proxies before the source, whose word on clients' addresses counts.
+    pub(crate) trusted: Vec<String>,
 }
 
 /// Keys of a table, with their values as TOML.
@@ -42,6 +44,27 @@ pub(crate) struct Tls {
     pub(crate) keys: Keys,
     /// Why it cannot be served; then the listener is kept from the network.
     pub(crate) missing: Option<String>,
+}
+
+impl Tls {
+    /// Adds what another host asks of clients on the same listener. What one of them requires, its routes
+    /// require as well, so the listener asks for no more than all do.
+    pub(crate) fn require(&mut self, keys: &Keys) {
+        let differ = |name: &str| {
+            let (known, new) = (self.keys.get(name), keys.get(name));
+            known.is_some() && new.is_some() && known != new
+        };
+        if differ("client_ca") || differ("client_crl") {
+            let text = "two hosts of it trust different authorities of clients' certificates";
+            self.missing = Some(text.to_owned());
+        }
+        let weaker = differ("client_certificate");
+        self.keys.extend(keys.clone());
+        if weaker {
+            let value = crate::emit::quoted("optional");
+            self.keys.insert("client_certificate".to_owned(), value);
+        }
+    }
 }
 
 /// A virtual host of the source.
@@ -88,10 +111,60 @@ pub(crate) enum Action {
     Answer(u16),
     /// The client is sent elsewhere.
     Redirect { to: String, status: u16 },
-    /// The old server served it itself, from files.
+    /// The old server served it itself, from files, or it answered 404.
     Files,
+    /// The front serves these files.
+    Serve(Box<Serve>),
     /// Nothing here can do it: it goes to the old server, or is answered 403.
     Closed,
+}
+
+/// Files of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Serve {
+    pub(crate) directory: String,
+    /// What stands in the place of the rule's path before the file is looked for.
+    pub(crate) rewrite: Option<String>,
+    /// Who gets what is no file.
+    pub(crate) upstream: Option<usize>,
+    /// Keys such as `index`.
+    pub(crate) keys: Keys,
+}
+
+impl Action {
+    /// The upstream that may get a request.
+    pub(crate) fn upstream(&self) -> Option<usize> {
+        match self {
+            Self::Forward { upstream, .. } => Some(*upstream),
+            Self::Serve(serve) => serve.upstream,
+            _ => None,
+        }
+    }
+
+    /// Whether a rewrite puts a path in its own place, so that responses are turned back.
+    pub(crate) fn keeps_path(&self, path: &str) -> bool {
+        let rewrite = match self {
+            Self::Forward { rewrite, .. } => rewrite.as_deref(),
+            _ => None,
+        };
+        rewrite.is_some_and(|it| it.trim_end_matches('/') == path)
+    }
+
+    /// Forwards paths as they are.
+    pub(crate) fn forget_rewrite(&mut self) {
+        if let Self::Forward { rewrite, .. } = self {
+            *rewrite = None;
+        }
+    }
+
+    /// What stands in the place of the rule's path.
+    pub(crate) fn rewrite_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Forward { rewrite, .. } => rewrite.as_mut(),
+            Self::Serve(serve) => serve.rewrite.as_mut(),
+            _ => None,
+        }
+    }
 }
 
 /// What else holds for the requests of a rule.
@@ -99,6 +172,10 @@ pub(crate) enum Action {
 pub(crate) struct Settings {
     /// Who is let in.
     pub(crate) access: Access,
+    /// Who is let in by a second guard, while sections are laid over rules; afterwards it is part of `access`.
+    pub(crate) compat: Access,
+    /// Whether clients in clear are kept out; afterwards it is a rule of its own.
+    pub(crate) tls_only: bool,
     /// Further keys of the route.
     pub(crate) keys: Keys,
     /// `remove`, `set`, `add` of fields of requests and of responses.
@@ -156,6 +233,10 @@ impl Settings {
         if later.access != Access::Open {
             self.access = later.access.clone();
         }
+        if later.compat != Access::Open {
+            self.compat = later.compat.clone();
+        }
+        self.tls_only |= later.tls_only;
         self.keys.extend(later.keys.clone());
         self.request_fields.merge(&later.request_fields);
         self.response_fields.merge(&later.response_fields);
@@ -206,14 +287,18 @@ impl Rule {
             matcher: to,
             ..self.clone()
         };
+        if let Matcher::Prefix(outer) = &self.matcher
+            && !matches!(rule.matcher, Matcher::Prefix(_))
+            && rule.action.keeps_path(outer)
+        {
+            rule.action.forget_rewrite();
+            return rule;
+        }
         let (Matcher::Prefix(outer), Matcher::Prefix(inner)) = (&self.matcher, &rule.matcher)
         else {
             return rule;
         };
-        if let Action::Forward {
-            rewrite: Some(rewrite),
-            ..
-        } = &mut rule.action
+        if let Some(rewrite) = rule.action.rewrite_mut()
             && let Some(rest) = inner.strip_prefix(outer.as_str())
         {
             let joined = format!("{}{rest}", rewrite.trim_end_matches('/'));
@@ -278,6 +363,16 @@ impl Plan {
             });
             self.listeners.len() - 1
         })
+    }
+
+    /// Whoever is let in by a network is let in no more: addresses of clients cannot be told.
+    pub(crate) fn hide_networks(&mut self) {
+        let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
+        for rule in rules {
+            if matches!(rule.settings.access, Access::Networks { .. }) {
+                rule.settings.access = Access::Unsaid;
+            }
+        }
     }
 
     /// The index of an upstream; equal ones are shared, and names are made unlike.

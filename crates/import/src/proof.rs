@@ -93,7 +93,7 @@ fn difference(
                 }
                 Action::Answer(status) => format!("status {status}"),
                 Action::Redirect { to, .. } => format!("redirect to {to}"),
-                Action::Files => "files".to_owned(),
+                Action::Files | Action::Serve(_) => "files".to_owned(),
                 Action::Closed => "it is not converted".to_owned(),
             };
             match access {
@@ -114,17 +114,23 @@ fn difference(
         _ => None,
     };
     let served = match (&decision.access, &decision.action) {
-        (Access::Open | Access::Networks { .. }, Action::Forward { upstream, .. }) => {
-            Some(plan.upstreams[*upstream].name.as_str())
+        (Access::Open | Access::Networks { .. }, action) => {
+            action.upstream().map(|it| plan.upstreams[it].name.as_str())
         }
         _ => None,
     };
+    let is_let_in = matches!(decision.access, Access::Open | Access::Networks { .. });
+    let shows = route.is_some_and(|(_, it)| it.rules.as_ref().is_some_and(|it| it.files.is_some()));
+    let should_show = is_let_in && matches!(decision.action, Action::Serve(_));
     let redirects = matches!(target, Some(RouteTarget::Redirect(_)));
     let should_redirect = matches!(decision.access, Access::Open | Access::Networks { .. })
         && matches!(decision.action, Action::Redirect { .. });
-    let opens =
-        forwards_to.is_some() && (served.is_none() && !should_redirect || wants_guard && !guarded);
-    let differs = opens || forwards_to != served || redirects != should_redirect;
+    let serves = forwards_to.is_some() || shows;
+    let opens = forwards_to.is_some() && served.is_none() && !should_redirect
+        || shows && !should_show
+        || serves && wants_guard && !guarded;
+    let differs =
+        opens || forwards_to != served || redirects != should_redirect || shows != should_show;
     differs.then(|| Difference {
         opens: route.map(|it| it.0).filter(|_| opens),
         place: None,

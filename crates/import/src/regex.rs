@@ -46,7 +46,49 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
     }
 }
 
+/// The path before what the only group of an expression takes, `^/path/(.*)$`; empty for all of a path.
+pub(crate) fn rest_of(expression: &str) -> Option<String> {
+    let anchored = expression.strip_prefix('^').unwrap_or(expression);
+    let (before, group) = anchored.split_once('(')?;
+    let group = group.strip_suffix('$').unwrap_or(group);
+    let before = before.replace("\\.", ".").replace("\\-", "-");
+    let is_plain =
+        !before.contains(['\\', '*', '+', '?', '[', '.', '|', '{', '$']) || before.is_empty();
+    let is_rooted = before.is_empty() || before.starts_with('/') && expression.starts_with('^');
+    if group != ".*)" || !is_rooted || !(before.is_empty() || before.ends_with('/')) {
+        return None;
+    }
+    let plain = before.trim_end_matches('/').to_owned();
+    (is_plain
+        || before
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || b"/._-~".contains(&it)))
+    .then_some(plain)
+}
+
 impl PathSet {
+    /// Adds the same in upper and in lower case.
+    pub(crate) fn add_cases(&mut self) {
+        let change = |matcher: &Matcher, to: fn(&str) -> String| match matcher {
+            Matcher::Exact(path) => Matcher::Exact(to(path)),
+            Matcher::Prefix(path) => Matcher::Prefix(to(path)),
+            Matcher::Suffix { path, suffix } => Matcher::Suffix {
+                path: to(path),
+                suffix: to(suffix),
+            },
+            Matcher::Pattern(text) => Matcher::Pattern(to(text)),
+        };
+        let own = self.matchers.clone();
+        for to in [str::to_ascii_lowercase, str::to_ascii_uppercase] {
+            for matcher in &own {
+                let changed = change(matcher, to);
+                if !self.matchers.contains(&changed) {
+                    self.matchers.push(changed);
+                }
+            }
+        }
+    }
+
     /// The same with any letter in the place of each, for an expression that takes upper and lower case
     /// for the same: a set that has at least what it matches.
     pub(crate) fn widened(&self) -> Vec<Matcher> {
@@ -365,6 +407,23 @@ mod tests {
                 set.matchers.iter().any(|it| it.has(path)),
                 "{expression} {path} {set:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_group_takes_is_a_rest() {
+        for (expression, expected) in [
+            ("^/old/(.*)$", Some("/old")),
+            ("^/a.b/(.*)", Some("/a.b")),
+            ("^/a\\.b/(.*)", Some("/a.b")),
+            ("^(.*)$", Some("")),
+            ("^/(.*)$", Some("")),
+            ("^/old(.*)$", None),
+            ("^/o+d/(.*)$", None),
+            ("/old/(.*)$", None),
+            ("^/old/(.*)/(.*)$", None),
+        ] {
+            assert_eq!(rest_of(expression).as_deref(), expected, "{expression}");
         }
     }
 

@@ -90,6 +90,7 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
         })
         .filter(|rule| is_sayable(&rule.matcher.exclusion()))
         .cloned()
+        .map(sayable)
         .collect();
     rules.push(Rule::new(
         host.place.as_ref(),
@@ -101,6 +102,16 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
         false => rules.iter_mut().for_each(|rule| rule.scheme = None),
     }
     excluding(rules)
+}
+
+/// A rewrite is of a prefix: where other patterns are left of one, nobody is served.
+fn sayable(mut rule: Rule) -> Rule {
+    let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
+    let takes_rest = matches!(&rule.action, Action::Redirect { to, .. } if to.contains("{rest"));
+    if !is_prefix && (rule.action.rewrite_mut().is_some() || takes_rest) {
+        rule.action = Action::Closed;
+    }
+    rule
 }
 
 /// Gives later rules the other scheme where an earlier one takes all of one.

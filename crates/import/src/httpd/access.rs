@@ -6,91 +6,245 @@ use crate::httpd::tree::Directive;
 use crate::ledger::Ledger;
 use crate::plan::Access;
 
-/// What the directives of a section say of access; `None` if nothing.
-pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
-    let new = required(directives, ledger);
-    let old = ordered(directives, ledger);
-    for directive in directives {
-        let is_sign_on = directive.name.starts_with("auth")
-            || ["shib", "oidc", "gssapi", "krb", "satisfy", "mellon"]
-                .iter()
-                .any(|it| directive.name.starts_with(it));
-        if is_sign_on {
-            ledger.kept_or_risk(
-                directive.id,
-                "clients sign on here, and the front has no sign-on",
-            );
+/// What the directives of a section say of access. mod_authz_core and mod_access_compat are asked one after
+/// the other, and each section replaces what an outer one says to the same module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Guards {
+    /// `Require`; `None` if nothing is said.
+    pub(crate) authz: Option<Access>,
+    /// `Order`, `Allow`, `Deny`; `None` if nothing is said.
+    pub(crate) compat: Option<Access>,
+    /// Whether clients must have come over TLS.
+    pub(crate) tls_only: bool,
+}
+
+impl Guards {
+    /// Whether it says anything.
+    pub(crate) fn is_some(&self) -> bool {
+        self.authz.is_some() || self.compat.is_some() || self.tls_only
+    }
+
+    /// Whether it keeps anybody out.
+    pub(crate) fn closes(&self) -> bool {
+        let closes = |it: &Option<Access>| it.as_ref().is_some_and(|it| *it != Access::Open);
+        closes(&self.authz) || closes(&self.compat) || self.tls_only
+    }
+
+    /// Who is let in can be told by the old server alone.
+    pub(crate) fn unsaid() -> Self {
+        Self {
+            authz: Some(Access::Unsaid),
+            ..Self::default()
         }
     }
-    let any = directives.iter().any(|it| it.name == "satisfy");
-    match (new, old) {
-        (Some(_), Some(_)) => Some(Access::Unsaid),
-        _ if any => Some(Access::Unsaid),
-        (new, old) => new.or(old),
+
+    /// Both modules as one, for a section that nothing lies above.
+    pub(crate) fn joined(&self) -> Access {
+        both(
+            self.authz.clone().unwrap_or_default(),
+            self.compat.clone().unwrap_or_default(),
+        )
     }
+}
+
+/// Who is let in by two guards.
+pub(crate) fn both(one: Access, two: Access) -> Access {
+    match (one, two) {
+        (Access::Open, other) | (other, Access::Open) => other,
+        (Access::Nobody, _) | (_, Access::Nobody) => Access::Nobody,
+        (one, two) if one == two => one,
+        _ => Access::Unsaid,
+    }
+}
+
+/// Reads what a section says of access.
+pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
+    let mut guards = Guards {
+        authz: required(directives, ledger),
+        compat: ordered(directives, ledger),
+        tls_only: false,
+    };
+    for directive in directives {
+        match directive.name.as_str() {
+            "sslrequiressl" => {
+                guards.tls_only = true;
+                ledger.mapped(directive.id);
+            }
+            // One of both modules is enough.
+            "satisfy" => {
+                let any = directive.word(0).eq_ignore_ascii_case("any");
+                match any {
+                    true => {
+                        ledger.unmapped(directive.id, "who is let in cannot be said");
+                        guards.authz = Some(Access::Unsaid);
+                    }
+                    false => ledger.mapped(directive.id),
+                }
+            }
+            name if is_sign_on(name) => {
+                ledger.kept_or_risk(
+                    directive.id,
+                    "clients sign on here, which the front cannot ask for",
+                );
+                if !name.starts_with("auth") {
+                    guards.authz = Some(Access::Unsaid);
+                }
+            }
+            _ => {}
+        }
+    }
+    guards
+}
+
+/// Whether a directive is of a module by which clients sign on.
+pub(crate) fn is_sign_on(name: &str) -> bool {
+    SIGN_ON.iter().any(|it| name.starts_with(it))
+}
+
+/// Whether a directive is one that this module reads, or that of a module which it knows.
+pub(crate) fn is_read(name: &str) -> bool {
+    is_sign_on(name) || READ.contains(&name)
 }
 
 fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let mut networks: Vec<String> = Vec::new();
     let (mut seen, mut open, mut nobody, mut unsaid) = (false, false, false, false);
+    let mut single = None;
     for directive in directives {
-        match directive.name.as_str() {
-            "require" => {}
-            "requireany" => match required(directive.inside(), ledger) {
-                Some(Access::Networks { allow, .. }) => {
-                    ledger.mapped(directive.id);
-                    (seen, networks) = (true, [networks, allow].concat());
-                    continue;
-                }
-                _ => {
-                    ledger.unmapped(directive.id, "the importer cannot tell whom it admits");
-                    (seen, unsaid) = (true, true);
-                    continue;
-                }
-            },
-            "requireall" | "requirenone" | "limit" | "limitexcept" | "if" => {
-                ledger.unmapped(directive.id, "the importer cannot tell whom it admits");
+        let nested = match directive.name.as_str() {
+            "require" => requirement(directive, ledger),
+            "requireany" => {
+                ledger.mapped(directive.id);
+                required(directive.inside(), ledger).unwrap_or(Access::Nobody)
+            }
+            "requireall" => {
+                ledger.mapped(directive.id);
+                all_required(directive.inside(), ledger)
+            }
+            "requirenone" | "limit" | "limitexcept" | "if" => {
+                ledger.unmapped(directive.id, "who is let in cannot be said");
                 claim_all(directive.inside(), ledger);
-                (seen, unsaid) = (true, true);
-                continue;
+                Access::Unsaid
             }
             _ => continue,
-        }
+        };
+        single = (!seen).then(|| nested.clone());
         seen = true;
-        let words: Vec<String> = directive
-            .words
-            .iter()
-            .map(|it| it.to_ascii_lowercase())
-            .collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match &words[..] {
-            ["all", "granted"] => open = true,
-            ["all", "denied"] => nobody = true,
-            ["local"] => networks.extend(["127.0.0.0/8", "::1"].map(str::to_owned)),
-            ["ip", texts @ ..] if texts.iter().all(|it| network(it).is_some()) => {
-                networks.extend(texts.iter().filter_map(|it| network(it)));
-            }
-            _ => {
-                unsaid = true;
-                ledger.unmapped(directive.id, "the front cannot check this of clients");
-            }
+        // One of several is enough.
+        match nested {
+            Access::Open => open = true,
+            Access::Nobody => nobody = true,
+            Access::Networks { allow, deny } if deny.is_empty() => networks.extend(allow),
+            _ => unsaid = true,
         }
-        ledger.mapped(directive.id);
     }
-    let networks = Access::Networks {
-        allow: networks,
-        deny: Vec::new(),
-    };
-    let has_networks = !matches!(&networks, Access::Networks { allow, .. } if allow.is_empty());
+    // Alone, what no list of networks says is said as it is.
+    if let Some(single) = single {
+        return Some(single);
+    }
     match () {
         () if !seen => None,
-        // One of several is enough.
-        () if open => Some(Access::Open),
         () if unsaid => Some(Access::Unsaid),
-        () if has_networks => Some(networks),
-        () if nobody => Some(Access::Nobody),
-        () => Some(Access::Unsaid),
+        () if open => Some(Access::Open),
+        () if networks.is_empty() && nobody => Some(Access::Nobody),
+        () => Some(Access::Networks {
+            allow: networks,
+            deny: Vec::new(),
+        }),
     }
+}
+
+/// `<RequireAll>`: each of its lines must hold.
+fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
+    let mut result = Access::Open;
+    let mut denied: Vec<String> = Vec::new();
+    for directive in directives {
+        let name = directive.name.as_str();
+        let words = lower(directive);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let one = match (name, &words[..]) {
+            ("require", ["not", "ip", texts @ ..])
+                if texts.iter().all(|it| network(it).is_some()) =>
+            {
+                ledger.mapped(directive.id);
+                denied.extend(texts.iter().filter_map(|it| network(it)));
+                continue;
+            }
+            ("require", ["not", "local"]) => {
+                ledger.mapped(directive.id);
+                denied.extend(LOCAL.map(str::to_owned));
+                continue;
+            }
+            ("require", _) => requirement(directive, ledger),
+            ("requireall", _) => {
+                ledger.mapped(directive.id);
+                all_required(directive.inside(), ledger)
+            }
+            ("requirenone", _) if directive.inside().iter().all(|it| it.name == "require") => {
+                ledger.mapped(directive.id);
+                match required(directive.inside(), ledger) {
+                    Some(Access::Networks { allow, deny }) if deny.is_empty() => {
+                        denied.extend(allow);
+                        continue;
+                    }
+                    _ => Access::Unsaid,
+                }
+            }
+            ("requireany", _) => {
+                ledger.mapped(directive.id);
+                required(directive.inside(), ledger).unwrap_or(Access::Nobody)
+            }
+            _ => {
+                ledger.unmapped(directive.id, "who is let in cannot be said");
+                claim_all(directive.inside(), ledger);
+                Access::Unsaid
+            }
+        };
+        result = both(result, one);
+    }
+    match (result, denied.is_empty()) {
+        (result, true) => result,
+        (Access::Open, false) => Access::Networks {
+            allow: Vec::new(),
+            deny: denied,
+        },
+        (Access::Networks { allow, deny }, false) => Access::Networks {
+            allow,
+            deny: [deny, denied].concat(),
+        },
+        (result, false) => result,
+    }
+}
+
+fn lower(directive: &Directive) -> Vec<String> {
+    let words = directive.words.iter();
+    words.map(|it| it.to_ascii_lowercase()).collect()
+}
+
+/// One `Require`.
+fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
+    let words = lower(directive);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let access = match &words[..] {
+        ["all", "granted"] => Access::Open,
+        ["all", "denied"] => Access::Nobody,
+        ["local"] => Access::Networks {
+            allow: LOCAL.map(str::to_owned).to_vec(),
+            deny: Vec::new(),
+        },
+        ["ip", texts @ ..] if !texts.is_empty() && texts.iter().all(|it| network(it).is_some()) => {
+            Access::Networks {
+                allow: texts.iter().filter_map(|it| network(it)).collect(),
+                deny: Vec::new(),
+            }
+        }
+        _ => {
+            ledger.unmapped(directive.id, "the front cannot ask this of clients");
+            Access::Unsaid
+        }
+    };
+    ledger.mapped(directive.id);
+    access
 }
 
 /// Whatever stands in a section that was decided on as a whole.
@@ -124,7 +278,7 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let is_all = |it: &[String]| it.iter().any(|it| it.eq_ignore_ascii_case("all"));
     let read = |it: &[String]| it.iter().map(|it| network(it)).collect::<Option<Vec<_>>>();
     let networks = |allow, deny| Some(Access::Networks { allow, deny });
-    let allow_wins = order != "allow,deny" && order != "mutual-failure";
+    let allow_wins = order == "deny,allow";
     let access = match (allow_wins, is_all(&allow), is_all(&deny)) {
         (true, true, _) => Some(Access::Open),
         (true, false, true) if allow.is_empty() => Some(Access::Nobody),
@@ -176,6 +330,41 @@ pub(crate) fn network(text: &str) -> Option<String> {
     })
 }
 
+/// `Require local`.
+const LOCAL: [&str; 2] = ["127.0.0.0/8", "::1"];
+
+/// Beginnings of directives of modules by which clients sign on.
+const SIGN_ON: &[&str] = &[
+    "auth",
+    "shib",
+    "oidc",
+    "gssapi",
+    "krb",
+    "mellon",
+    "cas",
+    "ldap",
+    "anonymous",
+    "otp",
+    "kerb",
+];
+
+/// What is read here, or beside a section's access.
+const READ: &[&str] = &[
+    "require",
+    "requireany",
+    "requireall",
+    "requirenone",
+    "limit",
+    "limitexcept",
+    "if",
+    "order",
+    "allow",
+    "deny",
+    "satisfy",
+    "sslrequiressl",
+    "sslverifyclient",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +381,22 @@ mod tests {
             ("example.org", None),
         ] {
             assert_eq!(network(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn two_guards_let_in_whom_both_do() {
+        let networks = |text: &str| Access::Networks {
+            allow: vec![text.to_owned()],
+            deny: Vec::new(),
+        };
+        for (one, two, expected) in [
+            (Access::Open, Access::Nobody, Access::Nobody),
+            (Access::Open, networks("10.0.0.0/8"), networks("10.0.0.0/8")),
+            (Access::Unsaid, Access::Nobody, Access::Nobody),
+            (networks("::1"), networks("10.0.0.0/8"), Access::Unsaid),
+        ] {
+            assert_eq!(both(one, two), expected);
         }
     }
 }

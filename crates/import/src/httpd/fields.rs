@@ -23,10 +23,14 @@ pub(crate) fn settings(directives: &[Directive], has_tls: bool, ledger: &mut Led
                 settings.keys.insert("body_max".to_owned(), value);
                 ledger.mapped(directive.id);
             }
-            "sslverifyclient" if directive.word(0).eq_ignore_ascii_case("require") => {
+            "sslverifyclient" => {
+                let value = match directive.word(0).eq_ignore_ascii_case("require") {
+                    true => "required",
+                    false => "off",
+                };
                 settings
                     .keys
-                    .insert("client_certificate".to_owned(), quoted("required"));
+                    .insert("client_certificate".to_owned(), quoted(value));
                 ledger.mapped(directive.id);
             }
             _ => {}
@@ -63,9 +67,7 @@ fn field(directive: &Directive, fields: &mut Fields, of_request: bool, ledger: &
         .any(|it| it.starts_with("env=") || it.starts_with("expr=") || it == "early");
     let value = word(2).replace('{', "{{").replace('}', "}}");
     let sayable = !name.is_empty()
-        && name
-            .bytes()
-            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+        && name.bytes().all(is_name_byte)
         && !value.contains('%')
         && !value.chars().any(char::is_control)
         && !conditional;
@@ -75,6 +77,11 @@ fn field(directive: &Directive, fields: &mut Fields, of_request: bool, ledger: &
         return ledger.mapped(directive.id);
     }
     if !sayable || is_ruled {
+        let is_name = !is_ruled && !name.is_empty() && name.bytes().all(is_name_byte);
+        if of_request && is_name && word(0).eq_ignore_ascii_case("set") {
+            // The application may trust what the source writes, so no client may write it.
+            fields.remove.push(name.clone());
+        }
         return ledger.risk(
             directive.id,
             format!("the change of `{name}` was not converted"),
@@ -92,6 +99,10 @@ fn field(directive: &Directive, fields: &mut Fields, of_request: bool, ledger: &
         }
     }
     ledger.mapped(directive.id);
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 /// Fields that the front rules.

@@ -6,17 +6,19 @@
 use std::path::Path;
 
 use crate::Sources;
-use crate::emit::quoted;
 use crate::files::ImportError;
+use crate::httpd::files::Site;
+use crate::httpd::listen::address_of;
 use crate::httpd::proxy::{self, Balancers};
-use crate::httpd::section::{drop_all, overlay};
+use crate::httpd::redirect::Rewrite;
+use crate::httpd::section::{drop_all, is_stranger, overlay, proxies, settle};
 use crate::httpd::tree::{Directive, Expansion};
-use crate::httpd::{fields, redirect};
+use crate::httpd::{access, fields, redirect, senders};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
 use crate::mod_jk::workers::{Workers, duration, number};
-use crate::plan::{Action, Listener, Plan, Rule, Tls, VirtualHost};
+use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 use crate::regex::path_set;
 
 /// Converts the directives of a server into the plan.
@@ -30,7 +32,8 @@ pub(crate) fn convert(
     let is_host = |it: &&Directive| it.name == "virtualhost";
     let main: Vec<Directive> = top.iter().filter(|it| !is_host(it)).cloned().collect();
     let mut workers = Workers::default();
-    let mut server_mounts = jk_files(&main, sources, expansion, &mut workers)?;
+    let mut server_mounts = jk_texts(sources, expansion, &mut workers);
+    server_mounts.extend(jk_files(&main, sources, expansion, &mut workers)?);
     let ledger = &mut *expansion.ledger;
     server_mounts.extend(jk_mounts(&main, None, ledger));
     for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
@@ -59,9 +62,12 @@ pub(crate) fn convert(
         plan,
         workers,
         main: &main,
+        sources,
+        single_names: false,
     };
+    reader.split_addresses(&hosts);
     let mut is_copied = copies_all && !hosts.is_empty();
-    for host in hosts {
+    for &host in &hosts {
         let inner = host.inside();
         let copies = inner
             .iter()
@@ -72,7 +78,7 @@ pub(crate) fn convert(
             &[]
         };
         is_copied |= copies;
-        reader.host(Some(host), inner, inherited, vhosts);
+        reader.host(Some(host), inner, inherited, vhosts)?;
     }
     let served = |plan: &Plan| -> Vec<usize> {
         let taken = |it: &usize| plan.hosts.iter().any(|host| host.listeners.contains(it));
@@ -88,9 +94,10 @@ pub(crate) fn convert(
         dead(&server_mounts, is_copied, reader.files.ledger);
         reader.unreached_main();
     } else {
-        reader.host(None, &main, &server_mounts, &[]);
+        reader.host(None, &main, &server_mounts, &[])?;
     }
     reader.workers.finish(reader.files.ledger);
+    senders::read(&main, &hosts, plan, expansion.ledger);
     Ok(())
 }
 
@@ -104,37 +111,24 @@ fn dead(mounts: &[Mount], is_copied: bool, ledger: &mut Ledger) {
     }
 }
 
-/// `[::]:80` and its port.
-fn address_of(text: &str) -> (String, u16) {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
-        _ => match text.parse::<u16>() {
-            Ok(port) => ("*", port),
-            Err(_) => (text, 80),
-        },
-    };
-    let is_any = matches!(host, "" | "*" | "_default_" | "[::]" | "0.0.0.0");
-    let bare = host.trim_matches(['[', ']']);
-    match bare.parse::<std::net::IpAddr>() {
-        Ok(address) if !is_any => (std::net::SocketAddr::new(address, port).to_string(), port),
-        _ => (format!("[::]:{port}"), port),
+/// The files of mod_jk that were named beside httpd's, or without.
+fn jk_texts(sources: &Sources, expansion: &mut Expansion<'_>, workers: &mut Workers) -> Vec<Mount> {
+    for text in &sources.workers {
+        workers.add(text, expansion.ledger, expansion.files);
     }
+    let maps = sources.maps.iter();
+    maps.flat_map(|text| mounts::read_map(text, expansion.ledger))
+        .collect()
 }
 
 /// The files that mod_jk's directives name, and properties that stand in a line.
 fn jk_files(
-    main: &[Directive],
+    directives: &[Directive],
     sources: &Sources,
     expansion: &mut Expansion<'_>,
     workers: &mut Workers,
 ) -> Result<Vec<Mount>, ImportError> {
     let mut found = Vec::new();
-    for text in &sources.workers {
-        workers.add(text, expansion.ledger, expansion.files);
-    }
-    for text in &sources.maps {
-        found.extend(mounts::read_map(text, expansion.ledger));
-    }
     let given = |path: &Path| {
         sources
             .workers
@@ -142,7 +136,7 @@ fn jk_files(
             .chain(&sources.maps)
             .any(|it| it.path == path)
     };
-    for directive in main {
+    for directive in directives {
         match directive.name.as_str() {
             "jkworkersfile" | "jkmountfile" => {
                 let paths = sources
@@ -227,11 +221,15 @@ fn mount(pattern: String, worker: &str, directive: &Directive) -> Mount {
     }
 }
 
-struct Reader<'a, 'e> {
-    files: &'a mut Expansion<'e>,
-    plan: &'a mut Plan,
-    workers: Workers,
-    main: &'a [Directive],
+/// Adds the virtual hosts of a server to the plan.
+pub(super) struct Reader<'a, 'e> {
+    pub(super) files: &'a mut Expansion<'e>,
+    pub(super) plan: &'a mut Plan,
+    pub(super) workers: Workers,
+    pub(super) main: &'a [Directive],
+    pub(super) sources: &'a Sources,
+    /// Whether all virtual hosts of each port are of one name, which stands for all addresses then.
+    pub(super) single_names: bool,
 }
 
 impl Reader<'_, '_> {
@@ -242,7 +240,7 @@ impl Reader<'_, '_> {
         inner: &[Directive],
         inherited: &[Mount],
         wanted: &[String],
-    ) {
+    ) -> Result<(), ImportError> {
         let mut result = VirtualHost {
             place: host.map(|it| self.files.ledger.place(it.id).clone()),
             names: names(inner, self.files.ledger),
@@ -250,11 +248,12 @@ impl Reader<'_, '_> {
         };
         if !wanted.is_empty() && !result.names.iter().any(|it| wanted.contains(it)) {
             let directives = host.into_iter().chain(inner);
-            return drop_all(
+            drop_all(
                 directives,
                 "`--vhost` leaves its virtual host out",
                 self.files.ledger,
             );
+            return Ok(());
         }
         match host {
             Some(host) => {
@@ -283,8 +282,17 @@ impl Reader<'_, '_> {
         };
         result.default_on = result.listeners.iter().filter(first).copied().collect();
         self.shadowed_names(&mut result);
-        result.rules = self.rules(host.is_some(), inner, inherited);
+        result.rules = self.rules(host.is_some(), inner, inherited, &result.listeners)?;
+        if let Some(host) = host
+            && self.shares_address(host, &result.listeners)
+        {
+            let text = "the front cannot tell its address from others that have the port";
+            self.files.ledger.unmapped(host.id, text);
+            let rules = result.rules.iter_mut();
+            rules.for_each(|it| it.settings.access = Access::Unsaid);
+        }
         self.plan.hosts.push(result);
+        Ok(())
     }
 
     /// An earlier wildcard takes the names of a later host.
@@ -317,161 +325,119 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn listeners(&mut self, words: &[String]) -> Vec<usize> {
-        let mut found = Vec::new();
-        for word in words {
-            let (address, port) = address_of(word);
-            let has_port = word
-                .rsplit_once(':')
-                .is_some_and(|it| it.1.parse::<u16>().is_ok());
-            let any = address.starts_with("[::]:");
-            let fits =
-                |it: &Listener| (it.port == port || !has_port) && (any || it.address == address);
-            let known: Vec<usize> = (0..self.plan.listeners.len())
-                .filter(|&index| fits(&self.plan.listeners[index]))
-                .collect();
-            match known.is_empty() {
-                false => found.extend(known),
-                // A wildcard listener has the port of a narrower address as well.
-                true => {
-                    let wild = self.plan.listeners.iter().position(|it| it.port == port);
-                    let index = wild.unwrap_or_else(|| self.plan.listener(&address, port));
-                    found.push(index);
-                }
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-
-    fn tls(&mut self, inner: &[Directive], listeners: &[usize]) {
-        let find = |name: &str| inner.iter().find(|it| it.name == name);
-        let Some(engine) = find("sslengine") else {
-            return;
-        };
-        self.files.ledger.mapped(engine.id);
-        if !engine.word(0).eq_ignore_ascii_case("on") {
-            return;
-        }
-        let mut tls = Tls::default();
-        let (chain, key) = (find("sslcertificatefile"), find("sslcertificatekeyfile"));
-        match chain {
-            Some(chain) => {
-                let key_path = key.unwrap_or(chain).word(0).to_owned();
-                let path = chain.word(0).to_owned();
-                for (id, path) in [(chain.id, &path), (key.unwrap_or(chain).id, &key_path)] {
-                    match self.files.files.read(Path::new(path)) {
-                        Ok(_) => self.files.ledger.mapped(id),
-                        Err(error) => {
-                            self.files
-                                .ledger
-                                .risk(id, format!("`{path}` cannot be read: {error}"));
-                            tls.missing = Some("its certificate cannot be read".to_owned());
-                        }
-                    }
-                }
-                tls.certificates.push((path, key_path));
-            }
-            None => {
-                self.files
-                    .ledger
-                    .risk(engine.id, "there is no SSLCertificateFile");
-                tls.missing = Some("it has no certificate".to_owned());
-            }
-        }
-        if let Some(chain) = find("sslcertificatechainfile") {
-            self.files
-                .ledger
-                .risk(chain.id, "append it to the file that `chain` names");
-        }
-        self.client_certificates(inner, &mut tls);
-        for &listener in listeners {
-            let known = self.plan.listeners[listener].tls.get_or_insert_default();
-            for certificate in &tls.certificates {
-                if !known.certificates.contains(certificate) {
-                    known.certificates.push(certificate.clone());
-                }
-            }
-            known.keys.extend(tls.keys.clone());
-            known.missing = known.missing.take().or_else(|| tls.missing.clone());
-        }
-    }
-
-    fn client_certificates(&mut self, inner: &[Directive], tls: &mut Tls) {
-        let sections = inner
-            .iter()
-            .filter(|it| it.name == "location")
-            .flat_map(|it| it.inside());
-        let mut all = inner
-            .iter()
-            .map(|it| (it, true))
-            .chain(sections.map(|it| (it, false)));
-        let verify = all.find(|(it, _)| {
-            it.name == "sslverifyclient" && !it.word(0).eq_ignore_ascii_case("none")
-        });
-        let authority = inner.iter().find(|it| it.name == "sslcacertificatefile");
-        let Some((verify, is_whole)) = verify else {
-            return;
-        };
-        let Some(authority) = authority else {
-            tls.missing = Some("its authority of clients' certificates is not named".to_owned());
-            return self
-                .files
-                .ledger
-                .risk(verify.id, "there is no SSLCACertificateFile");
-        };
-        let required = is_whole && verify.word(0).eq_ignore_ascii_case("require");
-        let value = if required { "required" } else { "optional" };
-        tls.keys
-            .insert("client_certificate".to_owned(), quoted(value));
-        tls.keys
-            .insert("client_ca".to_owned(), quoted(authority.word(0)));
-        self.files.ledger.mapped(verify.id);
-        match self.files.files.read(Path::new(authority.word(0))) {
-            Ok(_) => self.files.ledger.mapped(authority.id),
-            Err(error) => {
-                self.files
-                    .ledger
-                    .risk(authority.id, format!("it cannot be read: {error}"));
-                tls.missing =
-                    Some("its authority of clients' certificates cannot be read".to_owned());
-            }
-        }
-    }
-
     /// The rules of a host, in the order in which httpd's modules decide.
-    fn rules(&mut self, is_host: bool, inner: &[Directive], inherited: &[Mount]) -> Vec<Rule> {
+    fn rules(
+        &mut self,
+        is_host: bool,
+        inner: &[Directive],
+        inherited: &[Mount],
+        listeners: &[usize],
+    ) -> Result<Vec<Rule>, ImportError> {
         let main = if is_host { self.main } else { &[] };
+        let mut jk = jk_mounts(inner, None, self.files.ledger);
+        if is_host {
+            jk.extend(jk_files(
+                inner,
+                self.sources,
+                self.files,
+                &mut self.workers,
+            )?);
+        }
+        let ports = listeners.iter().map(|&it| &self.plan.listeners[it]);
+        let ports: Vec<redirect::Port> = ports.map(|it| (it.port, it.tls.is_some())).collect();
         let ledger = &mut *self.files.ledger;
         let mut balancers = Balancers::new(preserve_host(inner, main, ledger));
         balancers.add(main, ledger);
         balancers.add(inner, ledger);
-        let mut rules = redirect::rewrites(inner, ledger);
-        let mut proxied = passes(inner, &balancers, self.plan, ledger);
-        proxied.extend(passes(main, &balancers, self.plan, ledger));
+        let inherits = rewrites_inherited(inner, main, ledger);
+        let rewrites = match inherits {
+            Some(true) => redirect::rewrites(main.iter().chain(inner), &ports, ledger),
+            Some(false) => redirect::rewrites(inner.iter().chain(main), &ports, ledger),
+            None => redirect::rewrites(inner, &ports, ledger),
+        };
+        // Those of sections go before the others, and of sections the last.
+        let (mut proxied, mut others) = (Vec::new(), Vec::new());
+        for directives in [inner, main] {
+            let (located, plain) = passes(directives, &balancers, self.plan, ledger);
+            proxied.extend(located);
+            others.extend(plain);
+        }
+        proxied.extend(others);
         turn_back(&mut proxied, self.plan);
-        let mut others = redirect::aliases(inner, ledger);
-        others.extend(redirect::aliases(main, ledger));
-        let mut jk = jk_mounts(inner, None, ledger);
+        let mut others = redirect::redirects(inner, ledger);
+        others.extend(redirect::redirects(main, ledger));
+        let site = Site {
+            main,
+            inner,
+            files: self.files.files,
+        };
+        let root = site.root(ledger);
+        let mut served = Vec::new();
+        for directives in [inner, main] {
+            let (rules, directories) = redirect::aliases(directives, site, ledger);
+            others.extend(rules);
+            served.extend(directories);
+        }
         jk.extend(inherited.iter().cloned());
         others.extend(no_jk(inner, ledger));
         others.extend(no_jk(main, ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        rules.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
-        rules.extend(others);
+        let mut rest: Vec<Rule> = Vec::new();
+        rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
+        rest.extend(others);
+        let mut rules = Vec::new();
+        for rewrite in rewrites {
+            match rewrite {
+                Rewrite::Rule(rule) => rules.push(rule),
+                Rewrite::Pass(rule) => rules.extend(left(&rule, &rest)),
+            }
+        }
+        rules.extend(rest);
         join_prefixes(&mut rules, ledger);
+        if let Some(root) = root {
+            root.fill(&mut rules);
+            served.push((String::new(), root));
+        }
+        for (path, directory) in &served {
+            directory.guard_deeper(path, &mut rules);
+        }
         let has_tls = inner
             .iter()
             .any(|it| it.name == "sslengine" && it.word(0).eq_ignore_ascii_case("on"));
         for directives in [main, inner] {
             whole(directives, has_tls, &mut rules, self.files);
-            for section in directives {
-                overlay(section, &mut rules, self.plan, self.files.ledger);
-            }
         }
-        rules
+        // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
+        proxies(main.iter().chain(inner), &mut rules, self.files.ledger);
+        for section in main.iter().chain(inner) {
+            overlay(section, &mut rules, self.plan, self.files.ledger);
+        }
+        settle(&mut rules);
+        self.strangers(main, inner, &mut rules);
+        Ok(rules)
+    }
+
+    /// What may be a guard of the whole server closes it.
+    fn strangers(&mut self, main: &[Directive], inner: &[Directive], rules: &mut [Rule]) {
+        let mut closed = false;
+        for directive in main.iter().chain(inner) {
+            if directive.inner.is_some() {
+                continue;
+            }
+            let name = directive.name.as_str();
+            if access::is_sign_on(name) {
+                let text = "clients sign on by this module, which the front cannot ask for";
+                self.files.ledger.kept_or_risk(directive.id, text);
+                continue;
+            }
+            closed |= is_stranger(directive, self.files.ledger);
+        }
+        if closed {
+            rules
+                .iter_mut()
+                .for_each(|it| it.settings.access = Access::Unsaid);
+        }
     }
 
     /// What the server itself says, if no address is left to it: what virtual hosts inherit was read there.
@@ -530,14 +496,15 @@ fn names(inner: &[Directive], ledger: &mut Ledger) -> Vec<String> {
     names
 }
 
-/// The rules of `ProxyPass`, those in sections by their path.
+/// The rules of `ProxyPass`: those in sections by their path, the last first, and those outside.
 fn passes(
     directives: &[Directive],
     balancers: &Balancers,
     plan: &mut Plan,
     ledger: &mut Ledger,
-) -> Vec<Rule> {
+) -> (Vec<Rule>, Vec<Rule>) {
     let mut rules = Vec::new();
+    let mut located: Vec<Vec<Rule>> = Vec::new();
     for directive in directives {
         match directive.name.as_str() {
             "proxypass" | "proxypassmatch" => {
@@ -554,13 +521,13 @@ fn passes(
                     if is_match {
                         pass.name = "proxypassmatch".to_owned();
                     }
-                    rules.extend(proxy::pass(&pass, Some(path), balancers, plan, ledger));
+                    located.push(proxy::pass(&pass, Some(path), balancers, plan, ledger));
                 }
             }
             _ => {}
         }
     }
-    rules
+    (located.into_iter().rev().flatten().collect(), rules)
 }
 
 /// What is said of hosts and of turning responses back; whether backends are called by the client's host.
@@ -599,6 +566,40 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
             });
         }
     }
+}
+
+/// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own.
+fn rewrites_inherited(
+    inner: &[Directive],
+    main: &[Directive],
+    ledger: &mut Ledger,
+) -> Option<bool> {
+    let mut inherits = None;
+    for (directives, words) in [
+        (main, ["inheritdown", "inheritdownbefore"]),
+        (inner, ["inherit", "inheritbefore"]),
+    ] {
+        for directive in directives.iter().filter(|it| it.name == "rewriteoptions") {
+            ledger.mapped(directive.id);
+            for word in &directive.words {
+                let at = words.iter().position(|it| word.eq_ignore_ascii_case(it));
+                inherits = at.map(|at| at == 1).or(inherits);
+            }
+        }
+    }
+    inherits
+}
+
+/// What a rule of mod_rewrite that changes nothing leaves to other modules.
+fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
+    let fits =
+        |it: &&Rule| it.scheme.is_none() || pass.scheme.is_none() || it.scheme == pass.scheme;
+    let others = others.iter().filter(fits).map(|it| Rule {
+        scheme: it.scheme.or(pass.scheme),
+        ..it.clone()
+    });
+    let others: Vec<Rule> = others.collect();
+    declined(pass.clone(), &others)
 }
 
 /// What `ProxyPass … !` leaves to the other modules; a rule of another kind as it is.
@@ -663,7 +664,6 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
     rules.iter_mut().for_each(|it| it.settings.merge(&settings));
     for directive in directives {
         match directive.name.as_str() {
-            "documentroot" => document_root(directive, files),
             "proxytimeout" => {
                 let time = number(directive.word(0)).and_then(|it| duration(it, 1000));
                 if let Some(time) = time {
@@ -692,30 +692,6 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
     }
 }
 
-fn document_root(directive: &Directive, files: &mut Expansion<'_>) {
-    let names = files
-        .files
-        .names(Path::new(directive.word(0)))
-        .unwrap_or_default();
-    let is_bare = names.iter().all(|it| {
-        matches!(
-            it.as_str(),
-            "index.html" | "index.nginx-debian.html" | "icons"
-        )
-    });
-    match is_bare && files.files.names(Path::new(directive.word(0))).is_some() {
-        true => files.ledger.dropped(
-            directive.id,
-            "it has only the default page of the distribution",
-        ),
-        false => {
-            let text =
-                "directories of files are not converted: what no other rule takes is answered 404";
-            files.ledger.kept_or_risk(directive.id, text);
-        }
-    }
-}
-
 /// Directives that need no counterpart, in lower case, and why.
 const DROPPED: &[(&str, &str)] = &[
     (
@@ -723,7 +699,7 @@ const DROPPED: &[(&str, &str)] = &[
         "the front has logs of its own: [log], and standard error",
     ),
     (
-        "loadmodule serveradmin serversignature servertokens user group pidfile mutex startservers minspareservers maxspareservers minsparethreads maxsparethreads threadsperchild serverlimit threadlimit maxrequestworkers maxclients maxconnectionsperchild maxrequestsperchild hostnamelookups usecanonicalname usecanonicalphysicalport extendedstatus traceenable namevirtualhost accessfilename directoryindex addtype adddefaultcharset defaulttype typesconfig mimemagicfile indexoptions addicon addiconbytype addiconbyencoding defaulticon readmename headername indexignore addlanguage languagepriority forcelanguagepriority addcharset enablesendfile enablemmap proxyrequests proxyvia proxybadheader filteredetag fileetag keepalive maxkeepalivereequests maxkeepaliverequests keepalivetimeout timeout browsermatch allowoverride options contentdigest proxyiobuffersize documentindex serverpath sslrandomseed sslpassphrasedialog sslsessioncachetimeout sslcryptodevice sslusestapling sslstaplingcache ssloptions jkextractssl listenbacklog defaultruntimedir",
+        "loadmodule serveradmin serversignature servertokens user group pidfile mutex startservers minspareservers maxspareservers minsparethreads maxsparethreads threadsperchild serverlimit threadlimit maxrequestworkers maxclients maxconnectionsperchild maxrequestsperchild hostnamelookups usecanonicalname usecanonicalphysicalport extendedstatus traceenable namevirtualhost accessfilename addtype adddefaultcharset defaulttype typesconfig mimemagicfile indexoptions addicon addiconbytype addiconbyencoding defaulticon readmename headername indexignore addlanguage languagepriority forcelanguagepriority addcharset enablesendfile enablemmap proxyrequests proxyvia proxybadheader filteredetag fileetag keepalive maxkeepalivereequests maxkeepaliverequests keepalivetimeout timeout browsermatch allowoverride options contentdigest proxyiobuffersize documentindex serverpath sslrandomseed sslpassphrasedialog sslsessioncachetimeout sslcryptodevice sslusestapling sslstaplingcache ssloptions jkextractssl listenbacklog defaultruntimedir",
         "the front needs no such setting",
     ),
 ];

@@ -1,14 +1,15 @@
 //! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
 
+use crate::httpd::files::{Served, Site};
 use crate::httpd::proxy::prefix;
 use crate::httpd::tree::Directive;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule, Scheme};
-use crate::regex::path_set;
+use crate::regex::{PathSet, path_set, rest_of};
 
-/// The rules of `Redirect` and its kin, in the source's order.
-pub(crate) fn aliases(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
+/// The rules of `Redirect` and its kin, in the source's order. mod_alias asks them before any `Alias`.
+pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
     let mut rules = Vec::new();
     for directive in directives {
         match directive.name.as_str() {
@@ -16,20 +17,40 @@ pub(crate) fn aliases(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule
                 rules.extend(redirect(directive, ledger));
             }
             "redirectmatch" => rules.extend(redirect_match(directive, ledger)),
-            "alias" | "scriptalias" => {
-                let place = ledger.place(directive.id).clone();
-                ledger.kept_or_risk(
-                    directive.id,
-                    "the old server serves these files; here they are answered 404",
-                );
-                rules.push(Rule::new(
-                    Some(&place),
-                    prefix(directive.word(0)),
-                    Action::Files,
-                ));
+            _ => {}
+        }
+    }
+    rules
+}
+
+/// The rules of `Alias` and its kin, in the source's order, and the directories among them that are served.
+pub(crate) fn aliases(
+    directives: &[Directive],
+    site: Site<'_>,
+    ledger: &mut Ledger,
+) -> (Vec<Rule>, Vec<(String, Served)>) {
+    let (mut rules, mut served) = (Vec::new(), Vec::new());
+    for directive in directives {
+        let place = || ledger_place(ledger, directive);
+        match directive.name.as_str() {
+            "alias" => {
+                let rule = Rule::new(Some(&place()), prefix(directive.word(0)), Action::Closed);
+                match site.alias(directive, ledger) {
+                    Some(directory) => {
+                        rules.push(directory.rule(rule));
+                        let path = directive.word(0).trim_end_matches('/');
+                        served.push((path.to_owned(), directory));
+                    }
+                    None => rules.push(rule),
+                }
             }
-            "aliasmatch" | "scriptaliasmatch" => {
-                let place = ledger.place(directive.id).clone();
+            "scriptalias" | "wsgiscriptalias" => {
+                let rule = Rule::new(Some(&place()), prefix(directive.word(0)), Action::Closed);
+                ledger.unmapped(directive.id, "the old server runs these programs");
+                rules.push(rule);
+            }
+            "aliasmatch" | "scriptaliasmatch" | "wsgiscriptaliasmatch" => {
+                let place = place();
                 ledger.unmapped(directive.id, "the old server serves these files");
                 let set = path_set(directive.word(0), false);
                 let closed = |it: &Matcher| Rule::new(Some(&place), it.clone(), Action::Closed);
@@ -38,7 +59,34 @@ pub(crate) fn aliases(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule
             _ => {}
         }
     }
-    rules
+    (rules, served)
+}
+
+fn ledger_place(ledger: &Ledger, directive: &Directive) -> Place {
+    ledger.place(directive.id).clone()
+}
+
+/// `Redirect` within a section, which has its path: every request is sent to the same URL.
+pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
+    let (status, words) = status(directive);
+    let action = match (status, words) {
+        (Some(status), []) if !(300..400).contains(&status) => Some(Action::Answer(status)),
+        (Some(status), [url]) if (300..400).contains(&status) && !url.contains('%') => {
+            let to = escaped(url);
+            is_target(&to).then_some(Action::Redirect { to, status })
+        }
+        _ => None,
+    };
+    match action.filter(|_| directive.name != "redirectmatch") {
+        Some(action) => {
+            ledger.mapped(directive.id);
+            action
+        }
+        None => {
+            ledger.unmapped(directive.id, "this redirect of a section was not converted");
+            Action::Closed
+        }
+    }
 }
 
 /// The status of a redirect, and the words behind it.
@@ -58,7 +106,7 @@ fn status(directive: &Directive) -> (Option<u16>, &[String]) {
         "temp" => Some(302),
         "seeother" => Some(303),
         "gone" => Some(410),
-        other => other.parse().ok().filter(|it| (300..600).contains(it)),
+        other => other.parse().ok().filter(|it| (200..600).contains(it)),
     };
     match named {
         Some(status) => (Some(status), &words[1..]),
@@ -113,7 +161,7 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let set = path_set(expression, false);
     let target = words.get(1).map_or("", String::as_str);
     let action = match (300..400).contains(&status) {
-        true => action_of(target, status, &set.matchers),
+        true => action_of(target, status, (expression, &set.matchers)),
         false => Some(Action::Answer(status)),
     };
     let action = action.filter(|_| set.is_exact);
@@ -130,8 +178,13 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
 }
 
 /// A redirect to what an expression made, as far as that is a template.
-fn action_of(target: &str, status: u16, matchers: &[Matcher]) -> Option<Action> {
+fn action_of(
+    target: &str,
+    status: u16,
+    (expression, matchers): (&str, &[Matcher]),
+) -> Option<Action> {
     let all = matchers == [Matcher::everything()];
+    let below = rest_of(expression);
     let text = target
         .replace("%{HTTP_HOST}", "\u{1}host")
         .replace("%{SERVER_NAME}", "\u{1}host");
@@ -141,6 +194,9 @@ fn action_of(target: &str, status: u16, matchers: &[Matcher]) -> Option<Action> 
         .or_else(|| text.strip_suffix("$1"))
     {
         Some(base) if all => format!("{}\u{1}path_query", base.trim_end_matches('/')),
+        Some(base) if text.ends_with("/$1") && !base.is_empty() && below.is_some() => {
+            format!("{base}\u{1}rest_query")
+        }
         Some(_) => return None,
         None => text,
     };
@@ -149,7 +205,8 @@ fn action_of(target: &str, status: u16, matchers: &[Matcher]) -> Option<Action> 
     }
     let to = escaped(&text)
         .replace("\u{1}host", "{host}")
-        .replace("\u{1}path_query", "{path_query}");
+        .replace("\u{1}path_query", "{path_query}")
+        .replace("\u{1}rest_query", "{rest_query}");
     is_target(&to).then_some(Action::Redirect { to, status })
 }
 
@@ -174,8 +231,24 @@ fn is_target(text: &str) -> bool {
             .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|".contains(it))
 }
 
+/// Port of a listener, and whether clients come to it over TLS.
+pub(crate) type Port = (u16, bool);
+
+/// What a `RewriteRule` comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rewrite {
+    /// It decides.
+    Rule(Rule),
+    /// It leaves the paths of this rule to the other modules, and no later `RewriteRule` is asked.
+    Pass(Rule),
+}
+
 /// The rules of `RewriteRule`, in the source's order.
-pub(crate) fn rewrites(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
+pub(crate) fn rewrites<'d>(
+    directives: impl IntoIterator<Item = &'d Directive>,
+    ports: &[Port],
+    ledger: &mut Ledger,
+) -> Vec<Rewrite> {
     let mut rules = Vec::new();
     let mut conditions: Vec<&Directive> = Vec::new();
     let mut is_on = false;
@@ -189,7 +262,7 @@ pub(crate) fn rewrites(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rul
             "rewriterule" => {
                 let given = std::mem::take(&mut conditions);
                 if is_on {
-                    rules.extend(rewrite(directive, &given, ledger));
+                    rules.extend(rewrite(directive, &given, ports, ledger));
                     continue;
                 }
                 for it in given.iter().chain([&directive]) {
@@ -203,6 +276,7 @@ pub(crate) fn rewrites(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rul
 }
 
 /// What conditions come to: which scheme, or that they always or never hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     Scheme(Scheme),
     Never,
@@ -210,16 +284,87 @@ enum Condition {
     Unsaid,
 }
 
-fn condition(directive: &Directive) -> Condition {
+/// All conditions of a rule; `[OR]` joins one with the next.
+fn all_of(conditions: &[&Directive], ports: &[Port]) -> Condition {
+    let mut result = Condition::Always;
+    let mut open: Option<Condition> = None;
+    for it in conditions {
+        let flags = it.word(2).trim_matches(['[', ']']).to_ascii_lowercase();
+        let goes_on = flags
+            .split(',')
+            .any(|it| matches!(it.trim(), "or" | "ornext"));
+        let one = condition(it, ports);
+        let group = open.take().map_or(one, |before| either(before, one));
+        match goes_on {
+            true => open = Some(group),
+            false => result = both(result, group),
+        }
+    }
+    open.map_or(result, |group| both(result, group))
+}
+
+fn either(one: Condition, two: Condition) -> Condition {
+    match (one, two) {
+        (Condition::Always, _) | (_, Condition::Always) => Condition::Always,
+        (Condition::Never, other) | (other, Condition::Never) => other,
+        (Condition::Scheme(one), Condition::Scheme(two)) if one != two => Condition::Always,
+        (one, two) if one == two => one,
+        _ => Condition::Unsaid,
+    }
+}
+
+fn both(one: Condition, two: Condition) -> Condition {
+    match (one, two) {
+        (Condition::Never, _) | (_, Condition::Never) => Condition::Never,
+        (Condition::Always, other) | (other, Condition::Always) => other,
+        (Condition::Scheme(one), Condition::Scheme(two)) if one != two => Condition::Never,
+        (one, two) if one == two => one,
+        _ => Condition::Unsaid,
+    }
+}
+
+/// A condition on the port, as far as it is one on the scheme of the listeners that a host has.
+fn of_port(test: &str, ports: &[Port]) -> Condition {
+    let (negated, plain) = match test.strip_prefix('!') {
+        Some(plain) => (true, plain),
+        None => (false, test),
+    };
+    let (whole, plain) = match (plain.strip_prefix('='), plain.strip_prefix('^')) {
+        (Some(digits), _) => (true, digits),
+        (_, Some(digits)) if digits.ends_with('$') => (true, digits.trim_end_matches('$')),
+        _ => (false, plain),
+    };
+    if plain.is_empty() || !plain.bytes().all(|it| it.is_ascii_digit()) || ports.is_empty() {
+        return Condition::Unsaid;
+    }
+    let holds = |port: &Port| {
+        let text = port.0.to_string();
+        let found = if whole {
+            text == plain
+        } else {
+            text.contains(plain)
+        };
+        found != negated
+    };
+    let all = |tls: bool| ports.iter().filter(|it| it.1 == tls).all(holds);
+    let none = |tls: bool| !ports.iter().filter(|it| it.1 == tls).any(holds);
+    match () {
+        () if all(true) && all(false) => Condition::Always,
+        () if none(true) && none(false) => Condition::Never,
+        () if none(true) && all(false) => Condition::Scheme(Scheme::Http),
+        () if all(true) && none(false) => Condition::Scheme(Scheme::Https),
+        () => Condition::Unsaid,
+    }
+}
+
+fn condition(directive: &Directive, ports: &[Port]) -> Condition {
     let (subject, test) = (directive.word(0), directive.word(1));
     match (subject, test.to_ascii_lowercase().as_str()) {
+        ("%{SERVER_PORT}", test) => of_port(test, ports),
         ("%{HTTPS}", "off" | "!=on" | "!on" | "^off$" | "=off" | "!^on$") => {
             Condition::Scheme(Scheme::Http)
         }
         ("%{HTTPS}", "on" | "=on" | "!=off" | "!off" | "^on$") => Condition::Scheme(Scheme::Https),
-        ("%{SERVER_PORT}", "80" | "^80$" | "=80" | "!443" | "!^443$" | "!=443") => {
-            Condition::Scheme(Scheme::Http)
-        }
         (
             "%{REQUEST_METHOD}",
             "^trace" | "^trace$" | "trace" | "^(trace|track)" | "^(trace|track)$",
@@ -229,40 +374,43 @@ fn condition(directive: &Directive) -> Condition {
     }
 }
 
-fn rewrite(directive: &Directive, conditions: &[&Directive], ledger: &mut Ledger) -> Vec<Rule> {
+fn rewrite(
+    directive: &Directive,
+    conditions: &[&Directive],
+    ports: &[Port],
+    ledger: &mut Ledger,
+) -> Vec<Rewrite> {
     let (expression, target) = (directive.word(0), directive.word(1));
     let flags = directive
         .word(2)
         .trim_matches(['[', ']'])
         .to_ascii_uppercase();
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
-    let mut scheme = None;
-    let mut said = true;
-    for it in conditions {
-        match condition(it) {
-            Condition::Scheme(only) => scheme = Some(only),
-            Condition::Always => {}
-            Condition::Never => {
-                let text = "TRACE is answered 405 in any case";
-                conditions.iter().for_each(|it| ledger.dropped(it.id, text));
-                ledger.dropped(directive.id, text);
-                return Vec::new();
-            }
-            Condition::Unsaid => said = false,
+    let (scheme, said) = match all_of(conditions, ports) {
+        Condition::Scheme(only) => (Some(only), true),
+        Condition::Always => (None, true),
+        Condition::Unsaid => (None, false),
+        Condition::Never => {
+            let text =
+                "its conditions never hold: of its ports, or of TRACE, which is answered 405";
+            conditions.iter().for_each(|it| ledger.dropped(it.id, text));
+            ledger.dropped(directive.id, text);
+            return Vec::new();
         }
-    }
+    };
     // Within a server the expression meets a path with its slash.
     let negated = expression.starts_with('!');
     let set = path_set(expression.trim_start_matches('!'), has("NC"));
-    let sets_variables = |it: &str| it.is_empty() || it == "L" || it.starts_with("E=");
-    if target == "-"
-        && conditions.is_empty()
-        && flags.split(',').all(|it| sets_variables(it.trim()))
-    {
-        ledger.risk(directive.id, "variables of requests are not converted");
-        return Vec::new();
+    let passes = |it: &str| matches!(it, "" | "L" | "END" | "NC" | "PT") || it.starts_with("E=");
+    if target == "-" && flags.split(',').all(|it| passes(it.trim())) {
+        return pass(
+            directive,
+            conditions,
+            (&set, said && !negated, scheme, &flags),
+            ledger,
+        );
     }
-    let action = rewritten(target, &flags, &set.matchers);
+    let action = rewritten(target, &flags, (expression, &set.matchers));
     let action = action.filter(|_| said && set.is_exact && !negated);
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
@@ -277,11 +425,45 @@ fn rewrite(directive: &Directive, conditions: &[&Directive], ledger: &mut Ledger
         scheme: if said { scheme } else { None },
         ..Rule::new(Some(&place), it.clone(), action.clone())
     };
-    matchers.iter().map(rule).collect()
+    matchers.iter().map(rule).map(Rewrite::Rule).collect()
+}
+
+/// A rule that changes no path: it ends the list for what it matches, or sets variables.
+fn pass(
+    directive: &Directive,
+    conditions: &[&Directive],
+    (set, said, scheme, flags): (&PathSet, bool, Option<Scheme>, &str),
+    ledger: &mut Ledger,
+) -> Vec<Rewrite> {
+    let all = || conditions.iter().chain([&directive]);
+    let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
+    let ends = has("L") || has("END");
+    if flags.contains("E=") {
+        ledger.risk(directive.id, "variables of requests are not converted");
+    }
+    match ends && !(said && set.is_exact) {
+        // Later rules are asked for these paths as well.
+        true => all().for_each(|it| {
+            ledger.risk(
+                it.id,
+                "the end of the list for some requests was not converted",
+            )
+        }),
+        false => all().for_each(|it| ledger.mapped(it.id)),
+    }
+    if !ends || !said || !set.is_exact {
+        return Vec::new();
+    }
+    let place = ledger.place(directive.id).clone();
+    let rule = |it: &Matcher| Rule {
+        scheme,
+        ..Rule::new(Some(&place), it.clone(), Action::Files)
+    };
+    set.matchers.iter().map(rule).map(Rewrite::Pass).collect()
 }
 
 /// What a rule does if its conditions hold; `None` if the front cannot.
-fn rewritten(target: &str, flags: &str, matchers: &[Matcher]) -> Option<Action> {
+fn rewritten(target: &str, flags: &str, source: (&str, &[Matcher])) -> Option<Action> {
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let status = flags.split(',').find_map(|it| it.trim().strip_prefix("R="));
     if has("F") {
@@ -299,7 +481,7 @@ fn rewritten(target: &str, flags: &str, matchers: &[Matcher]) -> Option<Action> 
         Some(code) => code.parse().ok().filter(|it| (300..400).contains(it))?,
         None => 302,
     };
-    action_of(target, status, matchers)
+    action_of(target, status, source)
 }
 
 fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledger) {
@@ -322,7 +504,7 @@ mod tests {
     #[test]
     fn targets_of_expressions() {
         let all = [Matcher::everything()];
-        let to = |target: &str| match action_of(target, 301, &all) {
+        let to = |target: &str| match action_of(target, 301, ("^(.*)$", &all)) {
             Some(Action::Redirect { to, .. }) => to,
             _ => String::new(),
         };

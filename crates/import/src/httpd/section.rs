@@ -1,99 +1,218 @@
 //! Sections such as `<Location>`, laid over the rules of a host.
 
-use crate::httpd::tree::Directive;
-use crate::httpd::{access, fields, proxy};
+use crate::httpd::access::{self, Guards};
+use crate::httpd::tree::{Directive, MISSING};
+use crate::httpd::{fields, proxy, redirect};
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
-use crate::plan::{Access, Action, Plan, Rule, split};
+use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings, split};
 use crate::regex::path_set;
+use crate::stock;
 
-/// A section, laid over the rules.
+/// A section of paths, laid over the rules.
 pub(crate) fn overlay(
     section: &Directive,
     rules: &mut Vec<Rule>,
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) {
-    let inner = section.inside();
+    let text = section.words.last().map_or("", String::as_str);
     let (matchers, is_exact) = match section.name.as_str() {
-        "location" if section.words.len() == 1 => (vec![location(section.word(0))], true),
+        "location" if section.words.len() == 1 => location(text),
         "location" | "locationmatch" => {
-            let set = path_set(section.words.last().map_or("", String::as_str), false);
+            let set = path_set(text, false);
             (set.matchers, set.is_exact)
         }
         _ => return overlay_other(section, rules, ledger),
     };
-    let mut change = fields::settings(inner, false, ledger);
-    let access = access::of_section(inner, ledger);
-    let handler = inner.iter().find(|it| it.name == "sethandler");
-    let answer = handler.and_then(|it| set_handler(it, plan, ledger));
-    let is_strange = |it: &&Directive| it.inner.is_some() && !it.name.starts_with("require");
-    for strange in inner.iter().filter(is_strange) {
-        keep_all(
-            [strange],
-            "it is part of a section that was not converted",
-            ledger,
-        );
+    let inner = section.inside();
+    let mut laid = Laid {
+        change: fields::settings(inner, false, ledger),
+        guards: guards(inner, ledger),
+        answer: answer(inner, plan, ledger),
+    };
+    if !is_exact {
+        laid.blur();
     }
-    let unsaid = inner
-        .iter()
-        .any(|it| is_strange(&it) || it.name.starts_with("rewrite"))
-        || (access.is_some() && !is_exact);
-    let access = if unsaid { Some(Access::Unsaid) } else { access };
-    match is_exact || access.is_some() {
-        true => ledger.mapped(section.id),
-        false => ledger.risk(
+    match (is_exact, laid.guards.is_some()) {
+        (true, _) => ledger.mapped(section.id),
+        (false, true) => ledger.unmapped(section.id, "its expression is no pattern of the front"),
+        (false, false) => ledger.risk(
             section.id,
             "its expression is no pattern, and its settings were left out",
         ),
     }
-    if let Some(access) = &access {
-        change.access = access.clone();
+    if !is_exact && !laid.guards.is_some() {
+        return;
     }
-    let guards = access.as_ref().is_some_and(|it| *it != Access::Open)
-        || change.keys.contains_key("client_certificate");
     for matcher in &matchers {
-        let apply = |rule: &mut Rule| {
-            rule.settings.merge(&change);
-            if access == Some(Access::Open) {
-                rule.settings.access = Access::Open;
-            }
-            if let Some(action) = &answer {
-                rule.action = action.clone();
-            }
-        };
-        let close = |rule: &mut Rule| {
-            if guards {
-                rule.settings.access = Access::Unsaid;
-            }
-        };
-        split(rules, matcher, apply, close);
+        split(rules, matcher, |it| laid.over(it), |it| laid.close(it));
     }
+}
+
+/// What a section changes of the rules for its paths.
+struct Laid {
+    change: Settings,
+    guards: Guards,
+    answer: Option<Action>,
+}
+
+impl Laid {
+    /// For more paths than the section is about: who is kept out cannot be said, and nothing else is changed.
+    fn blur(&mut self) {
+        let guards = self.guards.closes()
+            || self.answer.is_some()
+            || self.change.keys.contains_key("client_certificate");
+        self.change = Settings::default();
+        self.answer = None;
+        self.guards = match guards {
+            true => Guards::unsaid(),
+            false => Guards::default(),
+        };
+    }
+
+    fn over(&self, rule: &mut Rule) {
+        rule.settings.merge(&self.change);
+        if let Some(access) = &self.guards.authz {
+            rule.settings.access = access.clone();
+        }
+        if let Some(access) = &self.guards.compat {
+            rule.settings.compat = access.clone();
+        }
+        rule.settings.tls_only |= self.guards.tls_only;
+        if let Some(action) = &self.answer {
+            rule.action = action.clone();
+        }
+    }
+
+    /// Where its paths cannot be told from others of a rule.
+    fn close(&self, rule: &mut Rule) {
+        let guards = self.guards.closes()
+            || self.answer.is_some()
+            || self.change.keys.contains_key("client_certificate");
+        if guards {
+            rule.settings.access = Access::Unsaid;
+        }
+    }
+}
+
+/// Who is let in by a section, with what is strange in it.
+fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
+    let mut guards = access::of_section(inner, ledger);
+    for directive in inner {
+        let name = directive.name.as_str();
+        let is_section = directive.inner.is_some() && !name.starts_with("require");
+        if is_section {
+            keep_all(
+                [directive],
+                "it is part of a section that was not converted",
+                ledger,
+            );
+        }
+        if is_section || name.starts_with("rewrite") || is_stranger(directive, ledger) {
+            guards = Guards::unsaid();
+        }
+        if sets(directive, "no-jk") || sets(directive, "no-proxy") {
+            ledger.unmapped(
+                directive.id,
+                "it takes requests from the module that serves them",
+            );
+            guards = Guards::unsaid();
+        }
+    }
+    guards
+}
+
+/// Whether a directive sets a variable of requests.
+fn sets(directive: &Directive, variable: &str) -> bool {
+    let name = directive.name.as_str();
+    let is_setter = name.starts_with("setenv") || name.starts_with("browsermatch");
+    is_setter && directive.words.iter().any(|it| it.starts_with(variable))
+}
+
+/// Whether a directive may keep clients out in a way that is not known here; then it is said.
+pub(crate) fn is_stranger(directive: &Directive, ledger: &mut Ledger) -> bool {
+    let name = directive.name.as_str();
+    let is_read = access::is_read(name) || name.starts_with("rewrite") || name.starts_with("rpaf");
+    if is_read || !stock::may_guard("httpd", name) {
+        return false;
+    }
+    // A condition of a template: what is in it is read in any case.
+    if name.starts_with("{%") {
+        ledger.risk(
+            directive.id,
+            "a condition of a template was left out: render the template first",
+        );
+        return false;
+    }
+    if name != MISSING {
+        let text = format!(
+            "`{}` is not known here and may be a guard",
+            ledger.name(directive.id)
+        );
+        ledger.unmapped(directive.id, &text);
+    }
+    true
+}
+
+/// What a section does itself: a handler, or a redirect.
+fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
+    let mut found = None;
+    for directive in inner {
+        match directive.name.as_str() {
+            "sethandler" => found = set_handler(directive, plan, ledger).or(found),
+            "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch" => {
+                found = Some(redirect::within(directive, ledger));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `<Proxy>` sections. `<Location>` goes before them, whatever the order in the file.
+pub(crate) fn proxies<'d>(
+    sections: impl IntoIterator<Item = &'d Directive>,
+    rules: &mut [Rule],
+    ledger: &mut Ledger,
+) {
+    let mut said: Option<Access> = None;
+    for section in sections {
+        if !matches!(section.name.as_str(), "proxy" | "proxymatch") {
+            continue;
+        }
+        ledger.mapped(section.id);
+        let inner = section.inside();
+        let access = guards(inner, ledger).joined();
+        if access == Access::Open {
+            continue;
+        }
+        let all = matches!(section.words.last().map(String::as_str), Some("*" | ".*"));
+        // Several of them, or one for some backends, cannot be told apart here.
+        said = Some(match (said, all) {
+            (None, true) => access,
+            _ => Access::Unsaid,
+        });
+    }
+    let Some(said) = said else { return };
+    let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
+    let forwards = rules.iter_mut().filter(forwards);
+    forwards.for_each(|it| it.settings.access = said.clone());
 }
 
 /// A section that is not about paths.
 fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     let inner = section.inside();
     match section.name.as_str() {
-        "proxy" | "proxymatch" => {
-            ledger.mapped(section.id);
-            let text = section.word(0);
-            let all = matches!(text, "*" | "~" | ".*") || text.starts_with("balancer:");
-            let access = access::of_section(inner, ledger).filter(|it| *it != Access::Open);
-            let Some(access) = access else { return };
-            let said = if all { access } else { Access::Unsaid };
-            let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-            let forwards = rules.iter_mut().filter(forwards);
-            forwards.for_each(|it| it.settings.access = said.clone());
-        }
-        "directory" | "directorymatch" | "files" | "filesmatch" => {
-            let text = "it is about files, which the importer does not convert";
+        "proxy" | "proxymatch" | "virtualhost" => {}
+        "directory" | "directorymatch" | "files" | "filesmatch" if ledger.is_open(section.id) => {
+            let text = "it is about files of a directory that is not served here";
             match ledger.keeps {
                 true => keep_all([section], text, ledger),
                 false => drop_all([section], text, ledger),
             }
         }
-        "virtualhost" => {}
+        "directory" | "directorymatch" | "files" | "filesmatch" => {}
         _ if section.inner.is_some() => {
             ledger.unmapped(section.id, "a section of this kind is not converted");
             keep_all(
@@ -109,12 +228,43 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     }
 }
 
-/// `<Location>` knows wildcards; without them it is a prefix by segments.
-fn location(path: &str) -> Matcher {
-    match path.contains(['*', '?', '[']) {
-        true => Matcher::pattern(&format!("{}*", path.split('[').next().unwrap_or_default())),
-        false => proxy::prefix(path),
+/// Makes one guard of what two modules say, and closes what was reached in clear to those who must come over TLS.
+pub(crate) fn settle(rules: &mut Vec<Rule>) {
+    let mut settled = Vec::with_capacity(rules.len());
+    for mut rule in rules.drain(..) {
+        let settings = &mut rule.settings;
+        let compat = std::mem::take(&mut settings.compat);
+        settings.access = access::both(std::mem::take(&mut settings.access), compat);
+        let tls_only = std::mem::take(&mut settings.tls_only);
+        if tls_only && rule.scheme != Some(Scheme::Https) {
+            let mut clear = rule.clone();
+            clear.scheme = Some(Scheme::Http);
+            clear.settings.access = access::both(clear.settings.access, Access::Nobody);
+            settled.push(clear);
+        }
+        settled.push(rule);
     }
+    *rules = settled;
+}
+
+/// `<Location>`: a prefix by segments. One with wildcards means a whole path, of which `*` is one segment;
+/// a pattern has at least those paths.
+fn location(path: &str) -> (Vec<Matcher>, bool) {
+    if !path.contains(['*', '?', '[']) {
+        return (vec![proxy::prefix(path)], true);
+    }
+    let mut pattern = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(start) = rest.find('[') {
+        let Some(end) = rest[start..].find(']') else {
+            break;
+        };
+        pattern.push_str(&rest[..start]);
+        pattern.push('*');
+        rest = &rest[start + end + 1..];
+    }
+    pattern.push_str(rest);
+    (vec![Matcher::pattern(&pattern.replace('[', "*"))], false)
 }
 
 fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {

@@ -106,7 +106,8 @@ impl Expansion<'_> {
         match name.as_str() {
             "include" | "includeoptional" => {
                 self.ledger.mapped(id);
-                return self.include(words.first().map_or("", String::as_str), text, id, found);
+                let pattern = words.first().map_or("", String::as_str);
+                return self.include((pattern, name == "includeoptional"), text, id, found);
             }
             "define" => {
                 self.ledger.mapped(id);
@@ -170,7 +171,7 @@ impl Expansion<'_> {
 
     fn include(
         &mut self,
-        pattern: &str,
+        (pattern, is_optional): (&str, bool),
         text: &Text,
         id: Id,
         found: &mut Vec<Directive>,
@@ -179,9 +180,18 @@ impl Expansion<'_> {
             return Err(ImportError::TooMuch("20 levels of files"));
         }
         let paths = self.paths(pattern, text);
-        if paths.is_empty() {
-            let text = format!("`{pattern}` names no file that is there; name its root by --root");
-            self.ledger.kept_or_risk(id, &text);
+        if paths.is_empty() && !is_optional && !HARMLESS.iter().any(|it| pattern.ends_with(it)) {
+            let text = format!(
+                "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
+                 requests that it may be about are closed"
+            );
+            self.ledger.risk(id, text);
+            found.push(Directive {
+                id,
+                name: MISSING.to_owned(),
+                words: Vec::new(),
+                inner: None,
+            });
         }
         for path in paths {
             let text = self.budget.read(self.files, &path)?;
@@ -251,6 +261,18 @@ impl Expansion<'_> {
         format!("placeholder-{number}.invalid")
     }
 }
+
+/// Stands for a file that is not there, in the scope of its `Include`. No directive has this name.
+pub(crate) const MISSING: &str = "include";
+
+/// Files of distributions that are known to keep no client from anything.
+const HARMLESS: &[&str] = &[
+    "options-ssl-apache.conf",
+    "mods-enabled/*.conf",
+    "mods-enabled/*.load",
+    "ports.conf",
+    "conf.modules.d/*.conf",
+];
 
 const DEPTH_MAX: usize = 20;
 const VARIABLES_MAX: usize = 100;

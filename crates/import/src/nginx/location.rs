@@ -3,12 +3,16 @@
 use std::net::IpAddr;
 
 use crate::emit::{quoted, quoted_list};
-use crate::ledger::{Id, Ledger};
+use crate::files::Files;
+use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
-use crate::nginx::tree::Directive;
+use crate::nginx::files::serve;
+use crate::nginx::tree::{Directive, MISSING};
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::plan::{Access, Action, Plan, Settings, Upstream};
+use crate::regex::rest_of;
+use crate::stock;
 
 /// What nginx inherits from outer blocks, the innermost first.
 #[derive(Clone, Copy)]
@@ -18,8 +22,14 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// A directive of the block itself.
+    pub(crate) fn own(&self, name: &str) -> Option<&'a Directive> {
+        let block = self.blocks.first().copied().unwrap_or_default();
+        block.iter().find(|it| it.name == name)
+    }
+
     /// The innermost directive of a name.
-    fn find(&self, name: &str) -> Option<&'a Directive> {
+    pub(crate) fn find(&self, name: &str) -> Option<&'a Directive> {
         self.level(|it| it.name == name).into_iter().next()
     }
 
@@ -34,12 +44,14 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// The plan, the machine's files, and the upstream of a location's named location.
+pub(crate) type Site<'a> = (&'a mut Plan, &'a dyn Files, Option<usize>);
+
 /// What becomes of a location's requests, for clients that are let in.
 pub(crate) fn action(
     scope: Scope<'_>,
-    matcher: &Matcher,
-    path: Option<&str>,
-    plan: &mut Plan,
+    (matcher, path): (&Matcher, Option<&str>),
+    (plan, files, named): Site<'_>,
     ledger: &mut Ledger,
 ) -> Action {
     let own = scope.blocks.first().copied().unwrap_or_default();
@@ -68,7 +80,14 @@ pub(crate) fn action(
             _ => {}
         }
     }
-    Action::Files
+    let served = serve(scope, (matcher, path), named, files, ledger);
+    match (served, named) {
+        (Action::Files, Some(upstream)) => Action::Forward {
+            upstream,
+            rewrite: None,
+        },
+        (served, _) => served,
+    }
 }
 
 /// `return`.
@@ -170,7 +189,17 @@ fn pass(
             ..Upstream::default()
         }),
     };
-    let rewrite = rewrite(path, &uri, matcher);
+    let own = scope.blocks.first().copied().unwrap_or_default();
+    let rewrite = match inner_rewrite(own, path) {
+        // `proxy_pass` with a path of its own means that of the whole location then.
+        Some(Some(rewritten)) => uri.is_empty().then(|| {
+            own.iter()
+                .filter(|it| it.name == "rewrite")
+                .for_each(|it| ledger.mapped(it.id));
+            Some(rewritten)
+        }),
+        _ => rewrite(path, &uri, matcher),
+    };
     let (Some(mut upstream), Some(mut rewrite)) = (upstream, rewrite) else {
         unreachable(id, text, ledger);
         return Action::Closed;
@@ -193,6 +222,24 @@ fn pass(
         upstream: plan.upstream(upstream),
         rewrite,
     }
+}
+
+/// The path that `rewrite ^/path/(.*)$ /other/$1 break` of a location puts in the place of its own: the outer
+/// `None` is what the front cannot say, the inner one that there is none.
+pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Option<String>> {
+    let all: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
+    let [only] = all[..] else {
+        return all.is_empty().then_some(None);
+    };
+    let proxied = own.iter().any(|it| it.name == "proxy_pass");
+    let below = rest_of(only.word(0))?;
+    let base = only.word(1).strip_suffix("/$1")?;
+    let fits = path?.trim_end_matches('/') == below && only.word(2) == "break" && proxied;
+    let plain = base.is_empty() || base.starts_with('/') && !base.contains(['$', '?']);
+    (fits && plain).then(|| match base {
+        "" => Some("/".to_owned()),
+        base => Some(base.to_owned()),
+    })
 }
 
 /// The path in the place of the location's: the outer `None` is what the front cannot say.
@@ -297,7 +344,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
 
 /// Who is let in; `None` if nothing is said.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
-    let mut unsaid = false;
+    let mut unsaid = is_strange(scope, ledger) | is_limited(scope, ledger);
     for name in ["auth_basic", "auth_request", "auth_jwt"] {
         if let Some(directive) = scope.find(name) {
             match directive.word(0) == "off" {
@@ -330,8 +377,13 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
             _ => deny.push(word.to_owned()),
         }
     }
-    if scope.find("satisfy").is_some_and(|it| it.word(0) == "any") {
-        unsaid = true;
+    if let Some(satisfy) = scope.find("satisfy") {
+        let any = satisfy.word(0) == "any";
+        unsaid |= any;
+        match any {
+            true => ledger.unmapped(satisfy.id, "who is let in cannot be said"),
+            false => ledger.mapped(satisfy.id),
+        }
     }
     match ends {
         _ if unsaid => {
@@ -350,7 +402,37 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     }
 }
 
-fn is_network(text: &str) -> bool {
+/// Whether a block, or one that it inherits from, has what may be a guard that is not known here.
+fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    let mut found = false;
+    for directive in scope.blocks.iter().flat_map(|it| it.iter()) {
+        let name = directive.name.as_str();
+        if READ.contains(&name) || !stock::may_guard("nginx", name) {
+            continue;
+        }
+        if name != MISSING {
+            let text = format!("`{name}` is not known here and may be a guard");
+            ledger.unmapped(directive.id, &text);
+        }
+        found = true;
+    }
+    found
+}
+
+/// Whether the old server goes on limiting how many requests there are; without one nobody does.
+fn is_limited(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    let mut found = false;
+    for name in ["limit_req", "limit_conn"] {
+        if let Some(directive) = scope.find(name) {
+            let text = "the front limits no requests: `connections_per_address` comes near";
+            ledger.kept_or_risk(directive.id, text);
+            found |= ledger.keeps;
+        }
+    }
+    found
+}
+
+pub(crate) fn is_network(text: &str) -> bool {
     let (address, length) = text.split_once('/').unwrap_or((text, "0"));
     let most = match address.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => 32,
@@ -404,13 +486,29 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
                     settings.request_fields.set.insert(name.to_owned(), value);
                     ledger.mapped(directive.id);
                 }
-                None => ledger.risk(
-                    directive.id,
-                    format!("the field `{name}` was not converted"),
-                ),
+                None => {
+                    if is_field(name) {
+                        // The application may trust what the source writes, so no client may write it.
+                        settings.request_fields.remove.push(name.to_owned());
+                    }
+                    ledger.risk(
+                        directive.id,
+                        format!("the field `{name}` was not converted"),
+                    );
+                }
             },
         }
     }
+    if let Some(directive) = scope
+        .find("ssl_verify_client")
+        .filter(|it| it.word(0) == "on")
+    {
+        settings
+            .keys
+            .insert("client_certificate".to_owned(), quoted("required"));
+        ledger.mapped(directive.id);
+    }
+    cookie_flags(scope, &mut settings, ledger);
     if let Some(directive) = scope.find("client_max_body_size") {
         let text = directive.word(0);
         let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
@@ -429,6 +527,31 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
         ledger.mapped(directive.id);
     }
     settings
+}
+
+/// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
+fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
+    let own = scope.find("proxy_cookie_flags");
+    let path = scope.find("proxy_cookie_path");
+    let path = path.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
+    let of_path = |it: &&Directive| -> Vec<String> {
+        it.word(1).split(';').skip(1).map(str::to_owned).collect()
+    };
+    let words = match (own, &path) {
+        (Some(it), _) if it.word(0) == "~" => it.words[1..].to_vec(),
+        (None, Some(it)) => of_path(it),
+        _ => return,
+    };
+    let Some(directive) = own.or(path) else {
+        return;
+    };
+    match crate::emit::flags(words.iter().map(String::as_str)) {
+        Some(flags) => {
+            settings.keys.insert("cookie_flags".to_owned(), flags);
+            ledger.mapped(directive.id);
+        }
+        None => ledger.risk(directive.id, "these flags of cookies were not converted"),
+    }
 }
 
 fn is_field(name: &str) -> bool {
@@ -455,11 +578,20 @@ fn value(text: &str, port: u16) -> Option<String> {
 pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let name = directive.name.as_str();
-        if DROPPED.split(' ').any(|it| it == name) {
+        let is_needless = DROPPED.split_whitespace().any(|it| it == name)
+            || DROPPED_STARTS.iter().any(|it| name.starts_with(it)) && !name.ends_with("_pass")
+            || name.ends_with("_temp_path");
+        if is_needless {
             ledger.dropped(directive.id, "the front needs no such setting");
         }
-        if FILES.split(' ').any(|it| it == name) {
-            ledger.kept_or_risk(directive.id, "directories of files are not converted");
+        if name == "gzip" && directive.word(0) == "on" {
+            ledger.note(
+                directive.id,
+                "responses are not compressed here: let the application do it",
+            );
+        }
+        if COMPRESSION.split_whitespace().any(|it| it == name) {
+            ledger.dropped(directive.id, "responses are not compressed here");
         }
     }
 }
@@ -472,10 +604,33 @@ pub(crate) fn keep_all(directives: &[Directive], reason: &str, ledger: &mut Ledg
     }
 }
 
-/// Says of one directive that its block is closed.
-pub(crate) fn closes(id: Id, text: &str, ledger: &mut Ledger) {
-    ledger.unmapped(id, text);
-}
+/// Directives that are read where they decide.
+const READ: &[&str] = &[
+    "allow",
+    "deny",
+    "satisfy",
+    "auth_basic",
+    "auth_basic_user_file",
+    "auth_request",
+    "auth_request_set",
+    "auth_jwt",
+    "auth_delay",
+    "limit_except",
+    "limit_req",
+    "limit_conn",
+    "if",
+    "internal",
+    "ssl_verify_client",
+    "ssl_crl",
+    "real_ip_header",
+    "real_ip_recursive",
+    "set_real_ip_from",
+    "valid_referers",
+    "secure_link",
+    "secure_link_md5",
+    "secure_link_secret",
+    "ssl_reject_handshake",
+];
 
 const RULED: &[&str] = &[
     "x-forwarded-for",
@@ -502,11 +657,27 @@ const DROPPED: &str = "access_log error_log log_format log_not_found server_toke
     proxy_temp_file_write_size proxy_headers_hash_max_size proxy_headers_hash_bucket_size proxy_send_timeout \
     send_timeout client_header_timeout client_body_timeout client_body_buffer_size client_header_buffer_size \
     large_client_header_buffers server_names_hash_bucket_size server_names_hash_max_size variables_hash_max_size \
-    multi_accept use worker_rlimit_nofile resolver resolver_timeout proxy_ssl_server_name proxy_ssl_session_reuse \
+    multi_accept master_process daemon worker_rlimit_nofile use resolver resolver_timeout proxy_ssl_server_name proxy_ssl_session_reuse \
     ssl_session_cache ssl_session_timeout ssl_session_tickets ssl_ciphers ssl_prefer_server_ciphers ssl_dhparam \
-    ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl_protocols ssl ssl_buffer_size reset_timedout_connection \
+    ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl ssl_buffer_size reset_timedout_connection \
     fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
     absolute_redirect chunked_transfer_encoding load_module proxy_set_body ignore_invalid_headers http2";
 
-const FILES: &str = "root alias index autoindex expires etag gzip gzip_types gzip_vary gzip_proxied \
+/// Beginnings of names of settings that the front does not need; what passes requests on is read elsewhere.
+const DROPPED_STARTS: &[&str] = &[
+    "fastcgi_",
+    "uwsgi_",
+    "scgi_",
+    "grpc_",
+    "memcached_",
+    "worker_",
+    "http2_",
+    "open_file_cache",
+    "map_hash_",
+    "ssl_session_",
+    "lua_package_",
+    "lua_shared_",
+];
+
+const COMPRESSION: &str = "etag gzip gzip_types gzip_vary gzip_proxied \
     gzip_comp_level gzip_min_length gzip_buffers gzip_http_version gzip_disable gzip_static open_file_cache";

@@ -1,16 +1,15 @@
-//! Servers: their listeners and names, and the order in which nginx chooses a location.
+//! Servers: their names, and the order in which nginx chooses a location.
 //!
 //! `=` goes before all. Else the longest prefix is found; unless it has `^~`, the first expression that
 //! matches goes before it. Prefixes are texts, not segments.
 
-use std::path::Path;
-
-use crate::emit::quoted;
 use crate::ledger::Ledger;
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
+use crate::nginx::files::{Missing, missing};
+use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    Scope, access, action, answer, closes, drop_needless, keep_all, settings, template,
+    Scope, access, action, answer, drop_needless, inner_rewrite, keep_all, settings, template,
 };
 use crate::nginx::tree::{Directive, Expansion};
 use crate::nginx::upstream::{self, Upstreams};
@@ -26,13 +25,17 @@ pub(crate) fn convert(
 ) {
     let http: Vec<&Directive> = top.iter().filter(|it| it.name == "http").collect();
     http.iter().for_each(|it| expansion.ledger.mapped(it.id));
-    let outer: Vec<Directive> = match http.is_empty() {
-        true => top.to_vec(),
-        false => http
-            .iter()
-            .flat_map(|it| it.inside().iter().cloned())
-            .collect(),
+    let all: Vec<&Directive> = match http.is_empty() {
+        true => top.iter().collect(),
+        false => http.iter().flat_map(|it| it.inside()).collect(),
     };
+    let is_block = |it: &&&Directive| matches!(it.name.as_str(), "server" | "upstream");
+    // Servers inherit the others.
+    let outer: Vec<Directive> = all
+        .iter()
+        .filter(|it| !is_block(it))
+        .map(|&it| it.clone())
+        .collect();
     drop_needless(top, expansion.ledger);
     drop_needless(&outer, expansion.ledger);
     for directive in &outer {
@@ -44,21 +47,34 @@ pub(crate) fn convert(
     for directive in top.iter().filter(|it| it.name == "events") {
         drop_needless(directive.inside(), expansion.ledger);
     }
-    let blocks = outer.iter().filter(|it| it.name == "upstream");
+    let blocks = all.iter().filter(|it| it.name == "upstream");
     let upstreams: Upstreams = blocks
         .map(|it| (it.word(0).to_owned(), upstream::read(it, expansion.ledger)))
         .collect();
-    for server in outer.iter().filter(|it| it.name == "server") {
+    let servers = || all.iter().filter(|it| it.name == "server").copied();
+    let addresses = Addresses::new(servers());
+    for server in servers() {
         let mut reader = Reader {
             expansion,
             plan,
             upstreams: &upstreams,
             outer: &outer,
+            addresses: &addresses,
         };
         reader.server(server, vhosts);
     }
+    senders(servers(), &outer, plan, expansion.ledger);
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
+    }
+    for directive in outer.iter().chain(servers().flat_map(Directive::inside)) {
+        if matches!(
+            directive.name.as_str(),
+            "root" | "index" | "expires" | "autoindex"
+        ) {
+            let text = "no location serves files by it";
+            expansion.ledger.dropped_if_open(directive.id, text);
+        }
     }
 }
 
@@ -67,11 +83,28 @@ struct Reader<'a, 'e> {
     plan: &'a mut Plan,
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
+    addresses: &'a Addresses,
 }
 
-impl<'a> Reader<'a, '_> {
+/// A server's block, with what is known of it.
+#[derive(Clone, Copy)]
+struct Server<'s> {
+    inner: &'s [Directive],
+    names: &'s [String],
+    port: u16,
+}
+
+impl Reader<'_, '_> {
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
-        let inner = server.inside();
+        let constants = constants(server.inside(), self.expansion.ledger);
+        let filled: Vec<Directive> = match constants.is_empty() {
+            true => Vec::new(),
+            false => filled(server.inside(), &constants),
+        };
+        let inner = match constants.is_empty() {
+            true => server.inside(),
+            false => &filled[..],
+        };
         let names = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             self.expansion
@@ -86,12 +119,28 @@ impl<'a> Reader<'a, '_> {
             names,
             ..VirtualHost::default()
         };
-        self.listens(inner, &mut host);
+        let listens = Listens {
+            inner,
+            outer: self.outer,
+            addresses: self.addresses,
+            files: self.expansion.files,
+        };
+        let is_hidden = listens.add(self.plan, &mut host, self.expansion.ledger);
         let port = host
             .listeners
             .first()
             .map_or(80, |&it| self.plan.listeners[it].port);
-        host.rules = self.rules(inner, &host.names, port);
+        host.rules = self.rules(Server {
+            inner,
+            names: &host.names,
+            port,
+        });
+        if is_hidden {
+            let text = "the front cannot tell its address from others that have the port";
+            self.expansion.ledger.unmapped(server.id, text);
+            let rules = host.rules.iter_mut();
+            rules.for_each(|it| it.settings.access = Access::Unsaid);
+        }
         self.plan.hosts.push(host);
     }
 
@@ -136,224 +185,59 @@ impl<'a> Reader<'a, '_> {
         names
     }
 
-    fn listens(&mut self, inner: &[Directive], host: &mut VirtualHost) {
-        let listens: Vec<&Directive> = inner.iter().filter(|it| it.name == "listen").collect();
-        if listens.is_empty() {
-            self.listen("80", &[], inner, host);
-        }
-        for directive in listens {
-            match directive.word(0).starts_with("unix:") {
-                true => self
-                    .expansion
-                    .ledger
-                    .risk(directive.id, "listening on a Unix socket was not converted"),
-                false => {
-                    self.expansion.ledger.mapped(directive.id);
-                    self.listen(directive.word(0), &directive.words[1..], inner, host);
-                }
-            }
-        }
-    }
-
-    fn listen(
-        &mut self,
-        text: &str,
-        words: &[String],
-        inner: &[Directive],
-        host: &mut VirtualHost,
-    ) {
-        let (address, port) = match text.rsplit_once(':') {
-            Some((address, port)) if port.parse::<u16>().is_ok() => {
-                (address, port.parse().unwrap_or(80))
-            }
-            _ => match text.parse::<u16>() {
-                Ok(port) => ("*", port),
-                Err(_) => (text, 80),
-            },
-        };
-        let bare = address.trim_matches(['[', ']']);
-        let any = matches!(bare, "*" | "::" | "0.0.0.0");
-        let address = match bare.parse::<std::net::IpAddr>() {
-            Ok(address) if !any => std::net::SocketAddr::new(address, port).to_string(),
-            _ => format!("[::]:{port}"),
-        };
-        let wild = self.plan.listeners.iter().position(|it| it.port == port);
-        let index = wild.unwrap_or_else(|| self.plan.listener(&address, port));
-        if host.listeners.contains(&index) {
-            return;
-        }
-        host.listeners.push(index);
-        let has = |name: &str| words.iter().any(|it| it == name);
-        let taken = self
-            .plan
-            .hosts
-            .iter()
-            .any(|it| it.default_on.contains(&index));
-        if has("default_server") || has("default") {
-            self.plan
-                .hosts
-                .iter_mut()
-                .for_each(|it| it.default_on.retain(|it| *it != index));
-            host.default_on.push(index);
-        } else if !taken {
-            host.default_on.push(index);
-        }
-        let ssl_on = inner
-            .iter()
-            .any(|it| it.name == "ssl" && it.word(0) == "on");
-        if has("ssl") || ssl_on {
-            self.tls(inner, index);
-        }
-    }
-
-    fn tls(&mut self, inner: &[Directive], listener: usize) {
-        let find = |name: &str| {
-            let own = inner.iter().find(|it| it.name == name);
-            own.or_else(|| self.outer.iter().find(|it| it.name == name))
-        };
-        let mut tls = self.plan.listeners[listener]
-            .tls
-            .clone()
-            .unwrap_or_default();
-        let (chain, key) = (find("ssl_certificate"), find("ssl_certificate_key"));
-        let (verify, authority) = (find("ssl_verify_client"), find("ssl_client_certificate"));
-        let files = self.expansion.files;
-        let ledger = &mut *self.expansion.ledger;
-        match (chain, key) {
-            (Some(chain), Some(key)) => {
-                for directive in [chain, key] {
-                    match files.read(Path::new(directive.word(0))) {
-                        Ok(_) => ledger.mapped(directive.id),
-                        Err(error) => {
-                            ledger.risk(
-                                directive.id,
-                                format!("`{}` cannot be read: {error}", directive.word(0)),
-                            );
-                            tls.missing = Some("its certificate cannot be read".to_owned());
-                        }
-                    }
-                }
-                let pair = (chain.word(0).to_owned(), key.word(0).to_owned());
-                if !tls.certificates.contains(&pair) {
-                    tls.certificates.push(pair);
-                }
-            }
-            _ if tls.certificates.is_empty() => {
-                tls.missing = Some("it has no certificate".to_owned());
-            }
-            _ => {}
-        }
-        if let Some(verify) = verify.filter(|it| it.word(0) != "off") {
-            match authority.filter(|it| files.read(Path::new(it.word(0))).is_ok()) {
-                Some(authority) => {
-                    let value = if verify.word(0) == "on" {
-                        "required"
-                    } else {
-                        "optional"
-                    };
-                    tls.keys
-                        .insert("client_certificate".to_owned(), quoted(value));
-                    tls.keys
-                        .insert("client_ca".to_owned(), quoted(authority.word(0)));
-                    ledger.mapped(verify.id);
-                    ledger.mapped(authority.id);
-                }
-                None => {
-                    ledger.risk(
-                        verify.id,
-                        "its authority of clients' certificates cannot be read",
-                    );
-                    tls.missing =
-                        Some("its authority of clients' certificates cannot be read".to_owned());
-                }
-            }
-        }
-        self.plan.listeners[listener].tls = Some(tls);
-    }
-
     /// The rules of a server, in the order in which nginx decides.
-    fn rules(&mut self, inner: &[Directive], names: &[String], port: u16) -> Vec<Rule> {
-        let mut rules = self.server_rewrites(inner, names);
+    fn rules(&mut self, server: Server<'_>) -> Vec<Rule> {
+        let mut rules = self.server_rewrites(server);
         let mut prefixes: Vec<(String, bool, Vec<Rule>)> = Vec::new();
         let mut expressions = Vec::new();
-        for location in inner.iter().filter(|it| it.name == "location") {
-            let (modifier, text) = match &location.words[..] {
-                [text] => match ["=", "^~", "~*", "~"]
-                    .iter()
-                    .find_map(|it| Some((*it, text.strip_prefix(it)?)))
-                {
-                    Some((modifier, text)) => (modifier, text),
-                    None => ("", text.as_str()),
-                },
-                [modifier, text] => (modifier.as_str(), text.as_str()),
-                _ => {
-                    closes(
-                        location.id,
-                        "a location of this form was not converted",
-                        self.expansion.ledger,
-                    );
-                    keep_all(
-                        location.inside(),
-                        "its location was not converted",
-                        self.expansion.ledger,
-                    );
-                    continue;
-                }
+        for location in server.inner.iter().filter(|it| it.name == "location") {
+            let Some((modifier, text)) = modifier(&location.words) else {
+                let text = "a location of this form was not converted";
+                self.expansion.ledger.unmapped(location.id, text);
+                keep_all(location.inside(), text, self.expansion.ledger);
+                continue;
             };
             match modifier {
                 "=" => {
-                    let found = self.location(
-                        location,
-                        &[Matcher::Exact(text.to_owned())],
-                        Some(text),
-                        port,
-                    );
-                    rules.extend(found);
+                    let exact = [Matcher::Exact(text.to_owned())];
+                    rules.extend(self.location(location, (&exact, Some(text)), server));
                 }
                 "~" | "~*" => {
-                    expressions.extend(self.expression(location, text, modifier == "~*", port));
+                    expressions.extend(self.expression(location, text, modifier == "~*", server));
                 }
-                _ if text.starts_with('@') => {
-                    self.expansion
-                        .ledger
-                        .kept_or_risk(location.id, "a named location was not converted");
-                    keep_all(
-                        location.inside(),
-                        "its location was not converted",
-                        self.expansion.ledger,
-                    );
-                }
+                // Read where it is named.
+                _ if text.starts_with('@') => {}
                 _ => {
-                    let found = self.prefix(location, text, port);
+                    let found = self.prefix(location, text, server);
                     prefixes.push((text.to_owned(), modifier == "^~", found));
                 }
             }
         }
         if !prefixes.iter().any(|it| it.0 == "/") {
-            prefixes.push(("/".to_owned(), false, self.whole(inner, port)));
+            let found = self.whole(server);
+            prefixes.push(("/".to_owned(), false, found));
         }
+        for named in server.inner.iter().filter(|it| it.word(0).starts_with('@')) {
+            let ledger = &mut *self.expansion.ledger;
+            let text = "no location that was converted names it";
+            ledger.dropped_if_open(named.id, text);
+            named
+                .inside()
+                .iter()
+                .for_each(|it| ledger.dropped_if_open(it.id, text));
+        }
+        let slashes = slashes(&prefixes, &rules);
+        rules.extend(slashes);
         ordered(prefixes, &expressions, &mut rules);
         join_prefixes(&mut rules, self.expansion.ledger);
         rules
     }
 
     /// `return`, `rewrite` and `if` of the server go before its locations.
-    fn server_rewrites(&mut self, inner: &[Directive], names: &[String]) -> Vec<Rule> {
+    fn server_rewrites(&mut self, server: Server<'_>) -> Vec<Rule> {
         let ledger = &mut *self.expansion.ledger;
         let mut rules = Vec::new();
-        let hosts: Vec<String> = inner
-            .iter()
-            .filter(|it| it.name == "if" && it.words.join(" ").starts_with("($host ="))
-            .map(|it| {
-                it.words
-                    .join(" ")
-                    .trim_start_matches("($host =")
-                    .trim_matches([' ', ')', '='])
-                    .to_owned()
-            })
-            .collect();
-        let all_hosts = !names.is_empty() && names.iter().all(|it| hosts.contains(it));
-        for directive in inner {
+        for directive in server.inner {
             let place = ledger.place(directive.id).clone();
             let everything = Matcher::everything();
             match directive.name.as_str() {
@@ -363,42 +247,7 @@ impl<'a> Reader<'a, '_> {
                     answer(directive, ledger),
                 )),
                 "rewrite" => rules.extend(rewrite(directive, ledger)),
-                "if" => {
-                    let test = directive.words.join(" ");
-                    let scheme = match test.as_str() {
-                        "($scheme = http)"
-                        | "($scheme != https)"
-                        | "($scheme != \"https\")"
-                        | "($https = )" => Some(Scheme::Http),
-                        _ => None,
-                    };
-                    let is_host = test.starts_with("($host =") && all_hosts;
-                    let only_return = directive.inside().iter().find(|it| it.name == "return");
-                    match only_return
-                        .filter(|_| (scheme.is_some() || is_host) && directive.inside().len() == 1)
-                    {
-                        Some(inside) => {
-                            ledger.mapped(directive.id);
-                            rules.push(Rule {
-                                scheme,
-                                ..Rule::new(Some(&place), everything, answer(inside, ledger))
-                            });
-                        }
-                        None => {
-                            closes(
-                                directive.id,
-                                "a condition of this kind was not converted",
-                                ledger,
-                            );
-                            keep_all(
-                                directive.inside(),
-                                "its condition was not converted",
-                                ledger,
-                            );
-                            rules.push(Rule::new(Some(&place), everything, Action::Closed));
-                        }
-                    }
-                }
+                "if" => rules.push(condition(directive, server, ledger)),
                 _ => {}
             }
         }
@@ -409,78 +258,131 @@ impl<'a> Reader<'a, '_> {
     fn location(
         &mut self,
         location: &Directive,
-        matchers: &[Matcher],
-        path: Option<&str>,
-        port: u16,
+        (matchers, path): (&[Matcher], Option<&str>),
+        server: Server<'_>,
     ) -> Vec<Rule> {
         let inner = location.inside();
         self.expansion.ledger.mapped(location.id);
         drop_needless(inner, self.expansion.ledger);
-        let server = self.enclosing(location);
-        let blocks: Vec<&[Directive]> = match server {
-            Some(server) => vec![inner, server, self.outer],
-            None => vec![inner, self.outer],
-        };
+        let blocks = [inner, server.inner, self.outer];
         let scope = Scope {
             blocks: &blocks,
             upstreams: self.upstreams,
         };
         let place = self.expansion.ledger.place(location.id).clone();
-        let mut rules: Vec<Rule> = Vec::new();
-        let strange = inner.iter().find(|it| {
-            matches!(
-                it.name.as_str(),
-                "if" | "location" | "rewrite" | "limit_except" | "try_files"
-            )
-        });
-        let mut settled = settings(scope, port, self.expansion.ledger);
+        let mut settled = settings(scope, server.port, self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
+        if self.is_strange(inner, path) {
+            settled.access = Access::Unsaid;
+        }
+        let named = self.named(scope.own("try_files"), server, &mut settled.access);
+        let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
-            let action = action(scope, matcher, path, self.plan, self.expansion.ledger);
+            let ledger = &mut *self.expansion.ledger;
+            let files = self.expansion.files;
+            let site = (&mut *self.plan, files, named);
+            let action = action(scope, (matcher, path), site, ledger);
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
-            if let Some(strange) = strange {
-                let text = format!("`{}` in a location was not converted", strange.name);
-                closes(strange.id, &text, self.expansion.ledger);
-                keep_all(
-                    strange.inside(),
-                    "it is part of what was not converted",
-                    self.expansion.ledger,
-                );
-                rule.settings.access = Access::Unsaid;
-            }
             rules.push(rule);
         }
         rules
     }
 
-    /// The block of the server that has a location.
-    fn enclosing(&self, location: &Directive) -> Option<&'a [Directive]> {
-        let servers = self.outer.iter().filter(|it| it.name == "server");
-        let mut servers = servers.map(Directive::inside);
-        servers.find(|inner| inner.iter().any(|it| it.id == location.id))
+    /// Whether a block has what decides about requests in a way that is not converted.
+    fn is_strange(&mut self, inner: &[Directive], path: Option<&str>) -> bool {
+        let ledger = &mut *self.expansion.ledger;
+        let mut found = false;
+        for directive in inner {
+            let is = match directive.name.as_str() {
+                "if" | "location" | "limit_except" => true,
+                "rewrite" => inner_rewrite(inner, path).is_none(),
+                "try_files" => missing(Some(directive)).is_none(),
+                _ => false,
+            };
+            if is {
+                let text = format!("`{}` in a location was not converted", directive.name);
+                ledger.unmapped(directive.id, &text);
+                keep_all(
+                    directive.inside(),
+                    "it is part of what was not converted",
+                    ledger,
+                );
+                found = true;
+            }
+        }
+        found
     }
 
-    fn prefix(&mut self, location: &Directive, text: &str, port: u16) -> Vec<Rule> {
+    /// The upstream of the named location that gets what is no file. Its guard is asked as well.
+    fn named(
+        &mut self,
+        tries: Option<&Directive>,
+        server: Server<'_>,
+        outer: &mut Access,
+    ) -> Option<usize> {
+        let tries = tries?;
+        let Some(Missing::Named(name)) = missing(Some(tries)) else {
+            return None;
+        };
+        let mut locations = server.inner.iter().filter(|it| it.name == "location");
+        let location = locations.find(|it| it.word(0) == name);
+        let tries_again = |it: &&Directive| it.inside().iter().any(|it| it.name == "try_files");
+        let Some(location) = location.filter(|it| !tries_again(it)) else {
+            *outer = Access::Unsaid;
+            let text = "its named location is not there, or tries files itself";
+            self.expansion.ledger.unmapped(tries.id, text);
+            return None;
+        };
+        let everything = [Matcher::everything()];
+        let found = self.location(location, (&everything, None), server).pop();
+        let rule = found?;
+        // Two guards of one request: what one of them says suffices only if the other says nothing.
+        let (mine, theirs) = (std::mem::take(outer), rule.settings.access);
+        *outer = match (mine, theirs) {
+            (Access::Open, other) | (other, Access::Open) => other,
+            (one, two) if one == two => one,
+            _ => Access::Unsaid,
+        };
+        match rule.action {
+            Action::Forward {
+                upstream,
+                rewrite: None,
+            } => Some(upstream),
+            _ => {
+                *outer = Access::Unsaid;
+                let text = "its named location does not pass requests on as they are";
+                self.expansion.ledger.unmapped(tries.id, text);
+                None
+            }
+        }
+    }
+
+    fn prefix(&mut self, location: &Directive, text: &str, server: Server<'_>) -> Vec<Rule> {
         let exact = match text {
             "/" => Matcher::everything(),
             text => Matcher::pattern(&format!("{text}*")),
         };
         if text.ends_with('/') {
-            return self.location(location, &[exact], Some(text), port);
+            return self.location(location, (&[exact], Some(text)), server);
         }
         // A prefix is a text here, and segments in the front.
-        let mut rules = self.location(location, &[Matcher::prefix(text)], Some(text), port);
-        let plain = rules.iter().all(|it| match &it.action {
-            Action::Forward { rewrite, .. } => rewrite.is_none(),
-            _ => true,
-        });
+        let segments = [Matcher::prefix(text)];
+        let mut rules = self.location(location, (&segments, Some(text)), server);
+        let plain = rules.iter_mut().all(|it| it.action.rewrite_mut().is_none());
         for rule in &mut rules {
             if plain {
                 rule.matcher = exact.clone();
             }
         }
-        if !plain {
+        let keeps = rules.iter().all(|it| it.action.keeps_path(text));
+        if !plain && keeps {
+            for mut rule in rules.clone() {
+                rule.action.forget_rewrite();
+                rule.matcher = exact.clone();
+                rules.push(rule);
+            }
+        } else if !plain {
             let place = self.expansion.ledger.place(location.id).clone();
             let note =
                 format!("`{text}` takes paths such as {text}x in nginx; here those are closed");
@@ -495,10 +397,13 @@ impl<'a> Reader<'a, '_> {
         location: &Directive,
         text: &str,
         ignores_case: bool,
-        port: u16,
+        server: Server<'_>,
     ) -> Vec<Rule> {
-        let set = path_set(text, ignores_case);
-        let mut rules = self.location(location, &set.matchers, None, port);
+        let mut set = path_set(text, ignores_case);
+        if ignores_case {
+            set.add_cases();
+        }
+        let mut rules = self.location(location, (&set.matchers, None), server);
         if set.is_exact {
             return rules;
         }
@@ -506,19 +411,16 @@ impl<'a> Reader<'a, '_> {
             it.settings.access != Access::Open
                 || matches!(it.action, Action::Closed | Action::Answer(_))
         });
-        if ignores_case && !closing {
-            self.expansion.ledger.note(
+        let ledger = &mut *self.expansion.ledger;
+        if path_set(text, false).is_exact && !closing {
+            ledger.note(
                 location.id,
-                "the front compares upper and lower case as they are",
+                "the front compares upper and lower case as they are: it has this in either, and not in a mixture",
             );
             return rules;
         }
-        closes(
-            location.id,
-            "its expression is no pattern of the front",
-            self.expansion.ledger,
-        );
-        let place = self.expansion.ledger.place(location.id).clone();
+        ledger.unmapped(location.id, "its expression is no pattern of the front");
+        let place = ledger.place(location.id).clone();
         let wide = if ignores_case {
             set.widened()
         } else {
@@ -532,22 +434,194 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// What the server does outside its locations.
-    fn whole(&mut self, inner: &[Directive], port: u16) -> Vec<Rule> {
-        let blocks = [inner, self.outer];
+    fn whole(&mut self, server: Server<'_>) -> Vec<Rule> {
+        let blocks = [server.inner, self.outer];
         let scope = Scope {
             blocks: &blocks,
             upstreams: self.upstreams,
         };
-        let mut rule = Rule::new(None, Matcher::everything(), Action::Files);
-        rule.settings = settings(scope, port, self.expansion.ledger);
-        rule.settings.access = access(scope, self.expansion.ledger);
-        if let Some(files) = inner.iter().find(|it| it.name == "try_files") {
-            self.expansion
-                .ledger
-                .kept_or_risk(files.id, "directories of files are not converted");
+        let mut settled = settings(scope, server.port, self.expansion.ledger);
+        settled.access = access(scope, self.expansion.ledger);
+        let tries = scope.own("try_files");
+        if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {
+            let text = "this `try_files` was not converted";
+            self.expansion.ledger.unmapped(tries.id, text);
+            settled.access = Access::Unsaid;
         }
+        let named = self.named(tries, server, &mut settled.access);
+        let matcher = Matcher::everything();
+        let action = super::files::serve(
+            scope,
+            (&matcher, Some("/")),
+            named,
+            self.expansion.files,
+            self.expansion.ledger,
+        );
+        let action = match (action, named) {
+            (Action::Files, Some(upstream)) => Action::Forward {
+                upstream,
+                rewrite: None,
+            },
+            (action, _) => action,
+        };
+        let mut rule = Rule::new(None, matcher, action);
+        rule.settings = settled;
         vec![rule]
     }
+}
+
+/// The modifier of a location, and its text.
+fn modifier(words: &[String]) -> Option<(&str, &str)> {
+    match words {
+        [text] => {
+            let modifiers = ["=", "^~", "~*", "~"];
+            let found = modifiers
+                .iter()
+                .find_map(|it| Some((*it, text.strip_prefix(it)?)));
+            Some(found.unwrap_or(("", text.as_str())))
+        }
+        [modifier, text] => Some((modifier.as_str(), text.as_str())),
+        _ => None,
+    }
+}
+
+/// `set` of values that nothing changes, by their names with `$`.
+fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for directive in inner.iter().filter(|it| it.name == "set") {
+        let (name, value) = (directive.word(0), directive.word(1));
+        if is_set_again(inner, name) || value.contains('$') || !name.starts_with('$') {
+            continue;
+        }
+        ledger.mapped(directive.id);
+        found.push((name.to_owned(), value.to_owned()));
+    }
+    // Of two names one may begin with the other.
+    found.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
+    found
+}
+
+fn is_set_again(inner: &[Directive], name: &str) -> bool {
+    let count = |it: &Directive| usize::from(it.name == "set" && it.word(0) == name);
+    let direct: usize = inner.iter().map(count).sum();
+    let deeper = inner
+        .iter()
+        .any(|it| !it.inside().is_empty() && sets(it.inside(), name));
+    direct > 1 || deeper
+}
+
+fn sets(inner: &[Directive], name: &str) -> bool {
+    inner.iter().any(|it| {
+        (matches!(it.name.as_str(), "set" | "auth_request_set") && it.word(0) == name)
+            || sets(it.inside(), name)
+    })
+}
+
+fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive> {
+    let fill = |word: &String| {
+        constants.iter().fold(word.clone(), |text, (name, value)| {
+            let braced = format!("${{{}}}", &name[1..]);
+            replaced(&text.replace(&braced, value), name, value)
+        })
+    };
+    let fill_one = |it: &Directive| Directive {
+        words: match it.name.as_str() {
+            "set" => it.words.clone(),
+            _ => it.words.iter().map(fill).collect(),
+        },
+        inner: it.inner.as_ref().map(|it| filled(it, constants)),
+        ..it.clone()
+    };
+    inner.iter().map(fill_one).collect()
+}
+
+/// A text with a variable's value in its place, where its name ends there.
+fn replaced(text: &str, name: &str, value: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(name) {
+        let behind = &rest[at + name.len()..];
+        let ends = !behind.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+        out.push_str(&rest[..at]);
+        out.push_str(if ends { value } else { name });
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `if` of a server, as far as it is a redirect of a scheme or of all its names.
+fn condition(directive: &Directive, server: Server<'_>, ledger: &mut Ledger) -> Rule {
+    let place = ledger.place(directive.id).clone();
+    let test = directive.words.join(" ");
+    let scheme = match test.as_str() {
+        "($scheme = http)" | "($scheme != https)" | "($scheme != \"https\")" | "($https = )" => {
+            Some(Scheme::Http)
+        }
+        _ => None,
+    };
+    let is_host = test.starts_with("($host =") && server.has_all(&test);
+    let only = match directive.inside() {
+        [only] if only.name == "return" => Some(only),
+        _ => None,
+    };
+    match only.filter(|_| scheme.is_some() || is_host) {
+        Some(inside) => {
+            ledger.mapped(directive.id);
+            Rule {
+                scheme,
+                ..Rule::new(Some(&place), Matcher::everything(), answer(inside, ledger))
+            }
+        }
+        None => {
+            ledger.unmapped(directive.id, "a condition of this kind was not converted");
+            keep_all(
+                directive.inside(),
+                "its condition was not converted",
+                ledger,
+            );
+            Rule::new(Some(&place), Matcher::everything(), Action::Closed)
+        }
+    }
+}
+
+impl Server<'_> {
+    /// Whether this and the other conditions on the host name every name of the server.
+    fn has_all(&self, _: &str) -> bool {
+        let tests = self.inner.iter().filter(|it| it.name == "if");
+        let tests = tests.map(|it| it.words.join(" "));
+        let hosts: Vec<String> = tests
+            .filter_map(|it| {
+                let host = it.strip_prefix("($host =")?;
+                Some(host.trim_matches([' ', ')', '=', '"']).to_owned())
+            })
+            .collect();
+        !self.names.is_empty() && self.names.iter().all(|it| hosts.contains(it))
+    }
+}
+
+/// What lacks but the slash of a location that passes requests on is sent there, before any expression is tried.
+fn slashes(prefixes: &[(String, bool, Vec<Rule>)], exact: &[Rule]) -> Vec<Rule> {
+    let passes = |rules: &[Rule]| {
+        let forwards = |it: &Rule| matches!(it.action, Action::Forward { .. });
+        rules.iter().any(forwards)
+    };
+    let others: Vec<&str> = prefixes.iter().map(|it| it.0.as_str()).collect();
+    let is_one = |text: &str| text.len() > 1 && text.ends_with('/');
+    let redirect = |(text, _, rules): &(String, bool, Vec<Rule>)| {
+        let path = text.trim_end_matches('/');
+        let taken = exact
+            .iter()
+            .any(|it| it.matcher == Matcher::Exact(path.to_owned()));
+        let is = is_one(text) && passes(rules) && !others.contains(&path) && !taken;
+        let place = rules.first().and_then(|it| it.place.as_ref());
+        let action = Action::Redirect {
+            to: crate::matcher::encoded(text).replace('{', "{{"),
+            status: 301,
+        };
+        is.then(|| Rule::new(place, Matcher::Exact(path.to_owned()), action))
+    };
+    prefixes.iter().filter_map(redirect).collect()
 }
 
 /// Expressions go before a prefix, unless it has `^~`.
@@ -602,13 +676,16 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
         "redirect" => Some(302),
         _ => None,
     };
-    let all = set.matchers == [Matcher::everything()];
     let target = directive.word(1);
-    let whole = target
-        .strip_suffix("/$1")
-        .or_else(|| target.strip_suffix("$1"));
-    let to = match whole.filter(|_| all) {
-        Some(base) => template(&format!("{base}$request_uri")),
+    let to = match target.strip_suffix("$1") {
+        Some(base) => crate::regex::rest_of(directive.word(0)).and_then(|below| {
+            let tail = if below.is_empty() {
+                "{path_query}"
+            } else {
+                "{rest_query}"
+            };
+            template(base.trim_end_matches('/')).map(|it| it + tail)
+        }),
         None => template(target.trim_end_matches('?')),
     };
     let redirect = status.zip(to).filter(|_| set.is_exact);
@@ -618,11 +695,7 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
             Action::Redirect { to, status }
         }
         None => {
-            closes(
-                directive.id,
-                "this rewrite is no redirect of the front",
-                ledger,
-            );
+            ledger.unmapped(directive.id, "this rewrite is no redirect of the front");
             Action::Closed
         }
     };

@@ -1,6 +1,6 @@
 //! The directives of nginx with their places in the ledger, files included.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::ledger::{Id, Ledger, Place, Weight};
@@ -34,6 +34,8 @@ pub(crate) struct Expansion<'a> {
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) budget: &'a mut Budget,
     pub(crate) defines: &'a [(String, String)],
+    /// The directory of the main file.
+    pub(crate) beside: PathBuf,
     pub(crate) depth: usize,
 }
 
@@ -111,21 +113,35 @@ impl Expansion<'_> {
         if self.depth >= DEPTH_MAX {
             return Err(ImportError::TooMuch("20 levels of files"));
         }
-        if pattern.ends_with("mime.types")
-            || pattern.ends_with("proxy_params") && self.files.matching(pattern).is_empty()
-        {
+        if pattern.ends_with("mime.types") {
             return Ok(());
         }
-        let paths = match Path::new(pattern).is_absolute() {
-            true => self.files.matching(pattern),
-            false => {
-                let beside = text.path.parent().unwrap_or_else(|| Path::new(""));
-                self.files.matching(&beside.join(pattern).to_string_lossy())
-            }
-        };
-        if paths.is_empty() && !pattern.contains('*') {
-            let text = format!("`{pattern}` names no file that is there; name its root by --root");
+        if pattern.ends_with("proxy_params") && self.paths(pattern, text).is_empty() {
+            let text = Text {
+                text: PROXY_PARAMS.into(),
+                ..text.clone()
+            };
+            self.depth += 1;
+            found.extend(self.file(&text)?);
+            self.depth -= 1;
+            return Ok(());
+        }
+        let paths = self.paths(pattern, text);
+        if paths.is_empty()
+            && !pattern.contains('*')
+            && !HARMLESS.iter().any(|it| pattern.ends_with(it))
+        {
+            let text = format!(
+                "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
+                 requests that it may be about are closed"
+            );
             self.ledger.risk(id, text);
+            found.push(Directive {
+                id,
+                name: MISSING.to_owned(),
+                words: Vec::new(),
+                inner: None,
+            });
         }
         for path in paths {
             let text = self.budget.read(self.files, &path)?;
@@ -134,6 +150,26 @@ impl Expansion<'_> {
             self.depth -= 1;
         }
         Ok(())
+    }
+
+    /// The files that an `include` names: relative ones are beside the main file, which one of a site is not.
+    fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
+        if Path::new(pattern).is_absolute() {
+            return self.files.matching(pattern);
+        }
+        let beside = text.path.parent().unwrap_or_else(|| Path::new(""));
+        let above = beside.parent().unwrap_or_else(|| Path::new(""));
+        let roots = [
+            self.beside.as_path(),
+            beside,
+            above,
+            Path::new("/etc/nginx"),
+        ];
+        let found = roots.map(|root| self.files.matching(&root.join(pattern).to_string_lossy()));
+        found
+            .into_iter()
+            .find(|it| !it.is_empty())
+            .unwrap_or_default()
     }
 
     /// The text with the placeholders of templates filled in; what nobody filled in is one risk each.
@@ -188,5 +224,22 @@ impl Expansion<'_> {
         out
     }
 }
+
+/// Stands for a file that is not there, in the scope of its `include`. No directive has this name.
+pub(crate) const MISSING: &str = "include";
+
+/// Files of distributions that are known to keep no client from anything.
+const HARMLESS: &[&str] = &[
+    "fastcgi_params",
+    "fastcgi.conf",
+    "uwsgi_params",
+    "scgi_params",
+    "options-ssl-nginx.conf",
+    "snippets/snakeoil.conf",
+];
+
+/// Debian's file, where it is not there.
+const PROXY_PARAMS: &str = "proxy_set_header Host $http_host;\nproxy_set_header X-Real-IP $remote_addr;\n\
+    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\nproxy_set_header X-Forwarded-Proto $scheme;\n";
 
 const DEPTH_MAX: usize = 20;

@@ -1,0 +1,73 @@
+//! What lies in a directory that the source serves, as far as that decides whether the front may serve it.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::Files;
+
+/// What a directory has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// It cannot be looked into, or has more than is looked at.
+    pub(crate) is_hidden: bool,
+    /// Nothing but the page of the distribution.
+    pub(crate) is_bare: bool,
+    /// `.htaccess`, which may guard what lies beside it.
+    pub(crate) has_htaccess: bool,
+    /// Sources that a server runs instead of showing them.
+    pub(crate) has_scripts: bool,
+}
+
+/// Looks through a directory.
+pub(crate) fn contents(files: &dyn Files, directory: &Path) -> Contents {
+    let mut contents = Contents {
+        is_bare: true,
+        ..Contents::default()
+    };
+    let mut left: Vec<PathBuf> = vec![directory.to_owned()];
+    let mut seen = 0;
+    while let Some(path) = left.pop() {
+        let Some(names) = files.names(&path) else {
+            contents.is_hidden |= path == directory;
+            continue;
+        };
+        for name in names {
+            seen += 1;
+            contents.note(&name, path == directory);
+            if seen > NAMES_MAX {
+                contents.is_hidden = true;
+                return contents;
+            }
+            // A name with a dot within it is a file in nearly all cases, and asking costs little.
+            left.push(path.join(&name));
+        }
+    }
+    contents
+}
+
+impl Contents {
+    fn note(&mut self, name: &str, is_top: bool) {
+        let lower = name.to_ascii_lowercase();
+        self.is_bare &= !is_top || DISTRIBUTION.contains(&name);
+        self.has_htaccess |= lower == ".htaccess";
+        let extensions = lower.split('.').skip(1);
+        self.has_scripts |= extensions.into_iter().any(|it| SCRIPTS.contains(&it));
+    }
+}
+
+/// Names that are looked at.
+const NAMES_MAX: usize = 20_000;
+
+/// What distributions put into the first directory.
+const DISTRIBUTION: &[&str] = &[
+    "index.html",
+    "index.nginx-debian.html",
+    "icons",
+    "50x.html",
+    "index.lighttpd.html",
+];
+
+/// Extensions of what servers run: shown, it would be a source.
+const SCRIPTS: &[&str] = &[
+    "php", "php3", "php4", "php5", "php7", "php8", "phtml", "phps", "inc", "cgi", "fcgi", "pl",
+    "py", "rb", "asp", "aspx", "cfm", "shtml", "sh", "lua", "var",
+];

@@ -1,0 +1,374 @@
+//! Files that httpd serves itself: `DocumentRoot`, `Alias`, and what `<Directory>` and `<Files>` say of them.
+//!
+//! A directory is served by the front if every guard of it can be said, nothing in it is a program, and no
+//! `.htaccess` may guard what lies beside it. Else its requests go to the old server, or are closed.
+
+use std::path::Path;
+
+use crate::directory::{Contents, contents};
+use crate::emit::{quoted, quoted_list};
+use crate::files::Files;
+use crate::httpd::access::{self, Guards};
+use crate::httpd::section::is_stranger;
+use crate::httpd::tree::Directive;
+use crate::ledger::{Id, Ledger};
+use crate::matcher::Matcher;
+use crate::plan::{Access, Action, Keys, Rule, Serve, split};
+
+/// The directives that say what is served from files.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) main: &'a [Directive],
+    pub(crate) inner: &'a [Directive],
+    pub(crate) files: &'a dyn Files,
+}
+
+/// A directory that the front serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    pub(crate) action: Action,
+    guards: Guards,
+    /// Directories below it with guards of their own, by what stands behind its path.
+    deeper: Vec<(String, Guards)>,
+}
+
+impl<'a> Site<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a Directive> + use<'a> {
+        self.main.iter().chain(self.inner)
+    }
+
+    /// The innermost directive of a name.
+    fn find(&self, name: &str) -> Option<&'a Directive> {
+        let last = |block: &'a [Directive]| block.iter().rev().find(|it| it.name == name);
+        last(self.inner).or_else(|| last(self.main))
+    }
+
+    /// The `DocumentRoot`, if the front serves it.
+    pub(crate) fn root(&self, ledger: &mut Ledger) -> Option<Served> {
+        let directive = self.find("documentroot")?;
+        if let Some(other) = self.main.iter().find(|it| it.name == "documentroot") {
+            ledger.dropped_if_open(other.id, "each virtual host has its own");
+        }
+        let path = directive.word(0).trim_end_matches('/');
+        let inside = contents(self.files, Path::new(path));
+        if self.files.names(Path::new(path)).is_some() && inside.is_bare {
+            let text = "it has nothing but the page of the distribution";
+            ledger.dropped(directive.id, text);
+            return None;
+        }
+        self.directory((directive.id, path), (inside, None), ledger)
+    }
+
+    /// The directory of an `Alias`, if the front serves it.
+    pub(crate) fn alias(&self, directive: &Directive, ledger: &mut Ledger) -> Option<Served> {
+        let (path, target) = (directive.word(0), directive.word(1));
+        if path.ends_with('/') != target.ends_with('/') || !path.starts_with('/') {
+            ledger.kept_or_risk(directive.id, "one of path and directory ends with a slash");
+            return None;
+        }
+        let target = target.trim_end_matches('/');
+        let inside = contents(self.files, Path::new(target));
+        let rewrite = Some("/".to_owned());
+        self.directory((directive.id, target), (inside, rewrite), ledger)
+    }
+
+    fn directory(
+        &self,
+        (id, path): (Id, &str),
+        (inside, rewrite): (Contents, Option<String>),
+        ledger: &mut Ledger,
+    ) -> Option<Served> {
+        let mut keys = self.keys(rewrite.is_none(), ledger);
+        let Some((guards, deeper)) = self.guards(path, &mut keys, ledger) else {
+            let text = "what guards these files cannot be said here";
+            ledger.kept_or_risk(id, text);
+            return None;
+        };
+        let reason = match inside {
+            _ if self.files.names(Path::new(path)).is_none() => {
+                "it is not here: its files are answered 404 until it is"
+            }
+            Contents {
+                is_hidden: true, ..
+            } => "it has more files than are looked at",
+            Contents {
+                has_scripts: true, ..
+            } => "it has programs, of which the front would show the source",
+            Contents {
+                has_htaccess: true, ..
+            } if self.overrides() => "it has `.htaccess`, which may be a guard",
+            _ => {
+                ledger.mapped(id);
+                let serve = Serve {
+                    directory: self.files.located(Path::new(path)),
+                    rewrite,
+                    upstream: None,
+                    keys,
+                };
+                let action = Action::Serve(Box::new(serve));
+                return Some(Served {
+                    action,
+                    guards,
+                    deeper,
+                });
+            }
+        };
+        ledger.kept_or_risk(id, &format!("`{path}` is not served here: {reason}"));
+        None
+    }
+
+    fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {
+        let mut keys = Keys::new();
+        let in_sections = || {
+            self.all()
+                .filter(|it| it.name == "directory")
+                .flat_map(Directive::inside)
+        };
+        let find = |name: &str| in_sections().chain(self.all()).find(|it| it.name == name);
+        if let Some(index) = find("directoryindex") {
+            let names: Vec<&String> = index.words.iter().filter(|it| !it.contains('/')).collect();
+            if !names.is_empty() {
+                keys.insert("index".to_owned(), quoted_list(names));
+            }
+            ledger.mapped(index.id);
+        }
+        if let Some(fallback) = find("fallbackresource").filter(|_| is_root) {
+            match fallback
+                .word(0)
+                .strip_prefix('/')
+                .filter(|it| !it.contains('/'))
+            {
+                Some(page) => {
+                    keys.insert("fallback".to_owned(), quoted(page));
+                    ledger.mapped(fallback.id);
+                }
+                None => ledger.risk(fallback.id, "this page was not converted"),
+            }
+        }
+        keys
+    }
+
+    /// Whether any directory lets `.htaccess` say anything.
+    fn overrides(&self) -> bool {
+        let sections = self.all().filter(|it| it.name.starts_with("directory"));
+        let mut all = sections
+            .flat_map(Directive::inside)
+            .filter(|it| it.name == "allowoverride");
+        all.any(|it| !it.word(0).eq_ignore_ascii_case("none"))
+    }
+
+    /// Who is let into a directory, and into those below it; `None` if that cannot be said.
+    fn guards(
+        &self,
+        path: &str,
+        keys: &mut Keys,
+        ledger: &mut Ledger,
+    ) -> Option<(Guards, Vec<(String, Guards)>)> {
+        let mut sections: Vec<&Directive> =
+            self.all().filter(|it| it.name == "directory").collect();
+        // Shorter paths first, as httpd merges them.
+        sections.sort_by_key(|it| it.word(0).trim_end_matches('/').matches('/').count());
+        let mut guards = Guards::default();
+        let mut deeper: Vec<(String, Guards)> = Vec::new();
+        let mut hidden: Vec<String> = Vec::new();
+        for section in sections {
+            let of = section.word(0).trim_end_matches('/');
+            let is_plain = section.words.len() == 1 && !of.contains(['*', '?', '[']);
+            let said = section_guards(section, &mut hidden, ledger)?;
+            if !is_plain {
+                // Of which directories it is cannot be said.
+                if said.closes() {
+                    return None;
+                }
+                continue;
+            }
+            if is_above(of, path) {
+                guards = merged(guards, said);
+            } else if is_above(path, of) && said.is_some() {
+                let outer = deeper
+                    .iter()
+                    .rev()
+                    .find(|it| is_above(&it.0, &of[path.len()..]));
+                let outer = outer.map_or_else(|| guards.clone(), |it| it.1.clone());
+                deeper.push((of[path.len()..].to_owned(), merged(outer, said)));
+            }
+        }
+        for section in self.all() {
+            match section.name.as_str() {
+                "directorymatch" => {
+                    let said = section_guards(section, &mut hidden, ledger)?;
+                    if said.closes() && !is_of_dots(section) {
+                        return None;
+                    }
+                }
+                "files" | "filesmatch" => files_section(section, &mut hidden, ledger)?,
+                _ => {}
+            }
+        }
+        if !hidden.is_empty() {
+            hidden.sort();
+            hidden.dedup();
+            keys.insert("hide".to_owned(), quoted_list(hidden));
+        }
+        Some((guards, deeper))
+    }
+}
+
+impl Served {
+    /// Serves what the rules leave to files, with the guards of the directory.
+    pub(crate) fn fill(&self, rules: &mut [Rule]) {
+        for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {
+            rule.action = self.action.clone();
+            if rule.settings.access == Access::Open {
+                guard(rule, &self.guards);
+            }
+        }
+    }
+
+    /// The rule of an `Alias`.
+    pub(crate) fn rule(&self, mut rule: Rule) -> Rule {
+        rule.action = self.action.clone();
+        guard(&mut rule, &self.guards);
+        rule
+    }
+
+    /// Guards the directories below it. `above` is the path at which it is served.
+    pub(crate) fn guard_deeper(&self, above: &str, rules: &mut Vec<Rule>) {
+        let is_own = |rule: &Rule| match (&rule.action, &self.action) {
+            (Action::Serve(one), Action::Serve(two)) => one.directory == two.directory,
+            _ => false,
+        };
+        for (below, guards) in &self.deeper {
+            let matcher = Matcher::prefix(&format!("{above}{below}"));
+            let change = |rule: &mut Rule| {
+                if is_own(rule) {
+                    guard(rule, guards);
+                }
+            };
+            let whole = |rule: &mut Rule| {
+                if is_own(rule) {
+                    rule.settings.access = Access::Unsaid;
+                }
+            };
+            split(rules, &matcher, change, whole);
+        }
+    }
+}
+
+fn guard(rule: &mut Rule, guards: &Guards) {
+    rule.settings.access = guards.authz.clone().unwrap_or_default();
+    rule.settings.compat = guards.compat.clone().unwrap_or_default();
+    rule.settings.tls_only = guards.tls_only;
+}
+
+fn merged(outer: Guards, inner: Guards) -> Guards {
+    Guards {
+        authz: inner.authz.or(outer.authz),
+        compat: inner.compat.or(outer.compat),
+        tls_only: inner.tls_only || outer.tls_only,
+    }
+}
+
+/// Whether a directory is another, or lies above it.
+fn is_above(above: &str, below: &str) -> bool {
+    below
+        .strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What a section of a directory says of access; `None` if it says more than can be said here.
+fn section_guards(
+    section: &Directive,
+    hidden: &mut Vec<String>,
+    ledger: &mut Ledger,
+) -> Option<Guards> {
+    let mut is_strange = false;
+    for directive in section.inside() {
+        match directive.name.as_str() {
+            "files" | "filesmatch" => files_section(directive, hidden, ledger)?,
+            name if name.starts_with("rewrite")
+                || name.starts_with("redirect")
+                || name == "sethandler" =>
+            {
+                is_strange = true;
+            }
+            name => {
+                let is_section = directive.inner.is_some() && !name.starts_with("require");
+                is_strange |= is_section || is_stranger(directive, ledger);
+            }
+        }
+    }
+    let guards = access::of_section(section.inside(), ledger);
+    if is_strange {
+        return None;
+    }
+    ledger.mapped(section.id);
+    for directive in section.inside() {
+        let text = "it is about files that the front serves without it";
+        ledger.dropped_if_open(directive.id, text);
+    }
+    Some(guards)
+}
+
+/// A section of names; `None` if what it says cannot be said here.
+fn files_section(section: &Directive, hidden: &mut Vec<String>, ledger: &mut Ledger) -> Option<()> {
+    let mut none = Vec::new();
+    let guards = match is_of_dots(section) {
+        // They are hidden in any case.
+        true => {
+            access::of_section(section.inside(), ledger);
+            ledger.mapped(section.id);
+            return Some(());
+        }
+        false => section_guards(section, &mut none, ledger)?,
+    };
+    let name = section.word(0);
+    let is_plain = section.name == "files"
+        && section.words.len() == 1
+        && !name.is_empty()
+        && !name.contains(['/', '[', '\\']);
+    match guards.joined() {
+        Access::Open => Some(()),
+        Access::Nobody if is_plain => {
+            hidden.push(name.to_owned());
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a section is about names that begin with a dot, which are hidden here.
+fn is_of_dots(section: &Directive) -> bool {
+    let text = section.words.last().map_or("", String::as_str);
+    let starts = [
+        ".ht",
+        "^\\.",
+        "/\\.",
+        "(^|/)\\.",
+        "(^|\\/)\\.",
+        "^(\\.",
+        "\\.ht",
+    ];
+    let is_one = |it: &&str| {
+        text.strip_prefix(*it)
+            .is_some_and(|rest| !rest.contains('|') || it.starts_with("(^"))
+    };
+    starts.iter().any(|it| is_one(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_above_others() {
+        for (above, below, expected) in [
+            ("", "/var/www", true),
+            ("/var/www", "/var/www", true),
+            ("/var/www", "/var/www/x", true),
+            ("/var/www", "/var/www2", false),
+        ] {
+            assert_eq!(is_above(above, below), expected, "{above} {below}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Where httpd's servers listen: addresses, certificates, and what they ask of clients.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use crate::emit::quoted;
+use crate::httpd::host::Reader;
+use crate::httpd::tree::Directive;
+use crate::ledger::Weight;
+use crate::plan::{Listener, Tls};
+
+impl Reader<'_, '_> {
+    pub(super) fn listeners(&mut self, words: &[String]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for word in words {
+            let (address, port) = address_of(word);
+            let has_port = word
+                .rsplit_once(':')
+                .is_some_and(|it| it.1.parse::<u16>().is_ok());
+            let any = address.starts_with("[::]:");
+            let fits =
+                |it: &Listener| (it.port == port || !has_port) && (any || it.address == address);
+            let known: Vec<usize> = (0..self.plan.listeners.len())
+                .filter(|&index| fits(&self.plan.listeners[index]))
+                .collect();
+            match known.is_empty() {
+                false => found.extend(known),
+                // A wildcard listener has the port of a narrower address as well.
+                true => {
+                    let wild = self.plan.listeners.iter().position(|it| it.port == port);
+                    let index = wild.unwrap_or_else(|| self.plan.listener(&address, port));
+                    found.push(index);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    pub(super) fn tls(&mut self, inner: &[Directive], listeners: &[usize]) {
+        let main = self.main;
+        let find = |name: &str| {
+            let own = inner.iter().find(|it| it.name == name);
+            own.or_else(|| main.iter().find(|it| it.name == name))
+        };
+        let Some(engine) = find("sslengine") else {
+            return;
+        };
+        self.files.ledger.mapped(engine.id);
+        if !engine.word(0).eq_ignore_ascii_case("on") {
+            return;
+        }
+        let mut tls = Tls::default();
+        let (chain, key) = (find("sslcertificatefile"), find("sslcertificatekeyfile"));
+        match chain {
+            Some(chain) => {
+                let key_path = key.unwrap_or(chain).word(0).to_owned();
+                let path = chain.word(0).to_owned();
+                for (id, path) in [(chain.id, &path), (key.unwrap_or(chain).id, &key_path)] {
+                    match self.files.files.read(Path::new(path)) {
+                        Ok(_) => self.files.ledger.mapped(id),
+                        Err(error) => {
+                            self.files
+                                .ledger
+                                .risk(id, format!("`{path}` cannot be read: {error}"));
+                            tls.missing = Some("its certificate cannot be read".to_owned());
+                        }
+                    }
+                }
+                let place = |it: &str| self.files.files.located(Path::new(it));
+                tls.certificates.push((place(&path), place(&key_path)));
+            }
+            None => {
+                self.files
+                    .ledger
+                    .risk(engine.id, "there is no SSLCertificateFile");
+                tls.missing = Some("it has no certificate".to_owned());
+            }
+        }
+        if let Some(chain) = find("sslcertificatechainfile") {
+            self.files
+                .ledger
+                .risk(chain.id, "append it to the file that `chain` names");
+        }
+        if let Some(protocol) = find("sslprotocol") {
+            if is_newest_alone(&protocol.words) {
+                tls.keys.insert("version_min".to_owned(), quoted("1.3"));
+            }
+            self.files.ledger.mapped(protocol.id);
+        }
+        self.client_certificates(inner, &mut tls);
+        for &listener in listeners {
+            let known = self.plan.listeners[listener].tls.get_or_insert_default();
+            for certificate in &tls.certificates {
+                if !known.certificates.contains(certificate) {
+                    known.certificates.push(certificate.clone());
+                }
+            }
+            known.require(&tls.keys);
+            known.missing = known.missing.take().or_else(|| tls.missing.clone());
+        }
+    }
+
+    fn client_certificates(&mut self, inner: &[Directive], tls: &mut Tls) {
+        let sections = inner
+            .iter()
+            .filter(|it| it.name == "location")
+            .flat_map(|it| it.inside());
+        let mut all = inner
+            .iter()
+            .chain(self.main)
+            .map(|it| (it, true))
+            .chain(sections.map(|it| (it, false)));
+        let verify = all.find(|(it, _)| {
+            it.name == "sslverifyclient" && !it.word(0).eq_ignore_ascii_case("none")
+        });
+        let main = self.main;
+        let find = |name: &str| {
+            let own = inner.iter().find(|it| it.name == name);
+            own.or_else(|| main.iter().find(|it| it.name == name))
+        };
+        let authority = find("sslcacertificatefile");
+        let Some((verify, is_whole)) = verify else {
+            return;
+        };
+        let Some(authority) = authority else {
+            tls.missing = Some("its authority of clients' certificates is not named".to_owned());
+            return self
+                .files
+                .ledger
+                .risk(verify.id, "there is no SSLCACertificateFile");
+        };
+        let required = is_whole && verify.word(0).eq_ignore_ascii_case("require");
+        let value = if required { "required" } else { "optional" };
+        tls.keys
+            .insert("client_certificate".to_owned(), quoted(value));
+        tls.keys.insert(
+            "client_ca".to_owned(),
+            quoted(&self.files.files.located(Path::new(authority.word(0)))),
+        );
+        self.files.ledger.mapped(verify.id);
+        match self.files.files.read(Path::new(authority.word(0))) {
+            Ok(_) => self.files.ledger.mapped(authority.id),
+            Err(error) => {
+                self.files
+                    .ledger
+                    .risk(authority.id, format!("it cannot be read: {error}"));
+                tls.missing =
+                    Some("its authority of clients' certificates cannot be read".to_owned());
+            }
+        }
+        let list = find("sslcarevocationfile").or_else(|| find("sslcarevocationpath"));
+        self.revoked(list, tls);
+    }
+
+    /// Revoked certificates of clients.
+    fn revoked(&mut self, list: Option<&Directive>, tls: &mut Tls) {
+        let Some(list) = list else { return };
+        let path = list.word(0);
+        let is_file = list.name == "sslcarevocationfile";
+        match is_file && self.files.files.read(Path::new(path)).is_ok() {
+            true => {
+                self.files.ledger.mapped(list.id);
+                let path = self.files.files.located(Path::new(path));
+                tls.keys.insert("client_crl".to_owned(), quoted(&path));
+            }
+            false => {
+                let text = "the list of revoked certificates cannot be read: name one file";
+                self.files.ledger.risk(list.id, text);
+                tls.missing = Some("its list of revoked certificates is missing".to_owned());
+            }
+        }
+    }
+
+    /// Gives each address of a virtual host a listener of its own, where all of a port are of one address.
+    pub(super) fn split_addresses(&mut self, hosts: &[&Directive]) {
+        let words = || hosts.iter().flat_map(|it| &it.words);
+        let bare = |word: &str| match word.rsplit_once(':') {
+            Some((host, port)) if port == "*" || port.parse::<u16>().is_ok() => host.to_owned(),
+            _ => word.to_owned(),
+        };
+        let mut names: Vec<String> = words().map(|it| bare(it)).collect();
+        names.sort();
+        names.dedup();
+        // Such as one name throughout, which is the machine's own.
+        self.single_names = matches!(&names[..], [name] if name.parse::<IpAddr>().is_err());
+        for index in 0..self.plan.listeners.len() {
+            let (address, port) = (
+                &self.plan.listeners[index].address,
+                self.plan.listeners[index].port,
+            );
+            if !address.starts_with("[::]:") {
+                continue;
+            }
+            let on = words().filter(|it| {
+                it.rsplit_once(':')
+                    .is_none_or(|it| it.1 == "*" || it.1 == port.to_string())
+            });
+            let ips: Vec<Option<IpAddr>> = on
+                .map(|it| bare(it).trim_matches(['[', ']']).parse().ok())
+                .collect();
+            let mut ips: Vec<IpAddr> = match ips.into_iter().collect::<Option<Vec<_>>>() {
+                Some(ips) if !ips.is_empty() && ips.iter().all(|it| !it.is_unspecified()) => ips,
+                _ => continue,
+            };
+            ips.sort();
+            ips.dedup();
+            let mut addresses = ips.iter().map(|it| SocketAddr::new(*it, port).to_string());
+            self.plan.listeners[index].address = addresses.next().unwrap_or_default();
+            for address in addresses {
+                self.plan.listener(&address, port);
+            }
+            let text = format!(
+                "all virtual hosts of port {port} are of single addresses, and only these are listened on"
+            );
+            self.files.ledger.say(Weight::Note, None, text);
+        }
+    }
+
+    /// Whether a virtual host is one of an address that is not told from others by a listener of its own.
+    pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
+        let own = |word: &String| {
+            let (address, _) = address_of(word);
+            is_of_one_address(word)
+                && !listeners
+                    .iter()
+                    .any(|&it| self.plan.listeners[it].address == address)
+        };
+        !self.single_names && host.words.iter().any(own)
+    }
+}
+
+/// Whether `SSLProtocol` admits TLS 1.3 alone.
+fn is_newest_alone(words: &[String]) -> bool {
+    let mut older = false;
+    for word in words {
+        let lower = word.to_ascii_lowercase();
+        let (adds, name) = match lower.strip_prefix('-') {
+            Some(name) => (false, name),
+            None => (true, lower.trim_start_matches('+')),
+        };
+        older = match name {
+            "all" => adds,
+            "tlsv1.2" => adds,
+            _ => older,
+        };
+    }
+    !older
+        && words
+            .iter()
+            .any(|it| it.to_ascii_lowercase().ends_with("tlsv1.3"))
+}
+
+/// Whether a word of `<VirtualHost>` names one address, or a host that stands for one.
+fn is_of_one_address(word: &str) -> bool {
+    let host = match word.rsplit_once(':') {
+        Some((host, port)) if port == "*" || port.parse::<u16>().is_ok() => host,
+        _ => word,
+    };
+    !matches!(host, "" | "*" | "_default_" | "[::]" | "0.0.0.0")
+}
+
+/// `[::]:80` and its port.
+pub(super) fn address_of(text: &str) -> (String, u16) {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
+        _ => match text.parse::<u16>() {
+            Ok(port) => ("*", port),
+            Err(_) => (text, 80),
+        },
+    };
+    let is_any = matches!(host, "" | "*" | "_default_" | "[::]" | "0.0.0.0");
+    let bare = host.trim_matches(['[', ']']);
+    match bare.parse::<IpAddr>() {
+        Ok(address) if !is_any => (SocketAddr::new(address, port).to_string(), port),
+        _ => (format!("[::]:{port}"), port),
+    }
+}

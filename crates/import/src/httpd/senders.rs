@@ -1,0 +1,98 @@
+//! Who a client is behind a proxy: mod_remoteip and mod_rpaf.
+
+use crate::httpd::access::network;
+use crate::httpd::tree::Directive;
+use crate::ledger::{Id, Ledger};
+use crate::plan::Plan;
+
+/// Reads what the server and its virtual hosts say of proxies before them. If the front cannot tell clients'
+/// addresses as they do, whoever is let in by a network is let in no more.
+pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, ledger: &mut Ledger) {
+    let own = scope(main, ledger);
+    let others: Vec<Scope> = hosts
+        .iter()
+        .map(|it| scope(it.inside(), ledger))
+        .filter(|it| !it.ids.is_empty())
+        .collect();
+    let all: Vec<&Scope> = std::iter::once(&own)
+        .chain(&others)
+        .filter(|it| !it.ids.is_empty())
+        .collect();
+    let Some(first) = all.first() else { return };
+    if first.has_protocol {
+        for listener in &mut plan.listeners {
+            listener
+                .keys
+                .insert("proxy_protocol".to_owned(), "true".to_owned());
+        }
+        ledger.risk(
+            first.ids[0],
+            "name the proxies in `proxy_protocol_from`: until then no connection is accepted",
+        );
+    }
+    // Each host on its own, or one for some of them, cannot be said.
+    let is_one = all.iter().all(|it| it.proxies == first.proxies)
+        && (!own.ids.is_empty() || others.len() == hosts.len());
+    let is_plain = all
+        .iter()
+        .all(|it| it.is_plain && (it.has_protocol || !it.proxies.is_empty()));
+    if is_one && is_plain {
+        plan.trusted.clone_from(&first.proxies);
+        for it in &all {
+            it.ids.iter().for_each(|&id| ledger.mapped(id));
+        }
+        return;
+    }
+    let text = "who clients are cannot be told as here: name the proxies in `trusted_proxies` if they send \
+                X-Forwarded-For. Whoever was let in by a network is answered 403";
+    ledger.risk(first.ids[0], text);
+    for it in &all {
+        it.ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));
+    }
+    plan.hide_networks();
+}
+
+/// What one server says.
+#[derive(Debug, Default)]
+struct Scope {
+    ids: Vec<Id>,
+    proxies: Vec<String>,
+    is_plain: bool,
+    has_protocol: bool,
+}
+
+fn scope(directives: &[Directive], ledger: &mut Ledger) -> Scope {
+    let mut scope = Scope {
+        is_plain: true,
+        ..Scope::default()
+    };
+    let on = |it: &Directive| it.word(0).eq_ignore_ascii_case("on");
+    for directive in directives {
+        let name = directive.name.replace('_', "");
+        let words = || directive.words.iter();
+        match name.as_str() {
+            "remoteipheader" | "rpafheader" => {
+                scope.is_plain &= directive.word(0).eq_ignore_ascii_case("x-forwarded-for");
+            }
+            "remoteipinternalproxy" | "remoteiptrustedproxy" | "rpafproxyips" => {
+                scope.is_plain &= words().all(|it| network(it).is_some());
+                scope.proxies.extend(words().filter_map(|it| network(it)));
+            }
+            "remoteipproxyprotocol" if on(directive) => scope.has_protocol = true,
+            "rpafenable" if !on(directive) => scope.is_plain = false,
+            "rpafenable"
+            | "rpafsethostname"
+            | "rpafsethttps"
+            | "rpafsetport"
+            | "remoteipproxiesheader"
+            | "remoteipproxyprotocol" => {
+                ledger.mapped(directive.id);
+                continue;
+            }
+            name if name.starts_with("remoteip") => scope.is_plain = false,
+            _ => continue,
+        }
+        scope.ids.push(directive.id);
+    }
+    scope
+}

@@ -1,0 +1,181 @@
+//! Files that a location serves: `root`, `alias`, `index`, `try_files`, `expires`.
+
+use std::path::Path;
+
+use crate::directory::contents;
+use crate::emit::{quoted, quoted_list};
+use crate::files::Files;
+use crate::ledger::Ledger;
+use crate::matcher::Matcher;
+use crate::mod_jk::workers::number;
+use crate::nginx::location::Scope;
+use crate::nginx::tree::Directive;
+use crate::plan::{Action, Keys, Serve};
+
+/// What a location does with paths that are no files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// They are answered 404.
+    NotFound,
+    /// A page stands in for them.
+    Page(String),
+    /// A named location gets them.
+    Named(String),
+}
+
+/// Reads `try_files`; `None` if the front cannot do it.
+pub(crate) fn missing(directive: Option<&Directive>) -> Option<Missing> {
+    let Some(directive) = directive else {
+        return Some(Missing::NotFound);
+    };
+    let (last, tried) = directive.words.split_last()?;
+    let is_usual = |it: &String| matches!(it.as_str(), "$uri" | "$uri/" | "$uri/index.html");
+    if !tried.iter().all(is_usual) {
+        return None;
+    }
+    if last == "=404" {
+        return Some(Missing::NotFound);
+    }
+    if last.starts_with('@') {
+        return Some(Missing::Named(last.clone()));
+    }
+    let page = last.strip_prefix('/').unwrap_or(last);
+    let is_plain = !page.is_empty()
+        && page
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
+    is_plain.then(|| Missing::Page(page.to_owned()))
+}
+
+/// What a location without `proxy_pass` does. `named` is the upstream of its named location.
+pub(crate) fn serve(
+    scope: Scope<'_>,
+    (matcher, path): (&Matcher, Option<&str>),
+    upstream: Option<usize>,
+    files: &dyn Files,
+    ledger: &mut Ledger,
+) -> Action {
+    let own = scope.blocks.first().copied().unwrap_or_default();
+    let alias = own.iter().find(|it| it.name == "alias");
+    let Some(root) = alias.or_else(|| scope.find("root")) else {
+        return Action::Files;
+    };
+    let directory = root.word(0).trim_end_matches('/');
+    let is_alias = alias.is_some();
+    let (Matcher::Prefix(_) | Matcher::Pattern(_), Some(path)) = (matcher, path) else {
+        ledger.kept_or_risk(root.id, FOR_PREFIXES);
+        return Action::Files;
+    };
+    let fits = !is_alias || path.ends_with('/') == root.word(0).ends_with('/');
+    if !directory.starts_with('/') || directory.contains('$') || !fits {
+        ledger.kept_or_risk(
+            root.id,
+            "these files are not served here: what it names is not plain",
+        );
+        return Action::Files;
+    }
+    let inside = contents(files, Path::new(directory));
+    if files.names(Path::new(directory)).is_none() {
+        let text = format!("`{directory}` is not here: its files are answered 404 until it is");
+        ledger.kept_or_risk(root.id, &text);
+        return Action::Files;
+    }
+    if inside.is_bare && upstream.is_none() {
+        ledger.dropped(root.id, "it has nothing but the page of the distribution");
+        return Action::Files;
+    }
+    ledger.mapped(root.id);
+    Action::Serve(Box::new(Serve {
+        directory: files.located(Path::new(directory)),
+        rewrite: is_alias.then(|| "/".to_owned()),
+        upstream,
+        keys: keys(scope, (path, upstream.is_some()), ledger),
+    }))
+}
+
+fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -> Keys {
+    let mut keys = Keys::new();
+    if let Some(index) = scope.find("index") {
+        let is_name = |it: &&String| !it.contains(['/', '$']);
+        let names: Vec<&String> = index.words.iter().filter(is_name).collect();
+        if !names.is_empty() {
+            keys.insert("index".to_owned(), quoted_list(names));
+        }
+        ledger.mapped(index.id);
+    }
+    if let Some(expires) = scope.find("expires") {
+        match lifetime(expires.word(0)) {
+            Some(value) => {
+                if !value.is_empty() {
+                    keys.insert("cache_control".to_owned(), quoted(&value));
+                }
+                ledger.mapped(expires.id);
+            }
+            None => ledger.risk(expires.id, "this `expires` was not converted"),
+        }
+    }
+    if let Some(listing) = scope.find("autoindex").filter(|it| it.word(0) == "on") {
+        ledger.risk(
+            listing.id,
+            "directories are not listed here: they are answered 404",
+        );
+    }
+    if let Some(tries) = scope.own("try_files") {
+        match missing(Some(tries)) {
+            Some(Missing::Page(page)) if path == "/" && !forwards => {
+                keys.insert("fallback".to_owned(), quoted(&page));
+                ledger.mapped(tries.id);
+                ledger.note(tries.id, "the page stands in for missing pages alone, and not for names with a dot in them");
+            }
+            Some(Missing::Page(_)) => {
+                ledger.risk(
+                    tries.id,
+                    "the page that stands in for what is missing was not converted",
+                );
+            }
+            _ => ledger.mapped(tries.id),
+        }
+    }
+    keys
+}
+
+/// The value of `Cache-Control` for an `expires`; empty for none.
+fn lifetime(text: &str) -> Option<String> {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let seconds = match (text, &text[digits.len()..]) {
+        ("off", _) => return Some(String::new()),
+        ("max", _) => 315_360_000,
+        ("epoch" | "-1", _) => return Some("no-cache".to_owned()),
+        (_, "" | "s") => number(&digits)?,
+        (_, "m") => number(&digits)?.saturating_mul(60),
+        (_, "h") => number(&digits)?.saturating_mul(3_600),
+        (_, "d") => number(&digits)?.saturating_mul(86_400),
+        (_, "w") => number(&digits)?.saturating_mul(604_800),
+        (_, "M") => number(&digits)?.saturating_mul(2_592_000),
+        (_, "y") => number(&digits)?.saturating_mul(31_536_000),
+        _ => return None,
+    };
+    Some(format!("max-age={seconds}"))
+}
+
+const FOR_PREFIXES: &str =
+    "these files are not served here: expressions and single paths have none";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes_of_files() {
+        for (text, expected) in [
+            ("30d", Some("max-age=2592000")),
+            ("1y", Some("max-age=31536000")),
+            ("max", Some("max-age=315360000")),
+            ("-1", Some("no-cache")),
+            ("off", Some("")),
+            ("modified +1h", None),
+        ] {
+            assert_eq!(lifetime(text).as_deref(), expected, "{text}");
+        }
+    }
+}

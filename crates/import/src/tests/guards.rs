@@ -1,0 +1,268 @@
+//! What was closed stays closed.
+
+use super::*;
+
+/// The routes of httpd's directives before one backend.
+fn of_httpd(directives: &str) -> (Vec<String>, Import) {
+    let conf =
+        format!("Listen 80\nProxyPreserveHost On\n{directives}\nProxyPass / ajp://t:8009/\n");
+    let import = converted(&[("/httpd.conf", &conf)], None);
+    (routes(&import), import)
+}
+
+/// The routes of a server of nginx before one backend.
+fn of_nginx(directives: &str) -> (Vec<String>, Import) {
+    let conf = format!(
+        "server {{\nlisten 80;\nproxy_set_header Host $host;\n{directives}\nlocation / {{ proxy_pass http://t:80; }}\n}}\n"
+    );
+    let import = converted(&[("/nginx.conf", &conf)], None);
+    (routes(&import), import)
+}
+
+#[test]
+fn what_nobody_knows_closes_where_it_stands() {
+    for (directives, expected) in [
+        ("SecRuleEngine On", "path = \"/\"; status = 403"),
+        ("Include guards.conf", "path = \"/\"; status = 403"),
+        (
+            "IncludeOptional guards.conf",
+            "path = \"/\"; upstream = \"t\"",
+        ),
+        ("ShibCompatWith24 On", "path = \"/\"; upstream = \"t\""),
+        (
+            "<Location /x>\nSSLRequire %{REMOTE_ADDR} eq 1\n</Location>",
+            "path = \"/x\"; status = 403",
+        ),
+        (
+            "<Location /x>\nMellonEnable auth\n</Location>",
+            "path = \"/x\"; status = 403",
+        ),
+        (
+            "<Location /x>\nRedirect 403\n</Location>",
+            "path = \"/x\"; status = 403",
+        ),
+    ] {
+        let (routes, _) = of_httpd(directives);
+        assert_eq!(routes[0], expected, "{directives}");
+    }
+    for (directives, expected) in [
+        ("auth_ldap x;", "path = \"/\"; status = 403"),
+        ("include guards.conf;", "path = \"/\"; status = 403"),
+        ("more_set_headers x;", "path = \"/\"; upstream = \"t\""),
+        (
+            "location ^~ /x { access_by_lua_block x; proxy_pass http://t:80; }",
+            "pattern = \"/x*\"; status = 403",
+        ),
+    ] {
+        let (routes, _) = of_nginx(directives);
+        assert_eq!(routes[0], expected, "{directives}");
+    }
+}
+
+#[test]
+fn networks_that_are_kept_out_are_denied() {
+    for (inner, expected) in [
+        (
+            "<RequireAll>\nRequire all granted\nRequire not ip 10.0.0.0/8\n</RequireAll>",
+            "upstream = \"t\"; deny = \"10.0.0.0/8\"",
+        ),
+        (
+            "<RequireAll>\nRequire ip 10\nRequire not ip 10.1\n</RequireAll>",
+            "upstream = \"t\"; allow = \"10.0.0.0/8\"; deny = \"10.1.0.0/16\"",
+        ),
+        ("Require all granted\nRequire not ip 10.1", "status = 403"),
+        (
+            "<RequireAll>\nRequire ip 10\nRequire valid-user\n</RequireAll>",
+            "status = 403",
+        ),
+        (
+            "Order deny,allow\nDeny from all\nRequire all granted",
+            "status = 403",
+        ),
+    ] {
+        let (routes, _) = of_httpd(&format!("<Location /x>\n{inner}\n</Location>"));
+        assert_eq!(routes[0], format!("path = \"/x\"; {expected}"), "{inner}");
+    }
+}
+
+#[test]
+fn two_modules_of_access_are_both_asked() {
+    let (routes, _) = of_httpd(
+        "<Location />\nOrder allow,deny\n</Location>\n<Location /x>\nRequire all granted\n</Location>",
+    );
+    assert_eq!(
+        routes,
+        ["path = \"/x\"; status = 403", "path = \"/\"; status = 403"]
+    );
+}
+
+#[test]
+fn a_section_of_proxies_opens_no_location() {
+    let (routes, _) = of_httpd(
+        "<Location /x>\nRequire ip 10.0.0.1\n</Location>\n<Proxy *>\nRequire ip 192.168.0.0/16\n</Proxy>",
+    );
+    assert_eq!(
+        routes,
+        [
+            "path = \"/x\"; upstream = \"t\"; allow = \"10.0.0.1\"",
+            "path = \"/\"; upstream = \"t\"; allow = \"192.168.0.0/16\"",
+        ]
+    );
+}
+
+#[test]
+fn a_wildcard_of_a_location_is_one_segment_and_opens_nothing() {
+    let (routes, import) = of_httpd(
+        "<Location />\nRequire all denied\n</Location>\n<Location \"/pub*\">\nRequire all granted\n</Location>",
+    );
+    assert_eq!(routes, ["path = \"/\"; status = 403"]);
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn conditions_with_or_are_read_as_one() {
+    let (routes, _) = of_httpd(
+        "RewriteEngine On\nRewriteCond %{REQUEST_METHOD} ^TRACE [OR]\nRewriteCond %{REQUEST_METHOD} ^DELETE\n\
+         RewriteRule ^/x - [F]",
+    );
+    assert_eq!(routes[0], "pattern = \"/x*\"; status = 403");
+}
+
+#[test]
+fn clients_in_clear_are_kept_out_where_tls_is_required() {
+    let (routes, _) = of_httpd("<Location /x>\nSSLRequireSSL\n</Location>");
+    assert_eq!(routes[0], "path = \"/x\"; status = 403");
+}
+
+#[test]
+fn fields_that_an_application_may_trust_are_taken_from_clients() {
+    let (_, import) = of_httpd("RequestHeader set X-User \"%{REMOTE_USER}e\"");
+    assert!(
+        import.text.contains("remove = \"X-User\""),
+        "{}",
+        import.text
+    );
+    let (_, import) =
+        of_nginx("location /x { proxy_set_header X-User $remote_user; proxy_pass http://t:80; }");
+    assert!(
+        import.text.contains("remove = \"X-User\""),
+        "{}",
+        import.text
+    );
+}
+
+#[test]
+fn addresses_of_a_port_are_listeners_or_closed() {
+    let host = |address: &str, path: &str| {
+        format!("<VirtualHost {address}>\nProxyPass {path} ajp://t:8009{path}\n</VirtualHost>\n")
+    };
+    let conf = format!(
+        "Listen 80\n{}{}",
+        host("10.0.0.1:80", "/a"),
+        host("10.0.0.2:80", "/b")
+    );
+    let import = converted(&[("/httpd.conf", &conf)], None);
+    assert_eq!(
+        routes(&import)[0],
+        "listen = \"port-80-1\"; path = \"/a\"; upstream = \"t\""
+    );
+    assert!(
+        import.text.contains("address = \"10.0.0.2:80\""),
+        "{}",
+        import.text
+    );
+    let conf = format!(
+        "Listen 80\n{}{}",
+        host("*:80", "/a"),
+        host("127.0.0.1:80", "/b")
+    );
+    let import = converted(&[("/httpd.conf", &conf)], None);
+    assert!(
+        !import.text.contains("path = \"/b\"\nupstream"),
+        "{}",
+        import.text
+    );
+    let nginx = "server { listen 80; location /a { proxy_pass http://t:80; } }\n\
+                 server { listen 127.0.0.1:80; server_name in; location /b { proxy_pass http://t:80; } }\n";
+    let import = converted(&[("/nginx.conf", nginx)], None);
+    assert!(
+        !import.text.contains("path = \"/b*\"\nupstream"),
+        "{}",
+        import.text
+    );
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn who_a_client_is_behind_a_proxy_decides_about_networks() {
+    let guarded = "<Location /x>\nRequire ip 10.0.0.0/8\n</Location>";
+    for (directives, trusted, expected) in [
+        (
+            "RemoteIPHeader X-Forwarded-For\nRemoteIPInternalProxy 10.0.0.5",
+            true,
+            "path = \"/x\"; upstream = \"t\"; allow = \"10.0.0.0/8\"",
+        ),
+        (
+            "RemoteIPHeader X-Client-IP\nRemoteIPInternalProxy 10.0.0.5",
+            false,
+            "path = \"/x\"; status = 403",
+        ),
+        (
+            "RemoteIPHeader X-Forwarded-For",
+            false,
+            "path = \"/x\"; status = 403",
+        ),
+    ] {
+        let (routes, import) = of_httpd(&format!("{directives}\n{guarded}"));
+        assert_eq!(routes[0], expected, "{directives}");
+        let says = import.text.contains("trusted_proxies = \"10.0.0.5\"");
+        assert_eq!(says, trusted, "{directives}");
+    }
+    let nginx = "set_real_ip_from 10.0.0.5;\nlocation /x { allow 10.0.0.0/8; deny all; proxy_pass http://t:80; }";
+    let (routes, _) = of_nginx(nginx);
+    // nginx reads X-Real-IP by default.
+    assert_eq!(routes[0], "pattern = \"/x*\"; status = 403");
+    let (routes, _) = of_nginx(&format!("real_ip_header X-Forwarded-For;\n{nginx}"));
+    assert_eq!(
+        routes[0],
+        "pattern = \"/x*\"; upstream = \"t\"; allow = \"10.0.0.0/8\""
+    );
+}
+
+#[test]
+fn two_hosts_of_a_listener_do_not_weaken_each_other() {
+    let host = |name: &str, verify: &str, authority: &str| {
+        format!(
+            "server {{\nlisten 443 ssl;\nserver_name {name};\nssl_certificate /c;\nssl_certificate_key /c;\n\
+             ssl_verify_client {verify};\nssl_client_certificate {authority};\n\
+             location / {{ proxy_pass http://t:80; }}\n}}\n"
+        )
+    };
+    let files = [("/c", "x"), ("/ca", "x"), ("/cb", "x")];
+    let both = format!(
+        "{}{}",
+        host("a.org", "on", "/ca"),
+        host("b.org", "optional", "/cb")
+    );
+    let options = Options {
+        files: vec![PathBuf::from("/n")],
+        ..Options::default()
+    };
+    let texts = files
+        .iter()
+        .map(|(name, text)| (PathBuf::from(name), (*text).to_owned()));
+    let mut all: BTreeMap<PathBuf, String> = texts.collect();
+    all.insert(PathBuf::from("/n"), both);
+    let import = import(&Memory(all), &options).unwrap();
+    // Two authorities cannot be told apart: the listener stays on loopback.
+    assert!(
+        import.text.contains("address = \"127.0.0.1:443\""),
+        "{}",
+        import.text
+    );
+    assert!(
+        import.text.contains("client_certificate = \"required\""),
+        "{}",
+        import.text
+    );
+}
