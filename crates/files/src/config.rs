@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use catamaran_coding::Coding;
 use http::HeaderValue;
-
-use crate::coding::FileCoding;
 
 /// How a directory is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub struct FilesConfig {
     pub types: BTreeMap<String, HeaderValue>,
     /// Codings of which files exist beside the plain ones, the preferred first. Default br, gzip. nginx:
     /// `gzip_static`.
-    pub precompressed: Vec<FileCoding>,
+    pub precompressed: Vec<Coding>,
 }
 
 impl FilesConfig {
@@ -49,7 +48,7 @@ impl FilesConfig {
             cache_control: None,
             charset: Some("utf-8".to_owned()),
             types: BTreeMap::new(),
-            precompressed: vec![FileCoding::Brotli, FileCoding::Gzip],
+            precompressed: vec![Coding::Brotli, Coding::Gzip],
         }
     }
 }

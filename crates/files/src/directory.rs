@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use catamaran_coding::{AcceptedCodings, Coding};
 use thiserror::Error;
 
-use crate::coding::{AcceptedCodings, FileCoding};
 use crate::config::FilesConfig;
 use crate::found::{FileFacts, Found, FoundFile};
 use crate::media::media_type;
@@ -162,7 +162,7 @@ impl Search<'_> {
             facts: plain.facts,
             coding: None,
             media_type: media_type(name, config),
-            has_siblings: false,
+            varies_by_coding: false,
             is_fallback: false,
             old_sibling: None,
         };
@@ -177,13 +177,13 @@ impl Search<'_> {
             file.fd = Arc::new(sibling.fd);
             file.facts = sibling.facts;
             file.coding = Some(coding);
-            file.has_siblings = true;
+            file.varies_by_coding = true;
             return Ok(file);
         }
         for &coding in &config.precompressed {
             let sibling = self.sibling(name, coding)?;
             if sibling.is_some_and(|it| !is_older(&it.facts, &plain.facts)) {
-                file.has_siblings = true;
+                file.varies_by_coding = true;
                 break;
             }
         }
@@ -191,7 +191,7 @@ impl Search<'_> {
     }
 
     /// The file of that coding, if there is one.
-    fn sibling(&self, name: &[u8], coding: FileCoding) -> Result<Option<Opened>, OpenError> {
+    fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<Opened>, OpenError> {
         let name = [name, coding.suffix().as_bytes()].concat();
         let opened = self.root.open_name(&name, self.access);
         match opened.and_then(regular) {

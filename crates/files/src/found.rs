@@ -3,10 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use catamaran_coding::Coding;
 use http::HeaderValue;
 use rustix::fs::{Stat, fstat};
-
-use crate::coding::FileCoding;
 
 /// What a name stands for.
 #[derive(Debug)]
@@ -23,21 +22,32 @@ pub struct FoundFile {
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) facts: FileFacts,
     /// How it is coded.
-    pub(crate) coding: Option<FileCoding>,
+    pub(crate) coding: Option<Coding>,
     /// Of what it is when it is decoded.
     pub(crate) media_type: HeaderValue,
-    /// Whether there are several of it, by coding.
-    pub(crate) has_siblings: bool,
+    /// Whether the response depends on the codings that the client takes.
+    pub(crate) varies_by_coding: bool,
     /// Whether it stands in the place of a missing page.
     pub(crate) is_fallback: bool,
     /// A compressed one that is older than the plain one, so that it is not used.
-    pub(crate) old_sibling: Option<FileCoding>,
+    pub(crate) old_sibling: Option<Coding>,
 }
 
 impl FoundFile {
+    /// Of what it is when it is decoded.
+    #[must_use]
+    pub fn media_type(&self) -> &HeaderValue {
+        &self.media_type
+    }
+
+    /// Takes note that the response may be coded on its way.
+    pub fn may_be_coded(&mut self) {
+        self.varies_by_coding = true;
+    }
+
     /// A coding of which there is a file, but one so much older than the plain one that it is not used.
     #[must_use]
-    pub fn old_sibling(&self) -> Option<FileCoding> {
+    pub fn old_sibling(&self) -> Option<Coding> {
         self.old_sibling
     }
 }

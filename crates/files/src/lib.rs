@@ -11,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod body;
-mod coding;
 mod config;
 mod directory;
 mod found;
@@ -22,7 +21,6 @@ mod response;
 mod threads;
 
 pub use body::{FileBody, FileBodyError};
-pub use coding::{AcceptedCodings, FileCoding};
 pub use config::{FilesConfig, Links};
 pub use directory::{Directory, FileQuery, FindError};
 pub use found::{Found, FoundFile};

@@ -190,7 +190,7 @@ fn entity_tag(file: &FoundFile) -> Option<HeaderValue> {
 }
 
 fn vary(file: &FoundFile) -> Option<HeaderValue> {
-    let fields = match (file.has_siblings, file.is_fallback) {
+    let fields = match (file.varies_by_coding, file.is_fallback) {
         (false, false) => return None,
         (true, false) => "Accept-Encoding",
         (false, true) => "Accept",

@@ -4,6 +4,7 @@
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
 pub(crate) mod attributes;
+pub(crate) mod compress;
 pub(crate) mod pages;
 pub(crate) mod rules;
 pub(crate) mod template;
@@ -18,7 +19,8 @@ use std::time::Duration;
 pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use bytes::Bytes;
 pub use catamaran_balance::Policy;
-pub use catamaran_files::{FileCoding, FilesConfig, Links};
+pub use catamaran_coding::{Coding, StreamCoding};
+pub use catamaran_files::{FilesConfig, Links};
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
@@ -27,6 +29,7 @@ pub use catamaran_upstream::config::{
     PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, SentHost, Trust,
     TrustFault, TrustSettings,
 };
+pub use compress::{CompressConfig, MediaPattern};
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use pages::{ErrorPages, Page};
@@ -148,6 +151,9 @@ pub struct ServerConfig {
     pub request_id: Option<HeaderName>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
+    /// Bytes of memory that compressing responses may hold in all workers together; a response beyond is
+    /// sent as it is. Default 64 MiB.
+    pub compress_memory: u64,
     /// A file to which the secrets of all TLS sessions are appended, for debugging. Default: none; not
     /// in the file, a reload does not change it.
     pub tls_key_log: Option<PathBuf>,
@@ -165,6 +171,7 @@ impl Default for ServerConfig {
             connections_per_address: None,
             request_id: Some(HeaderName::from_static("x-request-id")),
             via: Some("catamaran".to_owned()),
+            compress_memory: 64 << 20,
             tls_key_log: None,
         }
     }

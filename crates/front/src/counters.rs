@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 pub use catamaran_balance::affinity::Outcome;
+use catamaran_coding::StreamCoding;
 use catamaran_tls::{Facts, Version as TlsVersion};
 use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
@@ -123,6 +124,10 @@ pub(crate) struct WorkerCounters {
     /// Files that are being sent.
     files_open: Count,
     file_thread_reads: Count,
+    /// Responses that were compressed, in the order of [`StreamCoding::ALL`], and bytes of their bodies
+    /// before and after.
+    compressed: [Count; StreamCoding::ALL.len()],
+    compressed_bytes: [Count; 2],
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
@@ -204,6 +209,10 @@ pub struct CountersSnapshot {
     pub files_open: u64,
     /// Pieces of files that a thread had to read.
     pub file_thread_reads: u64,
+    /// Responses that were compressed, in the order of [`StreamCoding::ALL`].
+    pub compressed: [u64; StreamCoding::ALL.len()],
+    /// Bytes of their bodies, before and after.
+    pub compressed_bytes: [u64; 2],
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -358,6 +367,16 @@ impl WorkerCounters {
         self.file_thread_reads.add(pieces);
     }
 
+    /// A response was compressed, from so many bytes to so many.
+    pub(crate) fn compressed(&self, coding: StreamCoding, before: u64, after: u64) {
+        let mut counters = StreamCoding::ALL.iter().zip(&self.compressed);
+        if let Some((_, counter)) = counters.find(|(its, _)| **its == coding) {
+            counter.increment();
+        }
+        self.compressed_bytes[0].add(before);
+        self.compressed_bytes[1].add(after);
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -388,6 +407,12 @@ impl WorkerCounters {
         }
         sum.files_open += self.files_open.read();
         sum.file_thread_reads += self.file_thread_reads.read();
+        for (sum, count) in sum.compressed.iter_mut().zip(&self.compressed) {
+            *sum += count.read();
+        }
+        for (sum, bytes) in sum.compressed_bytes.iter_mut().zip(&self.compressed_bytes) {
+            *sum += bytes.read();
+        }
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }

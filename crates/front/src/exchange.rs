@@ -7,6 +7,7 @@
 
 mod attributes;
 pub(crate) mod certificate;
+pub(crate) mod compression;
 mod cookie_flags;
 mod counted;
 pub(crate) mod downstream;
@@ -722,6 +723,9 @@ impl<'a> Exchange<'a> {
                 member.backend.figures().sticky(worker, outcome);
             }
         }
+        if let Some(compression) = &self.progress.compression {
+            compression.count(self.scene.worker.counters(), down.sent());
+        }
         let log = self.scene.worker.access_log();
         if !log.is_on() {
             return;
@@ -751,6 +755,7 @@ impl<'a> Exchange<'a> {
             }),
             attempts: self.attempts.count,
             file: request.and_then(|it| it.file),
+            compressed: self.progress.compression.as_ref().map(|it| it.figures()),
             lease: request.and_then(|it| it.leased).map(since),
             upload: self.progress.uploaded_at.map(since),
             first_byte: self.progress.head_at.map(since),

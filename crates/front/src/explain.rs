@@ -28,6 +28,7 @@ use serde::Serialize;
 use tunnel::Passed;
 
 use crate::config::{Config, ListenerConfig, Policy};
+use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::Sender;
 use crate::exchange::outgoing::Outgoing;
@@ -205,6 +206,9 @@ impl Explanation {
         let verdict = verdict::decide(grounds, head);
         let route = verdict.route;
         self.route = route.map(|route| RouteShown::new(&route.config, &site.listeners));
+        let passage = verdict.passage.as_deref();
+        let compression = passage.and_then(|passage| passage.compression.as_ref());
+        let compression = compression.map(CompressionOffer::words);
         match verdict.decision {
             Decision::Refuse(failure) => {
                 let why = normal.err().map(|fault| fault.to_string());
@@ -217,6 +221,7 @@ impl Explanation {
                 self.forward(site, rules, &forward);
             }
         }
+        self.then.extend(compression);
     }
 
     fn show_answer(&mut self, answer: OwnAnswer) {

@@ -29,6 +29,7 @@ use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::Retired;
 use crate::site::{BackendStatus, Site};
 use crate::tls::{self, ProfileError, Profiles};
+use crate::worker::encoders::EncoderMemory;
 use crate::worker::handshakes::FailureLog;
 use crate::worker::{FiguresKept, Shared, Worker};
 
@@ -140,6 +141,7 @@ pub fn start_inheriting(
         control,
         counters: Counters::new(count),
         admission: Admission::new(),
+        encoder_memory: EncoderMemory::default(),
         figures: FiguresKept::new(count),
         leaving: AtomicBool::new(false),
         drain: Drain::default(),

@@ -3,6 +3,7 @@
 //! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
 //! event loop ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
 
+pub(crate) mod encoders;
 pub(crate) mod files;
 pub(crate) mod handshakes;
 pub(crate) mod in_flight;
@@ -29,6 +30,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::Retired;
 use crate::tls::Profiles;
+use crate::worker::encoders::EncoderMemory;
 use crate::worker::files::WorkerFiles;
 use crate::worker::handshakes::{FailureLog, Handshakes};
 use crate::worker::in_flight::InFlight;
@@ -57,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
+    /// What compressed responses need.
+    pub(crate) encoder_memory: EncoderMemory,
     /// What is kept for administrators only: times of responses, and requests in flight.
     pub(crate) figures: FiguresKept,
     /// Whether the drain is about to begin: the front serves as before and says that it is not ready.
@@ -215,6 +219,11 @@ impl Worker {
     /// What it needs for files.
     pub(crate) fn files(&self) -> &WorkerFiles {
         &self.files
+    }
+
+    /// The memory of all workers' encoders.
+    pub(crate) fn encoder_memory(&self) -> &EncoderMemory {
+        &self.shared.encoder_memory
     }
 
     /// The failed connections of all workers that were logged.

@@ -59,9 +59,10 @@ impl Graph {
                 .with_context(|| format!("{} is resolved but not listed", node.id))?;
             for dependency in node.deps {
                 let mut kinds = dependency.dep_kinds.iter().filter(|kind| {
-                    // The target that never is: a way to tie versions without linking anything.
+                    // What only builds is not linked, nor is the target that never is, a way to tie versions.
                     let target = kind.target.as_ref().map(ToString::to_string);
-                    target.as_deref() != Some("cfg(any())")
+                    let is_linked = kind.kind != DependencyKind::Build;
+                    is_linked && target.as_deref() != Some("cfg(any())")
                 });
                 let Some(first) = kinds.next() else {
                     continue;

@@ -1,5 +1,6 @@
 //! `[[route]]`: which request goes where, and what it changes on the way.
 
+mod compress;
 mod fields;
 mod files;
 pub(crate) mod listeners;
@@ -10,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catamaran_front::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
+use compress::{COMPRESS, COMPRESS_MIN, COMPRESS_TYPES};
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
 };
@@ -96,6 +98,8 @@ fn one(
     };
     let mut rules = rules::read(&mut table, serves);
     let own_files = files::read(&mut table, surroundings);
+    let has_bodies = serves.upstream || serves.files;
+    rules.compress = compress::read(&mut table, has_bodies).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
         let message = "`fallback` has no use beside `upstream`, which answers what is no file";
         let place = table.place_of(&FALLBACK);
@@ -250,6 +254,9 @@ pub(crate) static SECTION: Section = Section {
         &CHARSET,
         &TYPES,
         &PRECOMPRESSED,
+        &COMPRESS,
+        &COMPRESS_TYPES,
+        &COMPRESS_MIN,
         &REWRITE,
         &REVERSE,
         &INTERNAL_HOSTS,

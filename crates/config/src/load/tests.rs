@@ -95,6 +95,10 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
                 "files = \"/srv/www\"\nrewrite",
             )
         }
+        "compress_types" | "compress_min" => text.replace(
+            "upstream = \"NAME\"\nrewrite",
+            "upstream = \"NAME\"\ncompress = \"gzip\"\nrewrite",
+        ),
         _ => text,
     }
 }

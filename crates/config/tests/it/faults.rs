@@ -56,6 +56,7 @@ golden!(
     attributes,
     attributes_warnings,
     backend_tls,
+    compress,
     empty,
     error_pages,
     files,

@@ -5,9 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use catamaran_config::load;
-use catamaran_front::config::{
-    Address, FileCoding, FilesConfig, Links, ListenAddress, RouteTarget,
-};
+use catamaran_front::config::{Address, Coding, FilesConfig, Links, ListenAddress, RouteTarget};
 
 /// What is said of a file with these tables in that directory.
 fn said(directory: &Path, tables: &str) -> String {
@@ -192,6 +190,6 @@ fn a_directory_of_files_is_relative_to_the_configuration() {
     expected.charset = None;
     let glb = http::HeaderValue::from_static("model/glb");
     expected.types.insert("glb".to_owned(), glb);
-    expected.precompressed = vec![FileCoding::Zstd];
+    expected.precompressed = vec![Coding::Zstd];
     assert_eq!(*files, expected);
 }

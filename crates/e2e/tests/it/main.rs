@@ -28,6 +28,7 @@ mod beside_mod_jk;
 mod bodies;
 mod builds;
 mod commands;
+mod compression;
 mod concurrency;
 mod connector;
 mod day_two;

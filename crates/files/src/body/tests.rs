@@ -20,7 +20,7 @@ fn body(bytes: usize) -> (NamedTempFile, FileBody) {
         fd: Arc::new(fd),
         coding: None,
         media_type: HeaderValue::from_static("text/plain"),
-        has_siblings: false,
+        varies_by_coding: false,
         is_fallback: false,
         old_sibling: None,
     };

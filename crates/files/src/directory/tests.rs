@@ -219,7 +219,7 @@ fn compressed_files_beside_the_plain_one_are_chosen() {
     write("gone.js.gz", "gzip");
     fs::create_dir(tree.root.join("page.html.gz")).unwrap();
     let directory = tree.directory(|_| {});
-    for (path, codings, expected, has_siblings) in [
+    for (path, codings, expected, varies_by_coding) in [
         ("/app.js", "gzip, br", "brotli", true),
         ("/app.js", "gzip, br;q=0.5", "gzip", true),
         ("/app.js", "", "plain", true),
@@ -231,10 +231,10 @@ fn compressed_files_beside_the_plain_one_are_chosen() {
         let Ok(Found::File(file)) = ask(&directory, path.as_bytes(), codings) else {
             panic!("{path}");
         };
-        let found = (content(&file), file.has_siblings);
+        let found = (content(&file), file.varies_by_coding);
         assert_eq!(
             found,
-            (expected.to_owned(), has_siblings),
+            (expected.to_owned(), varies_by_coding),
             "{path} {codings}"
         );
         assert_eq!(
@@ -265,7 +265,7 @@ fn a_compressed_file_that_was_left_behind_is_not_used() {
         };
         assert_eq!(file.coding.is_some(), is_used, "{age}");
         assert_eq!(file.old_sibling().is_none(), is_used, "{age}");
-        assert_eq!(file.has_siblings, is_used, "{age}");
+        assert_eq!(file.varies_by_coding, is_used, "{age}");
     }
 }
 

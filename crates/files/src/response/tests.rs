@@ -3,11 +3,11 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use catamaran_coding::Coding;
 use http::header::{IF_NONE_MATCH, RANGE};
 use rustix::fs::fstat;
 
 use super::*;
-use crate::coding::FileCoding;
 
 /// A file of so many bytes, changed then.
 fn file(bytes: usize, modified: SystemTime) -> FoundFile {
@@ -24,7 +24,7 @@ fn found(file: File) -> FoundFile {
         fd: Arc::new(fd),
         coding: None,
         media_type: HeaderValue::from_static("text/plain"),
-        has_siblings: false,
+        varies_by_coding: false,
         is_fallback: false,
         old_sibling: None,
     }
@@ -55,7 +55,7 @@ fn a_tag_is_of_time_size_and_coding() {
     let tag = |file: &FoundFile| send(file, &[]).headers[ETAG].clone();
     assert_eq!(tag(&one), "\"17979cfe362a0000-3\"");
     let plain = tag(&one);
-    one.coding = Some(FileCoding::Gzip);
+    one.coding = Some(Coding::Gzip);
     assert_eq!(tag(&one), "\"17979cfe362a0000-3-gz\"");
     assert_ne!(tag(&file(4, long_ago())), plain);
     let later = long_ago() + Duration::from_nanos(4);
@@ -116,7 +116,7 @@ fn several_ranges_are_parts_of_one_body_of_known_length() {
 #[test]
 fn errors_vary_as_the_file_does_and_are_not_cached_as_it_is() {
     let mut file = file(10, long_ago());
-    file.has_siblings = true;
+    file.varies_by_coding = true;
     let mut config = FilesConfig::new("/srv");
     config.cache_control = Some(HeaderValue::from_static("max-age=60"));
     let respond = |name: &'static str, value: &'static str| {

@@ -39,6 +39,8 @@ pub(crate) struct Record<'a> {
     pub(crate) attempts: u32,
     /// How the file was had, if one was served.
     pub(crate) file: Option<&'static str>,
+    /// In which coding the front compressed the response, and of how many bytes, if it did.
+    pub(crate) compressed: Option<(&'static str, u64)>,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
     /// From the request's head to the end of its body; `None` without one.
@@ -157,10 +159,7 @@ impl Record<'_> {
         if let Some(session) = &self.session {
             session.append(out);
         }
-        if let Some(file) = self.file {
-            put(out, b" file=");
-            put(out, file.as_bytes());
-        }
+        self.append_origin(out);
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
             None => put(out, b" reason=-"),
@@ -191,6 +190,20 @@ impl Record<'_> {
         put(out, &self.id.digits());
         out.push(b'\n');
         Ok(())
+    }
+
+    /// How the body was had, if that is worth a word.
+    fn append_origin(&self, out: &mut Vec<u8>) {
+        if let Some(file) = self.file {
+            put(out, b" file=");
+            put(out, file.as_bytes());
+        }
+        if let Some((coding, plain)) = self.compressed {
+            put(out, b" compressed=");
+            put(out, coding.as_bytes());
+            put(out, b" plain=");
+            put_number(out, plain);
+        }
     }
 
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
@@ -234,6 +247,9 @@ impl Record<'_> {
         }
         write!(out, ",\"attempts\":{}", self.attempts)?;
         json_text("file", self.file.map(str::as_bytes), out);
+        if let Some((coding, plain)) = self.compressed {
+            write!(out, ",\"compressed\":\"{coding}\",\"plain\":{plain}")?;
+        }
         for (name, value) in [
             ("lease_us", self.lease),
             ("upload_us", self.upload),

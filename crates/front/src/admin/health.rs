@@ -103,5 +103,6 @@ pub(super) fn observe(desk: &Desk) -> Observed {
         upstreams,
         since: shared.since,
         state_file_fails: shared.control.state_file_fails(),
+        encoder_memory: shared.encoder_memory.held(),
     }
 }

@@ -9,6 +9,7 @@ mod families;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use catamaran_coding::StreamCoding;
 use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
@@ -44,6 +45,8 @@ pub(crate) struct Observed {
     /// When the first process of this front began, in seconds of the Unix epoch.
     pub(crate) since: u64,
     pub(crate) state_file_fails: bool,
+    /// Bytes that encoders of responses hold.
+    pub(crate) encoder_memory: u64,
 }
 
 /// Writes the page of `/metrics`.
@@ -96,6 +99,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         tunnelled.sample(&[direction], bytes);
     }
     render_files(&mut page, counters);
+    render_compression(&mut page, observed);
     let mut sticky = page.family(&families::STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -135,6 +139,23 @@ fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
     page.family(&families::FILES_OPEN).only(counters.files_open);
     page.family(&families::FILES_THREAD_READS)
         .only(counters.file_thread_reads);
+}
+
+fn render_compression(page: &mut Exposition, observed: &Observed) {
+    let counters = &observed.counters;
+    let mut responses = page.family(&families::COMPRESSED_RESPONSES);
+    for (coding, count) in StreamCoding::ALL.iter().zip(counters.compressed) {
+        responses.sample(&[coding.token()], count);
+    }
+    let mut bytes = page.family(&families::COMPRESSED_BYTES);
+    for (side, count) in ["before", "after"]
+        .into_iter()
+        .zip(counters.compressed_bytes)
+    {
+        bytes.sample(&[side], count);
+    }
+    page.family(&families::COMPRESS_MEMORY)
+        .only(observed.encoder_memory);
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observed) {

@@ -9,6 +9,7 @@ use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
 
 use super::SameSite;
+use super::compress::CompressConfig;
 use super::pages::ErrorPages;
 use super::template::Template;
 
@@ -19,6 +20,8 @@ pub struct RouteRules {
     pub rewrite: Option<Rewrite>,
     /// The directory whose files are served; beside an upstream, before it is asked. Default: none.
     pub files: Option<Arc<FilesConfig>>,
+    /// What is compressed of its responses. Default: nothing. nginx: `gzip`; httpd: `mod_deflate`.
+    pub compress: Option<Arc<CompressConfig>>,
     /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
     /// `Require ip`; nginx: `allow`, `deny all`.
     pub allow: Vec<IpNet>,

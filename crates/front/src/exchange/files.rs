@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
+use catamaran_coding::AcceptedCodings;
 use catamaran_files::{
-    AcceptedCodings, Access, Directory, FileBody, FileBodyError, FileName, FileQuery, FileResponse,
-    FileSending, FindError, Found, FoundFile, NameFault, OpenError,
+    Access, Directory, FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending,
+    FindError, Found, FoundFile, NameFault, OpenError,
 };
 use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
@@ -139,12 +140,17 @@ impl<'a> Exchange<'a> {
         };
         let mut attempts_left = CHANGES_MAX;
         loop {
-            let file = match self.look_up(down, request.directory, &query).await {
+            let mut file = match self.look_up(down, request.directory, &query).await {
                 Ok(Found::File(file)) => file,
                 Ok(Found::Directory) => return FileEnd::Slash,
                 Err(end) => return end,
             };
             self.note_sibling(request, &file);
+            let passage = self.decided.passage.as_deref();
+            let offer = passage.and_then(|passage| passage.compression.as_ref());
+            if offer.is_some_and(|offer| offer.covers(file.media_type())) {
+                file.may_be_coded();
+            }
             let (head, config) = (request.head(), request.directory.config());
             let sending = match FileResponse::new(&head.method, &head.headers, &file, config) {
                 FileResponse::Send(sending) => sending,

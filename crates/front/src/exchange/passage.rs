@@ -12,6 +12,7 @@ use catamaran_upstream::IpText;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
+use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cookie_flags;
 use crate::exchange::forwarded::{self, Identity, Sender};
 use crate::exchange::reverse::{self, Site};
@@ -23,6 +24,8 @@ use crate::site::rules::Rules;
 pub(crate) struct Passage<'s> {
     pub(crate) rules: &'s Rules,
     edits: Box<[Edit]>,
+    /// What compresses the response, if the route wants that.
+    pub(crate) compression: Option<CompressionOffer<'s>>,
     /// What the client asked for, as in `Host`.
     host: HeaderValue,
     secure: bool,
@@ -57,9 +60,19 @@ impl<'s> Passage<'s> {
         Self {
             edits: edits(rules.response_fields(), values),
             rules,
+            compression: None,
             host: host.unwrap_or_else(|_| HeaderValue::from_static("")),
             secure: values.secure,
         }
+    }
+
+    /// With what compresses the response.
+    pub(super) fn with_compression(
+        mut self: Box<Self>,
+        offer: Option<CompressionOffer<'s>>,
+    ) -> Box<Self> {
+        self.compression = offer;
+        self
     }
 
     /// Turns the fields of a response back: from paths and hosts of the backend that gave it to those that

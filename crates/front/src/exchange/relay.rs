@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError, ResponseError};
 use crate::deadlines::Tick;
+use crate::exchange::compression::Compression;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::failure::Failure;
@@ -77,6 +78,8 @@ pub(crate) struct Progress {
     pub(crate) left: Option<Box<LeftClient>>,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
+    /// The response is compressed.
+    pub(crate) compression: Option<Box<Compression>>,
 }
 
 /// How a client left an exchange that went on without it.
@@ -466,7 +469,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.takes_events() {
-            let Poll::Ready(event) = self.source.poll_event(cx) else {
+            let Poll::Ready(event) = self.poll_source(cx) else {
                 break;
             };
             if !moved {
@@ -485,6 +488,24 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
         }
         Ok(moved)
+    }
+
+    /// The next event of the response, as the client is to have it.
+    #[inline]
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+        let Self {
+            source, progress, ..
+        } = self;
+        match &mut progress.compression {
+            None => source.poll_event(cx),
+            Some(compression) => compression.poll_event(cx, |cx| source.poll_event(cx)),
+        }
+    }
+
+    /// Ends the response. `false` if it is not as long as announced.
+    fn send_end(&mut self) -> bool {
+        let compression = self.progress.compression.as_ref();
+        compression.is_none_or(|it| it.is_whole()) && self.down.send_end()
     }
 
     /// Notes that the backend sent something, or failed. Once for all events that are received at one
@@ -541,7 +562,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     .policy
                     .judge(&mut head, self.scene, self.progress);
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
-                self.handle_head(&mut head)?;
+                self.handle_head(&mut head, page.is_none())?;
                 self.source.recycle(head);
                 if let Some(page) = page {
                     self.send_page(page)?;
@@ -551,7 +572,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 if !self.down.is_agreement(&head.headers) {
                     return Err(RelayError::WebSocketAccept);
                 }
-                self.handle_head(&mut head)?;
+                self.handle_head(&mut head, false)?;
                 // The tunnel begins once this head is written.
                 self.head_held = None;
                 self.progress.upgraded = true;
@@ -559,7 +580,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
             Event::Body(data) => self.down.send_data(data),
             Event::End => {
-                if !self.down.send_end() {
+                if !self.send_end() {
                     return Err(RelayError::ResponseLength);
                 }
                 self.download = Download::Ended;
@@ -569,8 +590,17 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Sends a head as the policy has it.
-    fn handle_head(&mut self, head: &mut ResponseHead) -> Result<(), RelayError> {
+    /// Has the response compressed, if the route and the client want that of this one.
+    fn compress(&mut self, head: &mut ResponseHead) {
+        if let Some(offer) = self.terms.policy.compression()
+            && self.source.may_be_compressed()
+        {
+            self.progress.compression = offer.begin(head, self.scene);
+        }
+    }
+
+    /// Sends a head as the policy has it. Whether a body follows that is the source's.
+    fn handle_head(&mut self, head: &mut ResponseHead, has_body: bool) -> Result<(), RelayError> {
         if head.status.is_success() && self.down.opens_by_success() {
             return Err(RelayError::NotUpgraded(head.status));
         }
@@ -580,6 +610,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.down.abandon_upload();
         }
         let additions = self.terms.policy.apply(head, self.scene);
+        if has_body {
+            self.compress(head);
+        }
         let fields = additions.fields();
         let sent = match head.status {
             StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, &fields),

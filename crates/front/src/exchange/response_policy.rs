@@ -11,6 +11,7 @@ use catamaran_message::ResponseHead;
 use http::header::{DATE, HeaderName, HeaderValue, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderMap, StatusCode};
 
+use crate::exchange::compression::CompressionOffer;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::pages::Pages;
 use crate::exchange::passage::Passage;
@@ -75,6 +76,11 @@ impl<'a> ResponsePolicy<'a> {
             return Ok(None);
         };
         Ok(pages.replace(head, |reason| scene.worker.count(reason)))
+    }
+
+    /// What compresses the response, if anything does.
+    pub(crate) fn compression(&self) -> Option<&CompressionOffer<'a>> {
+        self.passage?.compression.as_ref()
     }
 
     /// Makes a head the one that the client gets.

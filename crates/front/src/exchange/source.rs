@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use catamaran_coding::EncoderFault;
 use catamaran_files::{FileBody, FileBodyError, FileSending};
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
@@ -53,6 +54,9 @@ pub(crate) enum SourceError {
     /// The rest of a file cannot be had.
     #[error(transparent)]
     File(FileBodyError),
+    /// The rest of the response cannot be compressed.
+    #[error(transparent)]
+    Encoder(EncoderFault),
 }
 
 impl SourceError {
@@ -60,7 +64,7 @@ impl SourceError {
     pub(crate) fn culprit(&self) -> Culprit {
         match self {
             Self::Upstream(_) => Culprit::Backend,
-            Self::File(_) => Culprit::Front,
+            Self::File(_) | Self::Encoder(_) => Culprit::Front,
         }
     }
 
@@ -71,6 +75,7 @@ impl SourceError {
             Self::File(FileBodyError::Changed) => "file-changed",
             Self::File(FileBodyError::Read(_)) => "file-read",
             Self::File(FileBodyError::Busy(_)) => "files-busy",
+            Self::Encoder(_) => "compress-failed",
         }
     }
 
@@ -78,7 +83,9 @@ impl SourceError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
-            Self::File(FileBodyError::Read(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::File(FileBodyError::Read(_)) | Self::Encoder(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             Self::File(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -87,7 +94,7 @@ impl SourceError {
     pub(crate) fn is_disconnect(&self) -> bool {
         match self {
             Self::Upstream(error) => error.is_disconnect(),
-            Self::File(_) => false,
+            Self::File(_) | Self::Encoder(_) => false,
         }
     }
 }
@@ -276,6 +283,16 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(_) => true,
             Self::Answer(_) | Self::File(_) => false,
+            #[cfg(test)]
+            Self::Scripted(_) => false,
+        }
+    }
+
+    /// Whether the response may be compressed for the client. The front's own pages are not: they are short.
+    pub(crate) fn may_be_compressed(&self) -> bool {
+        match self {
+            Self::Backend(_) | Self::File(_) => true,
+            Self::Answer(_) => false,
             #[cfg(test)]
             Self::Scripted(_) => false,
         }

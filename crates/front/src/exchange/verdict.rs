@@ -17,6 +17,7 @@ use http::{HeaderValue, Method, StatusCode, Version};
 
 use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
 use crate::counters::Reason;
+use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Identity, Sender};
 use crate::exchange::guards::Guard;
@@ -408,6 +409,7 @@ impl<'s> Case<'s> {
     ) -> Verdict<'s> {
         let rules = rules_of(route);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
+        let compression = self.compression(rules, &head);
         let original = Original {
             grounds: self.grounds,
             sender: self.sender,
@@ -423,7 +425,10 @@ impl<'s> Case<'s> {
         Verdict {
             client: self.sender.identity,
             route,
-            passage: rules.map(|rules| made.outgoing.pass(rules, self.grounds.id)),
+            passage: rules.map(|rules| {
+                let passage = made.outgoing.pass(rules, self.grounds.id);
+                passage.with_compression(compression)
+            }),
             decision: Decision::Forward(Forward {
                 upstream,
                 outgoing: made.outgoing,
@@ -480,7 +485,21 @@ impl<'s> Case<'s> {
     ) -> Option<Box<Passage<'s>>> {
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
         let values = url.values(self.grounds.id, head);
-        rules_of(route).map(|rules| Box::new(Passage::new(rules, values)))
+        let rules = rules_of(route)?;
+        let passage = Box::new(Passage::new(rules, values));
+        Some(passage.with_compression(self.compression(Some(rules), head)))
+    }
+
+    /// What compresses the response, if the route wants that. It goes by what the client sent: the route may
+    /// hide from backends which codings the client takes.
+    fn compression(
+        &self,
+        rules: Option<&'s Rules>,
+        head: &RequestHead,
+    ) -> Option<CompressionOffer<'s>> {
+        let config = rules?.compress()?;
+        let memory_max = self.grounds.site.server.compress_memory;
+        Some(CompressionOffer::new(config, memory_max, head))
     }
 
     /// Makes the front's own answer.

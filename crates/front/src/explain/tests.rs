@@ -633,6 +633,29 @@ fn a_front_of_many_routes_is_explained_in_a_moment() {
     );
 }
 
+#[test]
+fn a_compression_is_foretold_by_what_the_client_takes() {
+    let mut config = config();
+    let rules = RouteRules {
+        compress: Some(Arc::new(crate::config::CompressConfig::new(vec![
+            crate::config::StreamCoding::Gzip,
+        ]))),
+        ..RouteRules::default()
+    };
+    config.routes.push(RouteConfig {
+        rules: Some(Arc::new(rules)),
+        ..route("/compressed", to("one"))
+    });
+    for (field, expected) in [
+        ("Accept-Encoding: gzip, br", "compressed with gzip"),
+        ("Accept-Encoding: br", "is not compressed"),
+    ] {
+        let explanation = ask(&config, "http://a/compressed/x", &[field]);
+        let then = explanation.then.last().expect("a rule");
+        assert!(then.contains(expected), "{then}");
+    }
+}
+
 /// What is told of files is what is looked up: nothing is opened for it.
 #[test]
 fn a_file_is_named_and_what_follows_without_it() {

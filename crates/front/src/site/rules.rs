@@ -10,7 +10,8 @@ use catamaran_files::Directory;
 use catamaran_message::RequestHead;
 
 use crate::config::{
-    Activation, CookieFlags, ErrorPages, FieldRule, FilesConfig, RouteConfig, RouteRules,
+    Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, RouteConfig,
+    RouteRules,
 };
 use crate::site::rewrite::PathRewrite;
 use crate::trust::is_trusted;
@@ -60,6 +61,11 @@ impl Rules {
     /// The directory whose files are served, if any are.
     pub(crate) fn files(&self) -> Option<&Arc<Directory>> {
         self.files.as_ref()
+    }
+
+    /// What is compressed of its responses, if anything is.
+    pub(crate) fn compress(&self) -> Option<&CompressConfig> {
+        self.config.compress.as_deref()
     }
 
     /// Whether a client at this address is served.

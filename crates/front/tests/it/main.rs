@@ -6,6 +6,7 @@
 )]
 
 mod admin;
+mod compress;
 mod corpus;
 mod drain;
 mod early;

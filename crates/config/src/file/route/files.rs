@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::{FileCoding, FilesConfig, Links};
+use catamaran_front::config::{Coding, FilesConfig, Links};
 use http::HeaderValue;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use thiserror::Error;
@@ -280,12 +280,12 @@ pub(super) static TYPES: Key<Named<Parsed<HeaderValue, FileNameError>>> = Key {
     },
 };
 
-pub(super) static PRECOMPRESSED: Key<OneOrMore<Choices<FileCoding>>> = Key {
+pub(super) static PRECOMPRESSED: Key<OneOrMore<Choices<Coding>>> = Key {
     name: "precompressed",
     values: OneOrMore(Choices(&[
-        ("br", FileCoding::Brotli),
-        ("gzip", FileCoding::Gzip),
-        ("zstd", FileCoding::Zstd),
+        ("br", Coding::Brotli),
+        ("gzip", Coding::Gzip),
+        ("zstd", Coding::Zstd),
     ])),
     doc: Doc {
         preset: Preset::Value("[\"br\", \"gzip\"]"),

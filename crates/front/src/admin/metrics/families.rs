@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 36] = [
+pub(super) static OF_FRONT: [&Family; 39] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -33,6 +33,9 @@ pub(super) static OF_FRONT: [&Family; 36] = [
     &FILES_REQUESTS,
     &FILES_OPEN,
     &FILES_THREAD_READS,
+    &COMPRESSED_RESPONSES,
+    &COMPRESSED_BYTES,
+    &COMPRESS_MEMORY,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
@@ -85,6 +88,28 @@ pub(super) static FILES_THREAD_READS: Family = Family {
     name: "catamaran_files_thread_reads_total",
     kind: Kind::Counter,
     help: "Pieces of files that a thread had to read, because the kernel did not have them in memory.",
+    labels: &[],
+};
+
+pub(super) static COMPRESSED_RESPONSES: Family = Family {
+    name: "catamaran_compressed_responses_total",
+    kind: Kind::Counter,
+    help: "Responses that the front compressed, on routes with `compress`.",
+    labels: &[("coding", "`gzip` or `zstd`")],
+};
+
+pub(super) static COMPRESSED_BYTES: Family = Family {
+    name: "catamaran_compressed_bytes_total",
+    kind: Kind::Counter,
+    help: "Bytes of the bodies of such responses.",
+    labels: &[("side", "`before` or `after` the compression")],
+};
+
+pub(super) static COMPRESS_MEMORY: Family = Family {
+    name: "catamaran_compress_memory_bytes",
+    kind: Kind::Gauge,
+    help: "Memory that responses which are being compressed hold, of at most `compress_memory`. Responses \
+           beyond it are counted in `catamaran_reasons_total` as `compress-memory`.",
     labels: &[],
 };
 

@@ -1,21 +1,21 @@
-//! Codings of files that are compressed beforehand, and which of them a client takes.
+//! Codings, and which of them a client takes.
 
 use arrayvec::ArrayVec;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
 
-/// A coding of which a file may exist beside the plain one.
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FileCoding {
-    /// `br`: the name with `.br` behind it.
+pub enum Coding {
+    /// `br` (RFC 7932).
     Brotli,
-    /// `gzip`: with `.gz`.
+    /// `gzip` (RFC 1952).
     Gzip,
-    /// `zstd`: with `.zst`.
+    /// `zstd` (RFC 8878).
     Zstd,
 }
 
-impl FileCoding {
+impl Coding {
     /// All that there are.
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Gzip, Self::Zstd];
 
@@ -29,7 +29,7 @@ impl FileCoding {
         }
     }
 
-    /// What follows the name of the plain file.
+    /// What follows the name of a plain file in that of the coded one.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -39,7 +39,9 @@ impl FileCoding {
         }
     }
 
-    pub(crate) fn value(self) -> HeaderValue {
+    /// The value of `Content-Encoding`.
+    #[must_use]
+    pub fn value(self) -> HeaderValue {
         HeaderValue::from_static(self.token())
     }
 
@@ -51,19 +53,19 @@ impl FileCoding {
 
 /// The codings that a client takes, the best first (RFC 9110, section 12.5.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AcceptedCodings(ArrayVec<FileCoding, { FileCoding::ALL.len() }>);
+pub struct AcceptedCodings(ArrayVec<Coding, { Coding::ALL.len() }>);
 
 impl AcceptedCodings {
     /// Those of `offered` that a request takes. Equal ones are in the order of `offered`; those that are
-    /// less welcome to the client than the plain file are left out.
+    /// less welcome to the client than the plain body are left out.
     #[must_use]
-    pub fn of(headers: &HeaderMap, offered: &[FileCoding]) -> Self {
+    pub fn of(headers: &HeaderMap, offered: &[Coding]) -> Self {
         if !headers.keys().any(|name| *name == ACCEPT_ENCODING) {
             return Self::default();
         }
         let identity = weight(headers, |token| token.eq_ignore_ascii_case(b"identity"));
         let any = weight(headers, |token| token == b"*");
-        let mut weighed: ArrayVec<(FileCoding, u16), { FileCoding::ALL.len() }> = ArrayVec::new();
+        let mut weighed: ArrayVec<(Coding, u16), { Coding::ALL.len() }> = ArrayVec::new();
         for &coding in offered {
             let own = weight(headers, |token| coding.is_named(token));
             let weight = own.or(any).unwrap_or(0);
@@ -77,7 +79,8 @@ impl AcceptedCodings {
         Self(weighed.into_iter().map(|(coding, _)| coding).collect())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = FileCoding> {
+    /// Them, the best first.
+    pub fn iter(&self) -> impl Iterator<Item = Coding> {
         self.0.iter().copied()
     }
 }
@@ -120,9 +123,9 @@ mod tests {
         for line in lines {
             headers.append(ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
         }
-        let offered = [FileCoding::Brotli, FileCoding::Gzip];
+        let offered = [Coding::Brotli, Coding::Gzip];
         let accepted = AcceptedCodings::of(&headers, &offered);
-        accepted.iter().map(FileCoding::token).collect()
+        accepted.iter().map(Coding::token).collect()
     }
 
     #[test]

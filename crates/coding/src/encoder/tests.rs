@@ -1,0 +1,141 @@
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use zstd_safe::DCtx;
+
+use super::*;
+
+/// Decodes as much as there is. The end of the body may be missing.
+fn decode(coding: StreamCoding, coded: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match coding {
+        StreamCoding::Gzip => {
+            // Fails at an end that is missing, and has given all before it then.
+            MultiGzDecoder::new(coded).read_to_end(&mut plain).ok();
+        }
+        StreamCoding::Zstd => {
+            let mut context = DCtx::create();
+            let mut input = InBuffer::around(coded);
+            loop {
+                let from = plain.len();
+                plain.reserve(64 * 1024);
+                let mut output = OutBuffer::around_pos(&mut plain, from);
+                context.decompress_stream(&mut output, &mut input).unwrap();
+                if plain.len() == from && input.pos() == coded.len() {
+                    break;
+                }
+            }
+        }
+    }
+    plain
+}
+
+/// A page as applications write them, of so many bytes.
+fn page(bytes: usize) -> Vec<u8> {
+    let row = |at: usize| {
+        format!(
+            "<tr class=\"row\"><td>{at}</td><td>{}</td></tr>\n",
+            at * 7919
+        )
+    };
+    let rows = (0..).flat_map(|at| row(at).into_bytes());
+    rows.take(bytes).collect()
+}
+
+/// Bytes in which there is nothing to be found.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = |state: &mut u64| {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (*state >> 56) as u8
+    };
+    (0..bytes).map(|_| next(&mut state)).collect()
+}
+
+#[test]
+fn bodies_come_back_whatever_their_pieces() {
+    for coding in StreamCoding::ALL {
+        for plain in [Vec::new(), page(10), page(1 << 20), noise(300_000)] {
+            for step in [1000, 16 * 1024, 1 << 20] {
+                let mut encoder = Encoder::new(coding).unwrap();
+                let mut coded = Vec::new();
+                for piece in plain.chunks(step) {
+                    coded.extend_from_slice(&encoder.write(piece).unwrap());
+                }
+                coded.extend_from_slice(&encoder.finish().unwrap());
+                assert!(decode(coding, &coded) == plain, "{coding:?} by {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_flushed_can_be_decoded() {
+    for coding in StreamCoding::ALL {
+        let mut encoder = Encoder::new(coding).unwrap();
+        let (mut coded, mut plain) = (Vec::new(), Vec::new());
+        for event in ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"] {
+            plain.extend_from_slice(event.as_bytes());
+            coded.extend_from_slice(&encoder.write(event.as_bytes()).unwrap());
+            coded.extend_from_slice(&encoder.flush().unwrap());
+            assert_eq!(decode(coding, &coded), plain, "{coding:?}");
+        }
+        coded.extend_from_slice(&encoder.finish().unwrap());
+        assert_eq!(decode(coding, &coded), plain, "{coding:?}");
+    }
+}
+
+/// Flushing every 8 KiB, as what a container writes asks for, costs little.
+#[test]
+fn pages_become_a_fraction_though_flushed() {
+    let plain = page(100_000);
+    for coding in StreamCoding::ALL {
+        let mut encoder = Encoder::new(coding).unwrap();
+        let mut coded = 0;
+        for piece in plain.chunks(8192) {
+            coded += encoder.write(piece).unwrap().len() + encoder.flush().unwrap().len();
+        }
+        coded += encoder.finish().unwrap().len();
+        assert!(coded * 3 < plain.len(), "{coding:?}: {coded} bytes");
+    }
+}
+
+/// The limit of memory is worth what the encoders are said to hold.
+#[test]
+fn zstd_holds_no_more_than_it_says() {
+    let mut context = zstd_context().unwrap();
+    for piece in [page(1 << 20), noise(1 << 20)].concat().chunks(16 * 1024) {
+        zstd_run(&mut context, piece, ZSTD_EndDirective::ZSTD_e_continue).unwrap();
+        zstd_run(&mut context, &[], ZSTD_EndDirective::ZSTD_e_flush).unwrap();
+    }
+    let held = context.sizeof() as u64;
+    assert!(held <= ZSTD_MEMORY, "{held} bytes");
+    assert!(
+        held * 2 > ZSTD_MEMORY,
+        "{held} bytes are far less than said"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_pieces_and_flushes_come_back(pieces in vec((vec(any::<u8>(), 0..2000), any::<bool>()), 0..20)) {
+        for coding in StreamCoding::ALL {
+            let mut encoder = Encoder::new(coding).unwrap();
+            let (mut coded, mut plain) = (Vec::new(), Vec::new());
+            for (piece, flushes) in &pieces {
+                plain.extend_from_slice(piece);
+                coded.extend_from_slice(&encoder.write(piece).unwrap());
+                if *flushes {
+                    coded.extend_from_slice(&encoder.flush().unwrap());
+                    prop_assert!(decode(coding, &coded) == plain);
+                }
+            }
+            coded.extend_from_slice(&encoder.finish().unwrap());
+            prop_assert!(decode(coding, &coded) == plain);
+        }
+    }
+}

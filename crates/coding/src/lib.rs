@@ -1,0 +1,12 @@
+//! Content codings of bodies (RFC 9110, section 8.4.1).
+//!
+//! [`AcceptedCodings`] says which codings a client takes, and [`Encoder`] codes a body piece by piece.
+//! Nothing here knows a connection, a clock, or which bodies are to be coded.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod encoder;
+
+pub use accept::{AcceptedCodings, Coding};
+pub use encoder::{Encoder, EncoderFault, StreamCoding};

@@ -1,0 +1,125 @@
+//! The keys of `[[route]]` about compressing responses.
+
+use catamaran_front::config::{CompressConfig, MediaPattern, StreamCoding};
+use thiserror::Error;
+
+use crate::key::{Described, Doc, Key, Preset};
+use crate::report::Finding;
+use crate::table::Table;
+use crate::value::{OneOrMore, Parsed, Sizes};
+
+/// Reads them; `None` if the route compresses nothing. Whether its responses have bodies of an upstream or
+/// of files: the front's own answers are not compressed.
+pub(super) fn read(table: &mut Table<'_>, has_bodies: bool) -> Option<CompressConfig> {
+    let mut compress = CompressConfig::new(table.take(&COMPRESS).unwrap_or_default());
+    table.set(&COMPRESS_TYPES, &mut compress.types);
+    table.set(&COMPRESS_MIN, &mut compress.min);
+    if !table.has(&COMPRESS) {
+        for name in KEYS.iter().map(|key| key.name()) {
+            if table.has_named(name) {
+                let message = format!("`{name}` has no use without `compress`");
+                let hint = "write compress = [\"zstd\", \"gzip\"], or remove it";
+                table.push(Finding::fault(message, table.place_at(name)).hint(hint));
+            }
+        }
+    } else if !has_bodies {
+        let message = "`compress` has no use without `upstream` or `files`";
+        table.push(Finding::fault(message, table.place_of(&COMPRESS)).hint("remove it"));
+    } else if table.has(&COMPRESS_TYPES) && compress.types.is_empty() && table.is_good() {
+        let message = "`compress_types` is an empty list, so that nothing would be compressed";
+        let place = table.place_of(&COMPRESS_TYPES);
+        table.push(Finding::fault(message, place).hint("remove `compress`, or name a type"));
+    }
+    (!compress.codings.is_empty()).then_some(compress)
+}
+
+pub(super) static COMPRESS: Key<OneOrMore<Parsed<StreamCoding, CompressError>>> = Key {
+    name: "compress",
+    values: OneOrMore(Parsed {
+        what: "\"zstd\" or \"gzip\"",
+        parse: parse_coding,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("responses are sent as they come"),
+        sample: "[\"zstd\", \"gzip\"]",
+        effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
+                 the one that it weighs most, of equals the first of this list. What was compressed is sent \
+                 on whenever the application flushes or pauses, so that event streams work. The response loses \
+                 `Content-Length` and `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets \
+                 `Accept-Encoding`. [files.md](files.md#compression) has figures.",
+        extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
+                   secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
+                   in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
+                   `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
+                   front's own pages. Brotli is for files that were compressed beforehand (`precompressed`).",
+        elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
+    },
+};
+
+pub(super) static COMPRESS_TYPES: Key<OneOrMore<Parsed<MediaPattern, CompressError>>> = Key {
+    name: "compress_types",
+    values: OneOrMore(Parsed {
+        what: "a media type such as \"text/html\", or a pattern such as \"text/*\"",
+        parse: parse_pattern,
+    }),
+    doc: Doc {
+        preset: Preset::Value(
+            "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
+             \"application/xml\", \"application/*+xml\", \"application/wasm\", \"image/svg+xml\", \
+             \"font/ttf\", \"font/otf\"]",
+        ),
+        sample: "[\"text/html\", \"application/json\"]",
+        effect: "The media types of responses that are compressed, without parameters. `*` stands for any \
+                 characters of the subtype.",
+        extremes: "Images, video and archives are compressed already: to do it again costs time and gains \
+                   nothing.",
+        elsewhere: "nginx `gzip_types`; httpd `AddOutputFilterByType`; Tomcat `compressibleMimeType`",
+    },
+};
+
+pub(super) static COMPRESS_MIN: Key<Sizes<u64>> = Key {
+    name: "compress_min",
+    values: Sizes {
+        min: 0,
+        max: 1 << 30,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"1KiB\""),
+        sample: "\"4KiB\"",
+        effect: "A response that announces fewer bytes is not compressed. One that announces no length is.",
+        extremes: "Too low, and small responses become no shorter and cost more time.",
+        elsewhere: "nginx `gzip_min_length`; Tomcat `compressionMinSize`",
+    },
+};
+
+/// What is wrong with a text about compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum CompressError {
+    /// Not a coding.
+    #[error("must be \"zstd\" or \"gzip\"")]
+    Coding,
+    /// One that takes too long.
+    #[error(
+        "cannot be \"br\", which is too slow for responses that are made anew each time; compress files \
+         beforehand, and serve them by `precompressed`"
+    )]
+    Brotli,
+    /// Not a media type.
+    #[error("must be a type and a subtype with a slash between them; the subtype may have one `*`")]
+    MediaType,
+}
+
+fn parse_coding(text: &str) -> Result<StreamCoding, CompressError> {
+    let named = StreamCoding::ALL.into_iter().find(|it| it.token() == text);
+    named.ok_or(match text {
+        "br" => CompressError::Brotli,
+        _ => CompressError::Coding,
+    })
+}
+
+fn parse_pattern(text: &str) -> Result<MediaPattern, CompressError> {
+    MediaPattern::parse(text).ok_or(CompressError::MediaType)
+}
+
+/// All of them but `compress` itself.
+static KEYS: &[&dyn Described] = &[&COMPRESS_TYPES, &COMPRESS_MIN];

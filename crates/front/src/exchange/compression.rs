@@ -1,0 +1,362 @@
+//! Compresses a response between its source and the client.
+//!
+//! [`CompressionOffer`] decides, from the head of a response, whether it is compressed and makes the head that of
+//! the coded one. [`Compression`] then stands between the source and the relay: it takes the source's events
+//! and yields those of the coded body. What was taken leaves at once when the source asks for that or has
+//! nothing more for now, so that events of a stream reach the client as they are sent.
+//!
+//! A worker is held up by one piece at a time, and a client that does not read holds no more than a piece.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding};
+use catamaran_message::{RequestHead, ResponseHead};
+use catamaran_upstream::{Culprit, Event};
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName,
+    VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+
+use crate::config::CompressConfig;
+use crate::counters::{Reason, WorkerCounters};
+use crate::exchange::scene::Scene;
+use crate::exchange::source::SourceError;
+use crate::worker::encoders::ReservedMemory;
+
+/// What a route and a request agree on before there is a response.
+#[derive(Debug)]
+pub(crate) struct CompressionOffer<'s> {
+    config: &'s CompressConfig,
+    /// The coding that the client prefers. `None`: it takes none.
+    coding: Option<StreamCoding>,
+    /// The response is described and not sent.
+    is_head: bool,
+    /// Bytes that all encoders of the process may hold.
+    memory_max: u64,
+}
+
+impl<'s> CompressionOffer<'s> {
+    /// For a request with this head, as the client sent it.
+    pub(super) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
+        let offered: Vec<Coding> = config.codings.iter().map(|&it| it.into()).collect();
+        let best = AcceptedCodings::of(&head.headers, &offered).iter().next();
+        // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
+        let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
+        let named = |coding: &StreamCoding| Some(Coding::from(*coding)) == best;
+        Self {
+            config,
+            coding: config.codings.iter().copied().find(named).filter(|_| may),
+            is_head: head.method == Method::HEAD,
+            memory_max,
+        }
+    }
+
+    /// Whether responses of this type depend on what codings the client takes.
+    pub(super) fn covers(&self, content_type: &HeaderValue) -> bool {
+        self.config.covers(content_type.as_bytes())
+    }
+
+    /// Compresses the response with this head, if it is to be: its head becomes that of the coded one.
+    pub(super) fn begin(
+        &self,
+        head: &mut ResponseHead,
+        scene: Scene<'_>,
+    ) -> Option<Box<Compression>> {
+        let coding = self.settle(head)?;
+        let Some(memory) = scene
+            .worker
+            .encoder_memory()
+            .reserve(coding.memory(), self.memory_max)
+        else {
+            let reason = Reason::new(Culprit::Front, "compress-memory");
+            scene.worker.count(reason);
+            return None;
+        };
+        let encoder = match Encoder::new(coding) {
+            Ok(encoder) => encoder,
+            Err(fault) => {
+                tracing::warn!(reason = "front:compress-memory", "{fault}");
+                return None;
+            }
+        };
+        let left = head.content_length;
+        describe(head, coding);
+        Some(Box::new(Compression::new(coding, (encoder, memory), left)))
+    }
+
+    /// Decides in which coding the body is sent. A head without a body is settled here.
+    fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
+        if !self.is_for(head) {
+            return None;
+        }
+        vary(&mut head.headers);
+        let coding = self.coding?;
+        if self.is_head {
+            describe(head, coding);
+            return None;
+        }
+        Some(coding)
+    }
+
+    /// What becomes of a response, in words.
+    pub(crate) fn words(&self) -> String {
+        match self.coding {
+            Some(coding) => format!(
+                "the response is compressed with {} if its type is one of `compress_types` and it is coded in \
+                 no other way",
+                coding.token()
+            ),
+            None => "the response is not compressed: the client takes no coding of `compress`"
+                .to_owned(),
+        }
+    }
+
+    /// Whether a response with this head is one that is compressed for whoever takes it so.
+    fn is_for(&self, head: &ResponseHead) -> bool {
+        let headers = &head.headers;
+        let has_body = !head.status.is_informational()
+            && ![
+                StatusCode::NO_CONTENT,
+                StatusCode::RESET_CONTENT,
+                StatusCode::PARTIAL_CONTENT,
+                StatusCode::NOT_MODIFIED,
+            ]
+            .contains(&head.status);
+        let is_long = |length: u64| length >= self.config.min.max(1);
+        has_body
+            && head.content_length.is_none_or(is_long)
+            && headers.get(CONTENT_TYPE).is_some_and(|it| self.covers(it))
+            && !BOUND_TO_BYTES.iter().any(|name| headers.contains_key(name))
+            && !forbids(headers)
+    }
+}
+
+/// A response that is being compressed.
+#[derive(Debug)]
+pub(crate) struct Compression {
+    coding: StreamCoding,
+    /// `None` once the body has ended.
+    encoder: Option<(Encoder, ReservedMemory)>,
+    /// Bytes of the plain body that are still to come, if its head has announced them.
+    left: Option<u64>,
+    /// Taken from the source, and not yet coded.
+    waiting: Bytes,
+    turn: Turn,
+    /// Whether bytes were coded that may not have come out.
+    is_dirty: bool,
+    /// Bytes of the plain body that were coded.
+    plain: u64,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Work,
+    /// What came out is to be written before more is done.
+    Flush,
+    /// As [`Turn::Flush`], and then others have their turn.
+    FlushAndRest,
+    /// Others have their turn.
+    Rest,
+}
+
+impl Compression {
+    fn new(coding: StreamCoding, encoder: (Encoder, ReservedMemory), length: Option<u64>) -> Self {
+        Self {
+            coding,
+            encoder: Some(encoder),
+            left: length,
+            waiting: Bytes::new(),
+            turn: Turn::Work,
+            is_dirty: false,
+            plain: 0,
+        }
+    }
+
+    /// Counts it, after so many bytes of the coded body.
+    pub(super) fn count(&self, counters: &WorkerCounters, coded: u64) {
+        counters.compressed(self.coding, self.plain, coded);
+    }
+
+    /// The name of the coding, and bytes of the plain body so far, for the log.
+    pub(super) fn figures(&self) -> (&'static str, u64) {
+        (self.coding.token(), self.plain)
+    }
+
+    /// Whether the plain body was as long as its head has announced.
+    pub(super) fn is_whole(&self) -> bool {
+        self.left.is_none_or(|left| left == 0)
+    }
+
+    /// The next event of the coded response. `poll_source` yields those of the plain one.
+    ///
+    /// # Errors
+    /// The rest of the response will not come.
+    pub(super) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut poll_source: impl FnMut(&mut Context<'_>) -> Poll<Result<Event, SourceError>>,
+    ) -> Poll<Result<Event, SourceError>> {
+        loop {
+            match self.turn {
+                Turn::Work => {}
+                Turn::Flush => {
+                    self.turn = Turn::Work;
+                    return Poll::Ready(Ok(Event::Flush));
+                }
+                Turn::FlushAndRest => {
+                    self.turn = Turn::Rest;
+                    return Poll::Ready(Ok(Event::Flush));
+                }
+                Turn::Rest => {
+                    self.turn = Turn::Work;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+            if !self.waiting.is_empty() {
+                let coded = self.code_piece().map_err(SourceError::Encoder)?;
+                if !coded.is_empty() {
+                    return Poll::Ready(Ok(Event::Body(coded)));
+                }
+                continue;
+            }
+            if self.encoder.is_none() {
+                return Poll::Ready(Ok(Event::End));
+            }
+            let event = poll_source(cx)?;
+            let is_pending = event.is_pending();
+            let coded = match event {
+                Poll::Ready(Event::Body(data)) => {
+                    self.take(data);
+                    continue;
+                }
+                Poll::Ready(Event::End) => self.finish(),
+                Poll::Ready(Event::Flush) => {
+                    self.turn = Turn::Flush;
+                    self.flush()
+                }
+                Poll::Pending => self.flush(),
+                other => return other.map(Ok),
+            };
+            match coded.map_err(SourceError::Encoder)? {
+                coded if !coded.is_empty() => return Poll::Ready(Ok(Event::Body(coded))),
+                _ if is_pending => return Poll::Pending,
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes what the source gives. Bytes beyond the length that was announced are left out.
+    fn take(&mut self, mut data: Bytes) {
+        if let Some(left) = &mut self.left {
+            data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= data.len() as u64;
+        }
+        self.waiting = data;
+    }
+
+    /// Codes a piece of what waits.
+    fn code_piece(&mut self) -> Result<Bytes, EncoderFault> {
+        let piece = self.waiting.split_to(self.waiting.len().min(PIECE_MAX));
+        if !self.waiting.is_empty() {
+            self.turn = Turn::FlushAndRest;
+        }
+        self.plain += piece.len() as u64;
+        self.is_dirty = true;
+        match &mut self.encoder {
+            Some((encoder, _)) => encoder.write(&piece),
+            None => Ok(Bytes::new()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<Bytes, EncoderFault> {
+        let is_dirty = std::mem::take(&mut self.is_dirty);
+        match &mut self.encoder {
+            Some((encoder, _)) if is_dirty => encoder.flush(),
+            _ => Ok(Bytes::new()),
+        }
+    }
+
+    /// Ends the body. One that is too short gets no end that a client could take for its own.
+    fn finish(&mut self) -> Result<Bytes, EncoderFault> {
+        match self.encoder.take() {
+            Some((encoder, _)) if self.is_whole() => encoder.finish(),
+            _ => Ok(Bytes::new()),
+        }
+    }
+}
+
+/// Makes a head that of the coded response.
+fn describe(head: &mut ResponseHead, coding: StreamCoding) {
+    head.content_length = None;
+    let headers = &mut head.headers;
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
+    // Its bytes are made anew each time, and need not be the same.
+    headers.remove(ACCEPT_RANGES);
+    if let Some(weak) = headers.get(ETAG).and_then(weakened) {
+        headers.insert(ETAG, weak);
+    }
+}
+
+/// A strong tag as a weak one: the coded response means the same as the plain one, and has other bytes.
+fn weakened(tag: &HeaderValue) -> Option<HeaderValue> {
+    let is_strong = tag.as_bytes().starts_with(b"\"");
+    let weak = is_strong.then(|| [b"W/", tag.as_bytes()].concat())?;
+    HeaderValue::from_maybe_shared(Bytes::from(weak)).ok()
+}
+
+/// Says that the response depends on `Accept-Encoding`.
+pub(super) fn vary(headers: &mut HeaderMap) {
+    let lines = headers.get_all(VARY).iter();
+    let mut names = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    let says_so = |name: &[u8]| {
+        let name = name.trim_ascii();
+        name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding")
+    };
+    if names.any(says_so) {
+        return;
+    }
+    // In the same line: there are clients and caches that read one alone.
+    let joined = headers.get(VARY).and_then(|line| {
+        let line = [line.as_bytes(), b", Accept-Encoding"].concat();
+        HeaderValue::from_maybe_shared(Bytes::from(line)).ok()
+    });
+    match (headers.entry(VARY), joined) {
+        (http::header::Entry::Occupied(mut line), Some(joined)) => {
+            *line.get_mut() = joined;
+        }
+        (http::header::Entry::Vacant(line), _) => {
+            line.try_insert(HeaderValue::from_static("Accept-Encoding"))
+                .ok();
+        }
+        (http::header::Entry::Occupied(_), None) => {}
+    }
+}
+
+/// Whether nobody on the way may change the body (RFC 9110, section 7.7).
+fn forbids(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(CACHE_CONTROL).iter();
+    lines.any(|line| {
+        let mut directives = line.as_bytes().split(|&byte| byte == b',');
+        directives.any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
+    })
+}
+
+/// Fields of a body that is coded already, or that say something of its very bytes.
+static BOUND_TO_BYTES: [HeaderName; 6] = [
+    CONTENT_ENCODING,
+    CONTENT_RANGE,
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("content-md5"),
+];
+
+/// Bytes that are coded before others have their turn: a quarter of a millisecond at most.
+const PIECE_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests;

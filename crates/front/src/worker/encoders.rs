@@ -1,0 +1,59 @@
+//! The memory of encoders, which all workers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The memory that all encoders of the process hold together.
+#[derive(Debug, Default)]
+pub(crate) struct EncoderMemory(Arc<AtomicU64>);
+
+impl EncoderMemory {
+    /// Memory for an encoder; `None` if all of them would hold more than `max`.
+    pub(crate) fn reserve(&self, bytes: u64, max: u64) -> Option<ReservedMemory> {
+        let add = |held: u64| held.checked_add(bytes).filter(|held| *held <= max);
+        let (order, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.0.fetch_update(order, failed, add).ok()?;
+        Some(ReservedMemory {
+            of: Arc::clone(&self.0),
+            bytes,
+        })
+    }
+
+    /// Bytes reserved now.
+    pub(crate) fn held(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Memory of one encoder, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ReservedMemory {
+    of: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for ReservedMemory {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_hold_no_more_than_they_may_together() {
+        let memory = EncoderMemory::default();
+        let one = memory.reserve(60, 100).unwrap();
+        assert!(memory.reserve(41, 100).is_none());
+        let other = memory.reserve(40, 100).unwrap();
+        assert!(memory.reserve(u64::MAX, u64::MAX).is_none());
+        assert_eq!(memory.held(), 100);
+        drop(one);
+        assert_eq!(memory.held(), 40);
+        assert!(memory.reserve(61, 100).is_none());
+        drop(other);
+        assert_eq!(memory.held(), 0);
+    }
+}
