@@ -1,5 +1,6 @@
 //! Writes a plan as a file of the front.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::ledger::{Remark, Weight};
@@ -206,9 +207,11 @@ impl Writer<'_> {
     /// Upstreams that a route names.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let routes = || groups.iter().flat_map(|it| &it.routes);
-        let is_used = |index: usize| routes().any(|it| outcome(&it.rule).upstream() == Some(index));
+        let used: HashSet<usize> = routes()
+            .filter_map(|it| outcome(&it.rule).upstream())
+            .collect();
         for (index, upstream) in plan.upstreams.iter().enumerate() {
-            if !is_used(index) {
+            if !used.contains(&index) {
                 continue;
             }
             let name = &upstream.name;
@@ -299,7 +302,8 @@ impl Writer<'_> {
         if !route.exclude.is_empty() {
             self.line("exclude", &quoted_list(&route.exclude));
         }
-        if self.form.closed.contains(&number) {
+        // They are sorted.
+        if self.form.closed.binary_search(&number).is_ok() {
             return self.line("status", "403");
         }
         self.target(plan, rule, &action);

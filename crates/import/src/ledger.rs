@@ -3,6 +3,7 @@
 //! Each directive has one fate in the end. One that nobody claimed is looked up among the directives that
 //! `catamaran check` knows; if those do not call it needless, it is a risk. So nothing is lost silently.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub struct Directive {
 }
 
 /// How much a remark matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
     /// A decision that only the operator can make.
@@ -67,7 +68,7 @@ pub enum Weight {
 }
 
 /// What has to be said of the conversion.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Remark {
     /// How much it matters.
     pub weight: Weight,
@@ -117,6 +118,8 @@ struct Entry {
 pub(crate) struct Ledger {
     entries: Vec<Entry>,
     remarks: Vec<Remark>,
+    /// The same, so that nothing is said twice.
+    said: HashSet<Remark>,
     /// Whether there is an old server that takes what cannot be mapped.
     pub(crate) keeps: bool,
 }
@@ -210,7 +213,7 @@ impl Ledger {
             place,
             text: text.into(),
         };
-        if !self.remarks.contains(&remark) || self.remarks.len() > REMARKS_COMPARED {
+        if self.said.insert(remark.clone()) {
             self.remarks.push(remark);
         }
     }
@@ -265,9 +268,6 @@ pub(crate) fn sums(directives: &[Directive]) -> Sums {
         kept: of(Fate::Kept),
     }
 }
-
-/// Beyond so many remarks, equal ones are no longer looked for.
-const REMARKS_COMPARED: usize = 2_000;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ mod directory;
 mod emit;
 mod files;
 mod httpd;
+mod index;
 mod ledger;
 mod matcher;
 mod mod_jk;

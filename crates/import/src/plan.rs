@@ -1,11 +1,12 @@
 //! What the source does, in the terms of the front: listeners, hosts, ordered rules, upstreams.
 //!
 //! The rules of a host are ordered: the first that matches a path decides. Each reader of a server's files
-//! puts them in that server's order, so [`Plan::decide`] is the model of the source. [`crate::emit`] writes
+//! puts them in that server's order, so [`Model::decide`] is the model of the source. [`crate::emit`] writes
 //! routes that decide the same by the front's own order, and [`crate::proof`] compares the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use crate::index::FirstMatch;
 use crate::ledger::Place;
 use crate::matcher::{Common, Matcher};
 
@@ -19,6 +20,10 @@ pub(crate) struct Plan {
     pub(crate) has_status: bool,
     /// Proxies before the source, whose word on clients' addresses counts.
     pub(crate) trusted: Vec<String>,
+    /// Upstreams without their names and places, so that equal ones are found.
+    known: HashMap<Upstream, usize>,
+    /// How many upstreams have begun with a name.
+    names: HashMap<String, usize>,
 }
 
 /// Keys of a table, with their values as TOML.
@@ -244,7 +249,7 @@ impl Settings {
 }
 
 /// A group of backends.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) keys: Keys,
@@ -256,7 +261,7 @@ pub(crate) struct Upstream {
 }
 
 /// A backend.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Backend {
     pub(crate) place: Option<Place>,
     pub(crate) url: String,
@@ -377,70 +382,89 @@ impl Plan {
 
     /// The index of an upstream; equal ones are shared, and names are made unlike.
     pub(crate) fn upstream(&mut self, upstream: Upstream) -> usize {
-        let same = |it: &Upstream| {
-            let unnamed = Upstream {
-                name: it.name.clone(),
-                ..upstream.clone()
-            };
-            let bare = |it: &Upstream| {
-                let places = it.backends.iter().map(|backend| Backend {
-                    place: None,
-                    ..backend.clone()
-                });
-                Upstream {
-                    backends: places.collect(),
-                    ..it.clone()
-                }
-            };
-            bare(it) == bare(&unnamed)
+        let bare = |it: &Backend| Backend {
+            place: None,
+            ..it.clone()
         };
-        if let Some(known) = self.upstreams.iter().position(same) {
+        let key = Upstream {
+            name: String::new(),
+            backends: upstream.backends.iter().map(bare).collect(),
+            ..upstream.clone()
+        };
+        if let Some(&known) = self.known.get(&key) {
             return known;
         }
         let base = table_name(&upstream.name);
         let mut name = base.clone();
-        let mut number = 2;
-        while self.upstreams.iter().any(|it| it.name == name) {
-            name = format!("{base}-{number}");
-            number += 1;
+        // A name such as `a-2` may be that of another one already.
+        while self.names.contains_key(&name) {
+            let count = self.names.entry(base.clone()).or_default();
+            *count += 1;
+            name = format!("{base}-{count}");
         }
+        self.names.insert(name.clone(), 1);
+        self.known.insert(key, self.upstreams.len());
         self.upstreams.push(Upstream { name, ..upstream });
         self.upstreams.len() - 1
     }
+}
 
-    /// The virtual host of the source that serves a host on a listener.
-    pub(crate) fn host(&self, listener: usize, host: &str) -> Option<&VirtualHost> {
-        let on = |it: &&VirtualHost| it.listeners.contains(&listener);
-        let named = |it: &&VirtualHost| it.names.iter().any(|name| name == host);
-        let wild = self.hosts.iter().filter(on).flat_map(|it| {
-            let names = it.names.iter().filter(|name| {
-                name.strip_prefix('*')
-                    .is_some_and(|domain| host.ends_with(domain) && host.len() > domain.len())
-            });
-            names.map(move |name| (name.len(), it))
+/// What the source does with requests, for very many of them.
+pub(crate) struct Model<'p> {
+    plan: &'p Plan,
+    /// Virtual hosts by listener and name, of several the first.
+    names: HashMap<(usize, &'p str), usize>,
+    defaults: HashMap<usize, usize>,
+    rules: Vec<FirstMatch<'p>>,
+}
+
+impl<'p> Model<'p> {
+    pub(crate) fn new(plan: &'p Plan) -> Self {
+        let (mut names, mut defaults) = (HashMap::new(), HashMap::new());
+        for (at, host) in plan.hosts.iter().enumerate() {
+            for &listener in &host.listeners {
+                for name in &host.names {
+                    names.entry((listener, name.as_str())).or_insert(at);
+                }
+            }
+            for &listener in &host.default_on {
+                defaults.entry(listener).or_insert(at);
+            }
+        }
+        let index = |it: &'p VirtualHost| FirstMatch::new(it.rules.iter().map(|it| &it.matcher));
+        Self {
+            plan,
+            names,
+            defaults,
+            rules: plan.hosts.iter().map(index).collect(),
+        }
+    }
+
+    /// The virtual host of the source that serves a host on a listener, by its number.
+    pub(crate) fn host(&self, listener: usize, host: &str) -> Option<usize> {
+        if let Some(&found) = self.names.get(&(listener, host)) {
+            return Some(found);
+        }
+        // Of wildcards the longest.
+        let wild = host.match_indices('.').find_map(|(at, _)| {
+            let name = format!("*{}", &host[at..]);
+            self.names.get(&(listener, name.as_str())).copied()
         });
-        let mut exact = self.hosts.iter().filter(on).filter(named);
-        exact.next().or_else(|| {
-            let best = wild.max_by_key(|(length, _)| *length).map(|it| it.1);
-            best.or_else(|| {
-                self.hosts
-                    .iter()
-                    .find(|it| it.default_on.contains(&listener))
-            })
-        })
+        wild.or_else(|| self.defaults.get(&listener).copied())
     }
 
     /// What the source does with a request.
     pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision {
-        let secure = self
-            .listeners
-            .get(listener)
-            .is_some_and(|it| it.tls.is_some());
+        let listens = self.plan.listeners.get(listener);
+        let secure = listens.is_some_and(|it| it.tls.is_some());
         let scheme = if secure { Scheme::Https } else { Scheme::Http };
-        let rules = self.host(listener, host).map(|it| &it.rules[..]);
-        let fits =
-            |rule: &&Rule| rule.scheme.is_none_or(|it| it == scheme) && rule.matcher.has(path);
-        match rules.unwrap_or_default().iter().find(fits) {
+        let host = self.host(listener, host);
+        let rule = host.and_then(|host| {
+            let rules = &self.plan.hosts[host].rules;
+            let fits = |at: usize| rules[at].scheme.is_none_or(|it| it == scheme);
+            self.rules[host].find(path, fits).map(|at| &rules[at])
+        });
+        match rule {
             Some(rule) => Decision {
                 action: rule.action.clone(),
                 access: rule.settings.access.clone(),

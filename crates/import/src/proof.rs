@@ -11,7 +11,7 @@ use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 use crate::emit::KEPT;
 use crate::ledger::Place;
 use crate::matcher::{encoded, is_sayable};
-use crate::plan::{Access, Action, Decision, Plan};
+use crate::plan::{Access, Action, Decision, Model, Plan};
 
 /// A request that the written file treats otherwise than the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
         return Vec::new();
     };
     let paths = paths(plan);
+    let model = Model::new(plan);
     let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN.to_owned()]);
     for name in plan.hosts.iter().flat_map(|it| &it.names) {
         hosts.insert(name.replacen('*', "x", 1));
@@ -36,7 +37,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
     let mut asked = 0;
     for host in &hosts {
         for listener in 0..plan.listeners.len() {
-            if plan.host(listener, host).is_none() {
+            if model.host(listener, host).is_none() {
                 continue;
             }
             for path in &paths {
@@ -52,7 +53,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
                     listener,
                     secure,
                 });
-                let decision = plan.decide(listener, host, path);
+                let decision = model.decide(listener, host, path);
                 let request = format!(
                     "http{}://{host}:{}{encoded}",
                     if secure { "s" } else { "" },
@@ -191,5 +192,5 @@ fn paths(plan: &Plan) -> Vec<String> {
 const UNKNOWN: &str = "unknown.invalid";
 
 const PATHS_MAX: usize = 5_000;
-const REQUESTS_MAX: usize = 200_000;
+const REQUESTS_MAX: usize = 100_000;
 const DIFFERENCES_MAX: usize = 50;

@@ -4,7 +4,7 @@
 //! earlier one that matches some of the same paths, the later one excludes the earlier one's. So of all
 //! routes that are left for a path, the earliest rule's is the most specific.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::matcher::{Common, Matcher, is_sayable};
 use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
@@ -29,7 +29,14 @@ pub(crate) struct RouteGroup {
 /// The routes of all virtual hosts, in the source's order.
 pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     let mut groups = Vec::new();
-    let mut taken: BTreeSet<(usize, &str)> = BTreeSet::new();
+    let mut taken: HashSet<(usize, &str)> = HashSet::new();
+    let wild = |host: &&VirtualHost| host.names.iter().any(|it| it.starts_with('*'));
+    let wild: HashSet<usize> = plan
+        .hosts
+        .iter()
+        .filter(wild)
+        .flat_map(|it| it.listeners.iter().copied())
+        .collect();
     for host in &plan.hosts {
         let routes = settled(plan, host);
         let mut named: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
@@ -39,7 +46,9 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
                 .iter()
                 .filter(|name| taken.insert((listener, name.as_str())));
             let names: Vec<String> = free.cloned().collect();
-            if names.is_empty() || !needs_names(plan, host, listener) {
+            // It serves every host that no other has, so its names are written only beside wildcards.
+            let is_default = host.default_on.contains(&listener);
+            if names.is_empty() || is_default && !wild.contains(&listener) {
                 continue;
             }
             match named.iter_mut().find(|it| it.0 == names) {
@@ -60,16 +69,6 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
         }
     }
     groups
-}
-
-/// Whether its names must be written although it serves every host that no other has.
-fn needs_names(plan: &Plan, host: &VirtualHost, listener: usize) -> bool {
-    if !host.default_on.contains(&listener) {
-        return true;
-    }
-    plan.hosts.iter().any(|other| {
-        other.listeners.contains(&listener) && other.names.iter().any(|name| name.starts_with('*'))
-    })
 }
 
 fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {

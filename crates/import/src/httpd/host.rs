@@ -98,6 +98,16 @@ pub(crate) fn convert(
     }
     reader.workers.finish(reader.files.ledger);
     senders::read(&main, &hosts, plan, expansion.ledger);
+    let inner = hosts.iter().flat_map(|it| it.inside());
+    for directive in main.iter().chain(inner) {
+        if matches!(
+            directive.name.as_str(),
+            "documentroot" | "directoryindex" | "fallbackresource"
+        ) {
+            let text = "no directory is served by it";
+            expansion.ledger.dropped_if_open(directive.id, text);
+        }
+    }
     Ok(())
 }
 

@@ -4,10 +4,11 @@
 //! `JkMount` before `mount` of a worker. Exclusions are tested after the match, so that what a worker does
 //! not take goes to no other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::emit::quoted;
 use crate::files::Text;
+use crate::index::{FirstMatch, below};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
@@ -122,6 +123,7 @@ pub(crate) fn rules(
     };
     sorted.sort_by_key(rank);
     let mut rules: Vec<(&Mount, Vec<Rule>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for mount in sorted {
         if !mount.pattern.starts_with('/') {
             ledger.dropped(
@@ -130,7 +132,10 @@ pub(crate) fn rules(
             );
             continue;
         }
-        rules.push((mount, vec![rule(mount, workers, plan, ledger)]));
+        rules.push((
+            mount,
+            vec![rule(mount, &mut known, workers, (plan, ledger))],
+        ));
     }
     for exclusion in last_ones(mounts, true, ledger) {
         exclude(exclusion, &mut rules, ledger);
@@ -176,7 +181,12 @@ fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Le
 }
 
 /// The rule of a mount; what mod_jk would not serve is answered 404.
-fn rule(mount: &Mount, workers: &mut Workers, plan: &mut Plan, ledger: &mut Ledger) -> Rule {
+fn rule(
+    mount: &Mount,
+    known: &mut HashMap<String, usize>,
+    workers: &mut Workers,
+    (plan, ledger): (&mut Plan, &mut Ledger),
+) -> Rule {
     let place = ledger.place(mount.id).clone();
     let matcher = Matcher::pattern(&mount.pattern);
     let action = match workers.kind(&mount.worker) {
@@ -207,9 +217,16 @@ fn rule(mount: &Mount, workers: &mut Workers, plan: &mut Plan, ledger: &mut Ledg
             return Rule::new(Some(&place), matcher, Action::Closed);
         }
         Kind::Ajp | Kind::Balancer => {
-            let upstream = workers.upstream(&mount.worker, ledger);
+            let upstream = match known.get(&mount.worker) {
+                Some(&upstream) => upstream,
+                None => {
+                    let upstream = plan.upstream(workers.upstream(&mount.worker, ledger));
+                    known.insert(mount.worker.clone(), upstream);
+                    upstream
+                }
+            };
             Action::Forward {
-                upstream: plan.upstream(upstream),
+                upstream,
                 rewrite: None,
             }
         }
@@ -279,47 +296,46 @@ fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Led
 /// `/app` and `/app/*` of one worker are one prefix. `/app/*` alone becomes the prefix as well, which has
 /// `/app` besides, unless another rule takes that.
 pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
-    let mut at = 0;
-    while at < rules.len() {
-        let Matcher::Pattern(text) = &rules[at].matcher else {
-            at += 1;
+    let before = std::mem::take(rules);
+    let index = FirstMatch::new(before.iter().map(|it| &it.matcher));
+    let mut gone = vec![false; before.len()];
+    let mut joined: Vec<Rule> = Vec::with_capacity(before.len());
+    for (at, rule) in before.iter().enumerate() {
+        if gone[at] {
+            continue;
+        }
+        let path = match &rule.matcher {
+            Matcher::Pattern(text) => below(text),
+            _ => None,
+        };
+        let Some(path) = path else {
+            joined.push(rule.clone());
             continue;
         };
-        let Some(path) = text
-            .strip_suffix("/*")
-            .filter(|it| !it.contains(['*', '?']))
-        else {
-            at += 1;
-            continue;
+        let prefix = Rule {
+            matcher: Matcher::Prefix(path.to_owned()),
+            ..rule.clone()
         };
-        let path = path.to_owned();
-        let same = |it: &Rule| it.action == rules[at].action && it.settings == rules[at].settings;
-        let decides = rules.iter().position(|it| it.matcher.has(&path));
-        match decides {
-            Some(other) if same(&rules[other]) => {
-                let is_own = rules[other].matcher == Matcher::Exact(path.clone());
-                rules[at].matcher = Matcher::Prefix(path);
-                if is_own {
-                    rules.remove(other);
-                    at -= usize::from(other < at);
-                }
+        let decides = index.find(path, |it| !gone[it]);
+        match decides.map(|it| (it, &before[it])) {
+            Some((other, own)) if own.action == rule.action && own.settings == rule.settings => {
+                // One that comes first stays: what it has, the prefix has no more.
+                gone[other] |= other > at && own.matcher == Matcher::Exact(path.to_owned());
+                joined.push(prefix);
             }
-            Some(other) => {
+            Some((_, other)) => {
                 // Exact paths go before all others, here and there.
-                let exact = rules[other].narrowed(Matcher::Exact(path.clone()));
-                rules[at].matcher = Matcher::Prefix(path);
-                rules.insert(at, exact);
-                at += 1;
+                joined.push(other.narrowed(Matcher::Exact(path.to_owned())));
+                joined.push(prefix);
             }
             None => {
-                let place = rules[at].place.clone();
-                let text = format!("{text} does not match {path} in the source; here it does");
-                ledger.say(Weight::Note, place, text);
-                rules[at].matcher = Matcher::Prefix(path);
+                let text = format!("{path}/* does not match {path} in the source; here it does");
+                ledger.say(Weight::Note, rule.place.clone(), text);
+                joined.push(prefix);
             }
         }
-        at += 1;
     }
+    *rules = joined;
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where servers listen: addresses, TLS, the PROXY protocol, and who clients are behind a proxy.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -11,30 +12,32 @@ use crate::plan::{Plan, VirtualHost};
 
 /// Addresses on which any server listens, so that it is known which of a port are told apart.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Vec<(Option<IpAddr>, u16)>);
+pub(crate) struct Addresses {
+    /// Ports of which some server has all addresses.
+    shared: HashSet<u16>,
+}
 
 impl Addresses {
     /// Reads the `listen` of all servers.
     pub(crate) fn new<'d>(servers: impl Iterator<Item = &'d Directive>) -> Self {
-        let mut all = Vec::new();
+        let mut shared = HashSet::new();
         for server in servers {
             let listens = server.inside().iter().filter(|it| it.name == "listen");
             let found: Vec<_> = listens
                 .filter(|it| !it.word(0).starts_with("unix:"))
                 .map(|it| address(it.word(0)))
                 .collect();
-            match found.is_empty() {
-                true => all.push((None, 80)),
-                false => all.extend(found),
+            if found.is_empty() {
+                shared.insert(80);
             }
+            shared.extend(found.iter().filter(|it| it.0.is_none()).map(|it| it.1));
         }
-        Self(all)
+        Self { shared }
     }
 
     /// Whether all addresses of a port are single ones.
     fn are_single(&self, port: u16) -> bool {
-        let mut on = self.0.iter().filter(|it| it.1 == port);
-        on.all(|it| it.0.is_some())
+        !self.shared.contains(&port)
     }
 }
 

@@ -1,0 +1,100 @@
+//! Which of many ordered sets of paths has a path first, without asking all of them.
+
+use std::collections::HashMap;
+
+use crate::matcher::Matcher;
+
+/// Sets in their order.
+#[derive(Debug, Default)]
+pub(crate) struct FirstMatch<'m> {
+    exact: HashMap<&'m str, Vec<usize>>,
+    /// By the path of the prefix.
+    prefixes: HashMap<&'m str, Vec<usize>>,
+    /// `/path/*`, by `/path`.
+    below: HashMap<&'m str, Vec<usize>>,
+    others: Vec<(usize, &'m Matcher)>,
+}
+
+impl<'m> FirstMatch<'m> {
+    pub(crate) fn new(matchers: impl Iterator<Item = &'m Matcher>) -> Self {
+        let mut index = Self::default();
+        for (at, matcher) in matchers.enumerate() {
+            match matcher {
+                Matcher::Exact(path) => index.exact.entry(path).or_default().push(at),
+                Matcher::Prefix(path) => index.prefixes.entry(path).or_default().push(at),
+                Matcher::Pattern(text) => match below(text) {
+                    Some(path) => index.below.entry(path).or_default().push(at),
+                    None => index.others.push((at, matcher)),
+                },
+                Matcher::Suffix { .. } => index.others.push((at, matcher)),
+            }
+        }
+        index
+    }
+
+    /// The first set that has a path and that is wanted.
+    pub(crate) fn find(&self, path: &str, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let first = |found: Option<&Vec<usize>>| {
+            found
+                .and_then(|it| it.iter().find(|at| wanted(**at)))
+                .copied()
+        };
+        let mut best = first(self.exact.get(path));
+        let mut take = |found: Option<usize>| {
+            best = match (best, found) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            };
+        };
+        take(first(self.prefixes.get(path)));
+        for (end, _) in path.match_indices('/') {
+            take(first(self.prefixes.get(&path[..end])));
+            take(first(self.below.get(&path[..end])));
+        }
+        // A path without a slash is below the root alone.
+        take(first(self.prefixes.get("")));
+        let others = self.others.iter();
+        let found = others
+            .take_while(|it| best.is_none_or(|best| it.0 < best))
+            .find(|(at, matcher)| wanted(*at) && matcher.has(path))
+            .map(|it| it.0);
+        found.or(best)
+    }
+}
+
+/// The path of a pattern of all that is below it.
+pub(crate) fn below(pattern: &str) -> Option<&str> {
+    let path = pattern.strip_suffix("/*")?;
+    (!path.contains(['*', '?'])).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_matcher() -> impl Strategy<Value = Matcher> {
+        prop_oneof![
+            "(/[ab]){1,3}".prop_map(Matcher::Exact),
+            "(/[ab]){0,2}".prop_map(Matcher::Prefix),
+            ("(/[ab]){0,2}", "[.][ab]").prop_map(|(path, suffix)| Matcher::Suffix { path, suffix }),
+            "/[ab/*?]{0,5}".prop_map(|text| Matcher::pattern(&text)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_is_found_as_by_asking_all(
+            matchers in proptest::collection::vec(any_matcher(), 0..12), path in "/[ab./]{0,7}",
+        ) {
+            let index = FirstMatch::new(matchers.iter());
+            for odd in [false, true] {
+                let wanted = |at: usize| !odd || at % 2 == 1;
+                let all = matchers.iter().enumerate();
+                let slow = all.filter(|it| wanted(it.0)).find(|it| it.1.has(&path)).map(|it| it.0);
+                prop_assert_eq!(index.find(&path, wanted), slow);
+            }
+        }
+    }
+}
