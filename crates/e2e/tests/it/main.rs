@@ -45,6 +45,7 @@ mod hardening;
 mod http2;
 mod identity;
 mod import;
+mod import_beside;
 mod interop;
 mod lab;
 mod lab_faults;
