@@ -18,7 +18,7 @@ mod page;
 mod plan;
 mod progress;
 mod refusal;
-mod replay;
+pub(crate) mod replay;
 mod requests;
 mod schedstat;
 mod target;

@@ -1,4 +1,6 @@
-//! `import`: a configuration of mod_jk, httpd or nginx as a file of the front.
+//! `import`: a configuration of mod_jk, httpd or nginx as a file of the front, and the proof of it by a log.
+
+mod replay;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -53,8 +55,15 @@ pub(crate) struct Args {
     report: ReportForm,
 
     /// The files of the source
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "replay",
+        conflicts_with = "replay"
+    )]
     files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    replay: replay::ReplayArgs,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -79,7 +88,11 @@ fn listen_address(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match convert(args) {
+    let done = match args.replay.is_asked() {
+        true => args.replay.run(),
+        false => convert(args),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => failure.exit(),
     }
@@ -229,6 +242,10 @@ impl Files for Disk {
             .flatten()
             .map(|it| it.file_name().to_string_lossy().into_owned());
         Some(names.collect())
+    }
+
+    fn located(&self, path: &Path) -> String {
+        self.place(path).display().to_string()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

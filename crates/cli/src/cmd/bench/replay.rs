@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 /// What a log has.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     /// By time, those of one time in the order of the file.
     entries: Vec<Entry>,
     /// Lines with other methods.
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 /// Reads a log, of which `methods` are sent.
-pub(super) fn read(text: &[u8], methods: &[String]) -> Log {
+pub(crate) fn read(text: &[u8], methods: &[String]) -> Log {
     let mut log = Log {
         entries: Vec::new(),
         other_methods: 0,
@@ -52,8 +52,14 @@ pub(super) fn read(text: &[u8], methods: &[String]) -> Log {
 }
 
 impl Log {
+    /// Method and target of each, in their order.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.entries.iter();
+        all.map(|it| (it.method.as_str(), it.target.as_str()))
+    }
+
     /// What is sent of it and what is not.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!(
             "replay: {} requests; skipped {} lines with other methods and {} that are no requests",
             self.entries.len(),

@@ -1,0 +1,382 @@
+//! `import --replay`: the requests of an access log, to the old server and to the front.
+//!
+//! Only GET and HEAD are sent, each target once, without cookies and without bodies. Where the answers differ
+//! the old server is asked again: what it answers otherwise the second time is no difference.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use catamaran_http1::{BodyLength, Client, ClientEvent, Limits, Request};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method};
+
+use crate::cmd::bench::replay;
+use crate::failure::Failure;
+
+/// What `--replay` needs besides.
+#[derive(clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// Send the GET and HEAD requests of this access log to --old and --new, and compare the answers
+    #[arg(long, value_name = "LOG", requires = "old", requires = "new")]
+    replay: Option<PathBuf>,
+
+    /// The server that the configuration was written for, such as http://127.0.0.1:8081
+    #[arg(long, value_name = "URL", requires = "replay")]
+    old: Option<String>,
+
+    /// The front
+    #[arg(long, value_name = "URL", requires = "replay")]
+    new: Option<String>,
+
+    /// The host that both are asked for [default: that of each URL]
+    #[arg(long, value_name = "HOST", requires = "replay")]
+    host: Option<String>,
+
+    /// How many requests are sent to each in a second
+    #[arg(long, value_name = "RATE", default_value = "10/s", value_parser = rate, requires = "replay")]
+    rate: f64,
+
+    /// How many requests are sent at most
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 10_000,
+        requires = "replay"
+    )]
+    max: usize,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix("/s").unwrap_or(text);
+    let rate: Option<f64> = digits.parse().ok();
+    rate.filter(|it| (0.01..=10_000.0).contains(it))
+        .ok_or_else(|| "it is no rate such as 10/s".to_owned())
+}
+
+impl ReplayArgs {
+    /// Whether a log is asked for.
+    pub(super) fn is_asked(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// Sends the requests; exit code 1 if an answer differs.
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let (Some(log), Some(old), Some(new)) = (&self.replay, &self.old, &self.new) else {
+            return Err(Failure::Usage("--replay needs --old and --new".to_owned()));
+        };
+        let text = fs::read(log)
+            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", log.display())))?;
+        let methods = ["GET", "HEAD"].map(str::to_owned);
+        let log = replay::read(&text, &methods);
+        let host = self.host.as_deref();
+        let (mut old, mut new) = (Server::new(old, host)?, Server::new(new, host)?);
+        let mut seen = HashSet::new();
+        let requests = log.requests().filter(|it| it.1.starts_with('/'));
+        let requests = requests.filter(|it| seen.insert(*it)).take(self.max);
+        let mut tally = Tally::default();
+        let mut out = io::stdout();
+        let mut pace = Pace::new(self.rate);
+        for (method, target) in requests {
+            pace.wait();
+            let differences = compare(&mut old, &mut new, (method, target), &mut tally)?;
+            if let Some(text) = differences {
+                writeln!(out, "{method} {target}: {text}")?;
+            }
+        }
+        writeln!(out, "{}; {}", tally.text(), log.summary())?;
+        Ok(ExitCode::from(u8::from(tally.differ > 0)))
+    }
+}
+
+/// How the answers compare.
+#[derive(Debug, Default)]
+struct Tally {
+    same: usize,
+    differ: usize,
+    vary: usize,
+}
+
+impl Tally {
+    fn text(&self) -> String {
+        format!(
+            "{} requests to both: {} answered alike, {} not, {} that the old server answers otherwise each time",
+            self.same + self.differ + self.vary,
+            self.same,
+            self.differ,
+            self.vary
+        )
+    }
+}
+
+/// Asks both, and says what differs.
+fn compare(
+    old: &mut Server,
+    new: &mut Server,
+    (method, target): (&str, &str),
+    tally: &mut Tally,
+) -> Result<Option<String>, Failure> {
+    let (there, here) = (old.ask(method, target)?, new.ask(method, target)?);
+    if there == here {
+        tally.same += 1;
+        return Ok(None);
+    }
+    let again = old.ask(method, target)?;
+    let mut differing = Vec::new();
+    for ((name, old), ((_, new), (_, again))) in there
+        .facts()
+        .into_iter()
+        .zip(here.facts().into_iter().zip(again.facts()))
+    {
+        if old != new && old == again {
+            differing.push(format!("{name} {old}, here {new}"));
+        }
+    }
+    if differing.is_empty() {
+        tally.vary += 1;
+        return Ok(None);
+    }
+    tally.differ += 1;
+    Ok(Some(differing.join("; ")))
+}
+
+/// What is compared of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Answer {
+    status: u16,
+    location: Option<String>,
+    content_type: Option<String>,
+    length: Option<u64>,
+}
+
+impl Answer {
+    fn facts(&self) -> [(&'static str, String); 4] {
+        let or_none = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        [
+            ("status", self.status.to_string()),
+            ("Location", or_none(&self.location)),
+            ("Content-Type", or_none(&self.content_type)),
+            (
+                "length",
+                self.length
+                    .map_or_else(|| "unknown".to_owned(), |it| it.to_string()),
+            ),
+        ]
+    }
+}
+
+/// A server, with the connection that it left open.
+struct Server {
+    url: String,
+    authority: String,
+    host: String,
+    open: Option<(TcpStream, Client)>,
+}
+
+impl Server {
+    fn new(url: &str, host: Option<&str>) -> Result<Self, Failure> {
+        let authority = url
+            .strip_prefix("http://")
+            .map(|it| it.trim_end_matches('/'));
+        let authority = authority.filter(|it| !it.is_empty() && !it.contains(['/', '@', '?']));
+        let Some(authority) = authority else {
+            let message =
+                format!("{url:?} is no URL such as http://127.0.0.1:8081; --replay asks in clear");
+            return Err(Failure::Usage(message));
+        };
+        Ok(Self {
+            url: format!("http://{authority}"),
+            authority: authority.to_owned(),
+            host: host.unwrap_or(authority).to_owned(),
+            open: None,
+        })
+    }
+
+    /// Sends a request, on a new connection if the one that was left open is closed meanwhile.
+    fn ask(&mut self, method: &str, target: &str) -> Result<Answer, Failure> {
+        let kept = self.open.take();
+        if let Some(connection) = kept
+            && let Ok(answer) = self.exchange(connection, method, target)
+        {
+            return Ok(answer);
+        }
+        let connected = self.connect();
+        connected
+            .and_then(|it| self.exchange(it, method, target))
+            .map_err(|error| Failure::Usage(format!("{method} {target} of {}: {error}", self.url)))
+    }
+
+    fn connect(&self) -> io::Result<(TcpStream, Client)> {
+        let has_port = self
+            .authority
+            .rsplit_once(':')
+            .is_some_and(|it| it.1.parse::<u16>().is_ok());
+        let address = match has_port {
+            true => self.authority.clone(),
+            false => format!("{}:80", self.authority),
+        };
+        let address = address.to_socket_addrs()?.next();
+        let address = address.ok_or_else(|| io::Error::other("its host has no address"))?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        Ok((stream, Client::new(Limits::response())))
+    }
+
+    fn exchange(
+        &mut self,
+        (mut stream, mut client): (TcpStream, Client),
+        method: &str,
+        target: &str,
+    ) -> io::Result<Answer> {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (target, None),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(USER_AGENT, HeaderValue::from_static("catamaran-import"));
+        let method = if method == "HEAD" {
+            Method::HEAD
+        } else {
+            Method::GET
+        };
+        let request = Request {
+            method: &method,
+            path: path.as_bytes(),
+            query,
+            host: self.host.as_bytes(),
+            headers: &headers,
+            extra: &[],
+            body: BodyLength::Known(0),
+        };
+        let mut out = BytesMut::new();
+        client
+            .send_request(&request, &mut out)
+            .map_err(io::Error::other)?;
+        stream.write_all(&out)?;
+        let answer = self.receive(&mut stream, &mut client)?;
+        if client.can_reuse() {
+            self.open = Some((stream, client));
+        }
+        Ok(answer)
+    }
+
+    fn receive(&self, stream: &mut TcpStream, client: &mut Client) -> io::Result<Answer> {
+        let mut input = BytesMut::new();
+        let mut buffer = vec![0; BUFFER];
+        let mut answer = Answer::default();
+        let mut length = 0;
+        loop {
+            match client.receive(&mut input).map_err(io::Error::other)? {
+                Some(ClientEvent::Head(head)) => {
+                    let text = |name| {
+                        let value = head.headers.get(name);
+                        value.map(|it: &HeaderValue| {
+                            String::from_utf8_lossy(it.as_bytes()).into_owned()
+                        })
+                    };
+                    answer = Answer {
+                        status: head.status.as_u16(),
+                        location: text(LOCATION).map(|it| self.relative(&it)),
+                        content_type: text(CONTENT_TYPE),
+                        length: head.content_length,
+                    };
+                }
+                Some(ClientEvent::Body(bytes)) => length += bytes.len() as u64,
+                Some(ClientEvent::End) => break,
+                Some(_) => {}
+                None => match stream.read(&mut buffer)? {
+                    0 => match client.receive_eof().map_err(io::Error::other)? {
+                        Some(ClientEvent::End) => break,
+                        _ => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    },
+                    read => input.extend_from_slice(&buffer[..read]),
+                },
+            }
+        }
+        if length > 0 {
+            answer.length = Some(length);
+        }
+        Ok(answer)
+    }
+
+    /// A URL of the server itself as a path, since the other one is elsewhere.
+    fn relative(&self, location: &str) -> String {
+        let own = [&self.authority, &self.host];
+        let below = own.iter().find_map(|it| {
+            let rest = location
+                .strip_prefix("http://")?
+                .strip_prefix(it.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+        });
+        below.unwrap_or_else(|| location.to_owned())
+    }
+}
+
+/// So many requests in a second.
+struct Pace {
+    next: Instant,
+    step: Duration,
+}
+
+impl Pace {
+    #[expect(clippy::disallowed_methods, reason = "a pace is of the clock")]
+    fn new(rate: f64) -> Self {
+        Self {
+            next: Instant::now(),
+            step: Duration::from_secs_f64(1.0 / rate),
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a pace is of the clock")]
+    fn wait(&mut self) {
+        thread::sleep(self.next.saturating_duration_since(Instant::now()));
+        self.next = Instant::now().max(self.next) + self.step;
+    }
+}
+
+/// How long a server may be silent.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+const BUFFER: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_a_unit_or_none() {
+        for (text, expected) in [
+            ("10/s", Some(10.0)),
+            ("0.5/s", Some(0.5)),
+            ("200", Some(200.0)),
+            ("0/s", None),
+            ("fast", None),
+        ] {
+            assert_eq!(rate(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn urls_of_the_server_itself_are_paths() {
+        let server = Server::new("http://127.0.0.1:8081/", Some("example.org")).unwrap();
+        for (location, expected) in [
+            ("http://127.0.0.1:8081/x?a", "/x?a"),
+            ("http://example.org/", "/"),
+            ("http://example.org.evil/", "http://example.org.evil/"),
+            ("https://example.org/", "https://example.org/"),
+            ("/y", "/y"),
+        ] {
+            assert_eq!(server.relative(location), expected);
+        }
+        assert!(Server::new("https://x/", None).is_err());
+    }
+}
