@@ -353,7 +353,7 @@ fn is_of_dots(section: &Directive) -> bool {
         text.strip_prefix(*it)
             .is_some_and(|rest| !rest.contains('|') || it.starts_with("(^"))
     };
-    starts.iter().any(|it| is_one(it))
+    starts.iter().any(is_one)
 }
 
 #[cfg(test)]

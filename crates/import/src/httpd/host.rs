@@ -3,6 +3,7 @@
 //! mod_rewrite goes before mod_proxy, and both before mod_alias and mod_jk, whatever the order in the
 //! file. Sections such as `<Location>` are laid over what they decided, later ones over earlier ones.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::Sources;
@@ -36,17 +37,7 @@ pub(crate) fn convert(
     server_mounts.extend(jk_files(&main, sources, expansion, &mut workers)?);
     let ledger = &mut *expansion.ledger;
     server_mounts.extend(jk_mounts(&main, None, ledger));
-    for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
-        mounts::add(&mut server_mounts, &pattern, |pattern| Mount {
-            pattern,
-            written: String::new(),
-            worker: worker.clone(),
-            excludes: false,
-            extensions: Vec::new(),
-            source: Source::Worker,
-            id,
-        });
-    }
+    worker_mounts(&mut workers, &mut server_mounts);
     let listens = main.iter().filter(|it| it.name == "listen");
     for directive in listens {
         let (address, port) = address_of(directive.word(0));
@@ -64,6 +55,7 @@ pub(crate) fn convert(
         main: &main,
         sources,
         single_names: false,
+        named: HashMap::new(),
     };
     reader.split_addresses(&hosts);
     let mut is_copied = copies_all && !hosts.is_empty();
@@ -98,6 +90,27 @@ pub(crate) fn convert(
     }
     reader.workers.finish(reader.files.ledger);
     senders::read(&main, &hosts, plan, expansion.ledger);
+    unserved(&main, &hosts, expansion.ledger);
+    Ok(())
+}
+
+/// `mount` of workers.
+fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount>) {
+    for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
+        mounts::add(server_mounts, &pattern, |pattern| Mount {
+            pattern,
+            written: String::new(),
+            worker: worker.clone(),
+            excludes: false,
+            extensions: Vec::new(),
+            source: Source::Worker,
+            id,
+        });
+    }
+}
+
+/// What says something of files that are not served.
+fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
     let inner = hosts.iter().flat_map(|it| it.inside());
     for directive in main.iter().chain(inner) {
         if matches!(
@@ -105,10 +118,9 @@ pub(crate) fn convert(
             "documentroot" | "directoryindex" | "fallbackresource"
         ) {
             let text = "no directory is served by it";
-            expansion.ledger.dropped_if_open(directive.id, text);
+            ledger.dropped_if_open(directive.id, text);
         }
     }
-    Ok(())
 }
 
 /// Mounts of the server reach no virtual host by themselves.
@@ -240,6 +252,8 @@ pub(super) struct Reader<'a, 'e> {
     pub(super) sources: &'a Sources,
     /// Whether all virtual hosts of each port are of one name, which stands for all addresses then.
     pub(super) single_names: bool,
+    /// The virtual hosts that have a name.
+    named: HashMap<String, Vec<usize>>,
 }
 
 impl Reader<'_, '_> {
@@ -301,29 +315,25 @@ impl Reader<'_, '_> {
             let rules = result.rules.iter_mut();
             rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
+        let at = self.plan.hosts.len();
+        for name in &result.names {
+            self.named.entry(name.clone()).or_default().push(at);
+        }
         self.plan.hosts.push(result);
         Ok(())
     }
 
     /// An earlier wildcard takes the names of a later host.
     fn shadowed_names(&mut self, host: &mut VirtualHost) {
-        let earlier: Vec<&VirtualHost> = self
-            .plan
-            .hosts
-            .iter()
-            .filter(|it| {
-                host.listeners
-                    .iter()
-                    .all(|listener| it.listeners.contains(listener))
-            })
-            .collect();
+        let (hosts, named) = (&self.plan.hosts, &self.named);
+        let has_all = |at: &usize| {
+            let listens = &hosts[*at].listeners;
+            host.listeners.iter().all(|it| listens.contains(it))
+        };
+        let has = |name: &str| named.get(name).is_some_and(|it| it.iter().any(has_all));
         let taken = |name: &String| {
-            earlier.iter().flat_map(|it| &it.names).any(|it| {
-                it == name
-                    || it
-                        .strip_prefix('*')
-                        .is_some_and(|domain| name.ends_with(domain))
-            })
+            let mut dots = name.match_indices('.');
+            has(name) || dots.any(|(at, _)| has(&format!("*{}", &name[at..])))
         };
         let (gone, kept): (Vec<String>, Vec<String>) = host.names.drain(..).partition(taken);
         host.names = kept;
@@ -365,14 +375,7 @@ impl Reader<'_, '_> {
             Some(false) => redirect::rewrites(inner.iter().chain(main), &ports, ledger),
             None => redirect::rewrites(inner, &ports, ledger),
         };
-        // Those of sections go before the others, and of sections the last.
-        let (mut proxied, mut others) = (Vec::new(), Vec::new());
-        for directives in [inner, main] {
-            let (located, plain) = passes(directives, &balancers, self.plan, ledger);
-            proxied.extend(located);
-            others.extend(plain);
-        }
-        proxied.extend(others);
+        let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
         let mut others = redirect::redirects(inner, ledger);
         others.extend(redirect::redirects(main, ledger));
@@ -393,17 +396,7 @@ impl Reader<'_, '_> {
         others.extend(no_jk(main, ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        let mut rest: Vec<Rule> = Vec::new();
-        rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
-        rest.extend(others);
-        let mut rules = Vec::new();
-        for rewrite in rewrites {
-            match rewrite {
-                Rewrite::Rule(rule) => rules.push(rule),
-                Rewrite::Pass(rule) => rules.extend(left(&rule, &rest)),
-            }
-        }
-        rules.extend(rest);
+        let mut rules = in_order(rewrites, proxied, others);
         join_prefixes(&mut rules, ledger);
         if let Some(root) = root {
             root.fill(&mut rules);
@@ -506,6 +499,24 @@ fn names(inner: &[Directive], ledger: &mut Ledger) -> Vec<String> {
     names
 }
 
+/// The rules of mod_proxy, of a virtual host and of the server.
+fn proxied(
+    inner: &[Directive],
+    main: &[Directive],
+    (balancers, plan): (&Balancers, &mut Plan),
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
+    // Those of sections go before the others, and of sections the last.
+    let (mut proxied, mut others) = (Vec::new(), Vec::new());
+    for directives in [inner, main] {
+        let (located, plain) = passes(directives, balancers, plan, ledger);
+        proxied.extend(located);
+        others.extend(plain);
+    }
+    proxied.extend(others);
+    proxied
+}
+
 /// The rules of `ProxyPass`: those in sections by their path, the last first, and those outside.
 fn passes(
     directives: &[Directive],
@@ -576,6 +587,22 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
             });
         }
     }
+}
+
+/// The rules of all modules in the order in which they are asked.
+fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Vec<Rule> {
+    let mut rest: Vec<Rule> = Vec::new();
+    rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
+    rest.extend(others);
+    let mut rules = Vec::new();
+    for rewrite in rewrites {
+        match rewrite {
+            Rewrite::Rule(rule) => rules.push(rule),
+            Rewrite::Pass(rule) => rules.extend(left(&rule, &rest)),
+        }
+    }
+    rules.extend(rest);
+    rules
 }
 
 /// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own.

@@ -447,7 +447,7 @@ fn pass(
             ledger.risk(
                 it.id,
                 "the end of the list for some requests was not converted",
-            )
+            );
         }),
         false => all().for_each(|it| ledger.mapped(it.id)),
     }

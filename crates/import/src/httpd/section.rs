@@ -73,6 +73,10 @@ impl Laid {
 
     fn over(&self, rule: &mut Rule) {
         rule.settings.merge(&self.change);
+        // httpd redirects before it asks who the client is.
+        if matches!(rule.action, Action::Redirect { .. }) && self.answer.is_none() {
+            return;
+        }
         if let Some(access) = &self.guards.authz {
             rule.settings.access = access.clone();
         }

@@ -460,6 +460,39 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             ),
         }
     }
+    request_fields(scope, port, &mut settings, ledger);
+    if let Some(directive) = scope
+        .find("ssl_verify_client")
+        .filter(|it| it.word(0) == "on")
+    {
+        settings
+            .keys
+            .insert("client_certificate".to_owned(), quoted("required"));
+        ledger.mapped(directive.id);
+    }
+    cookie_flags(scope, &mut settings, ledger);
+    if let Some(directive) = scope.find("client_max_body_size") {
+        let text = directive.word(0);
+        let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+            "k" => "KiB",
+            "m" => "MiB",
+            "g" => "GiB",
+            _ => "B",
+        };
+        let size = if number(digits) == Some(0) {
+            "off".to_owned()
+        } else {
+            format!("{digits}{unit}")
+        };
+        settings.keys.insert("body_max".to_owned(), quoted(&size));
+        ledger.mapped(directive.id);
+    }
+    settings
+}
+
+/// What `proxy_set_header` sends.
+fn request_fields(scope: Scope<'_>, port: u16, settings: &mut Settings, ledger: &mut Ledger) {
     for directive in scope.level(|it| it.name == "proxy_set_header") {
         let name = directive.word(0);
         let lower = name.to_ascii_lowercase();
@@ -499,34 +532,6 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             },
         }
     }
-    if let Some(directive) = scope
-        .find("ssl_verify_client")
-        .filter(|it| it.word(0) == "on")
-    {
-        settings
-            .keys
-            .insert("client_certificate".to_owned(), quoted("required"));
-        ledger.mapped(directive.id);
-    }
-    cookie_flags(scope, &mut settings, ledger);
-    if let Some(directive) = scope.find("client_max_body_size") {
-        let text = directive.word(0);
-        let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
-        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-            "k" => "KiB",
-            "m" => "MiB",
-            "g" => "GiB",
-            _ => "B",
-        };
-        let size = if number(digits) == Some(0) {
-            "off".to_owned()
-        } else {
-            format!("{digits}{unit}")
-        };
-        settings.keys.insert("body_max".to_owned(), quoted(&size));
-        ledger.mapped(directive.id);
-    }
-    settings
 }
 
 /// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
