@@ -119,6 +119,14 @@ impl<'a> Site<'a> {
 
     fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {
         let mut keys = Keys::new();
+        let charset = self
+            .find("adddefaultcharset")
+            .map_or("off", |it| it.word(0));
+        let charset = match charset.to_ascii_lowercase().as_str() {
+            "on" => "iso-8859-1".to_owned(),
+            other => other.to_owned(),
+        };
+        keys.insert("charset".to_owned(), quoted(&charset));
         let in_sections = || {
             self.all()
                 .filter(|it| it.name == "directory")

@@ -95,6 +95,13 @@ pub(crate) fn serve(
 
 fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -> Keys {
     let mut keys = Keys::new();
+    let charset = scope.find("charset").map_or("off", |it| it.word(0));
+    let charset = if charset.contains('$') {
+        "off"
+    } else {
+        charset
+    };
+    keys.insert("charset".to_owned(), quoted(charset));
     if let Some(index) = scope.find("index") {
         let is_name = |it: &&String| !it.contains(['/', '$']);
         let names: Vec<&String> = index.words.iter().filter(is_name).collect();

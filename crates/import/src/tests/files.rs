@@ -18,7 +18,7 @@ fn a_document_root_is_served_with_the_guards_of_its_directories() {
         ("/var/pics/a.png", ""),
     ];
     let import = with_directories(&files, None);
-    let keys = "hide = \"*.bak\"; index = [\"index.html\", \"start.html\"]";
+    let keys = "charset = \"off\"; hide = \"*.bak\"; index = [\"index.html\", \"start.html\"]";
     assert_eq!(
         routes(&import),
         [
@@ -90,11 +90,11 @@ fn files_of_nginx_go_before_an_application_or_have_a_page() {
     assert_eq!(
         routes(&import),
         [
-            "path = \"/pics\"; exact = true; files = \"/srv\"; fallback = \"index.html\"",
-            "path = \"/pics\"; files = \"/var/pics\"; rewrite = \"/\"; cache_control = \"max-age=2592000\"",
-            "path = \"/app\"; exact = true; files = \"/srv\"; fallback = \"index.html\"",
-            "path = \"/app\"; files = \"/srv\"; upstream = \"t\"",
-            "path = \"/\"; files = \"/srv\"; fallback = \"index.html\"",
+            "path = \"/pics\"; exact = true; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
+            "path = \"/pics\"; files = \"/var/pics\"; rewrite = \"/\"; cache_control = \"max-age=2592000\"; charset = \"off\"",
+            "path = \"/app\"; exact = true; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
+            "path = \"/app\"; files = \"/srv\"; charset = \"off\"; upstream = \"t\"",
+            "path = \"/\"; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
         ]
     );
 }

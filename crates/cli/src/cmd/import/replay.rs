@@ -305,6 +305,11 @@ impl Server {
         if length > 0 {
             answer.length = Some(length);
         }
+        // Pages of errors and redirects are each server's own.
+        if answer.status >= 300 {
+            answer.content_type = None;
+            answer.length = None;
+        }
         Ok(answer)
     }
 
