@@ -1,6 +1,6 @@
 //! mod_proxy: `ProxyPass` as rules, balancers and lone workers as upstreams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::emit::{quoted, quoted_list};
 use crate::httpd::tree::Directive;
@@ -14,6 +14,8 @@ use crate::regex::path_set;
 #[derive(Clone, Debug)]
 pub(crate) struct Balancers {
     known: BTreeMap<String, Upstream>,
+    /// Paths in the URLs of a balancer's members.
+    paths: BTreeMap<String, BTreeSet<String>>,
     /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
 }
@@ -22,6 +24,7 @@ impl Balancers {
     pub(crate) fn new(preserve_host: bool) -> Self {
         Self {
             known: BTreeMap::new(),
+            paths: BTreeMap::new(),
             preserve_host,
         }
     }
@@ -80,9 +83,8 @@ impl Balancers {
         let Some(target) = Target::new(url) else {
             return ledger.risk(id, format!("the front cannot reach `{url}`"));
         };
-        if !matches!(target.path.as_str(), "" | "/") {
-            ledger.risk(id, format!("the path of the member `{url}` was left out"));
-        }
+        let path = target.path.trim_end_matches('/').to_owned();
+        self.paths.entry(name.to_owned()).or_default().insert(path);
         let mut backend = Backend {
             place: Some(ledger.place(id).clone()),
             url: target.url,
@@ -315,7 +317,13 @@ fn forward(
     let mut keys = Keys::new();
     if let Some(rest) = url.strip_prefix("balancer://") {
         let (name, target) = rest.split_once('/').unwrap_or((rest, ""));
-        let mut upstream = balancers.known.get(&name.to_ascii_lowercase())?.clone();
+        let name = name.to_ascii_lowercase();
+        let mut upstream = balancers.known.get(&name)?.clone();
+        // Members below different paths cannot be one upstream.
+        let mut paths = balancers.paths.get(&name)?.iter();
+        let (Some(member), None) = (paths.next(), paths.next()) else {
+            return None;
+        };
         for (key, value) in parameters(words) {
             balancer_key(&key, &value, id, (&mut upstream, ledger));
         }
@@ -325,9 +333,9 @@ fn forward(
         balancers.call(&mut upstream);
         hoist(&mut upstream);
         let target = if target.is_empty() {
-            String::new()
+            member.clone()
         } else {
-            format!("/{target}")
+            format!("{member}/{target}")
         };
         return Some((plan.upstream(upstream), target, keys));
     }

@@ -266,3 +266,22 @@ fn two_hosts_of_a_listener_do_not_weaken_each_other() {
         import.text
     );
 }
+
+#[test]
+fn a_path_of_members_is_not_lost() {
+    let balancer = |one: &str, two: &str| {
+        let conf = format!(
+            "Listen 80\nProxyPreserveHost On\n<Proxy balancer://b>\nBalancerMember ajp://t:8009{one}\n\
+             BalancerMember ajp://u:8009{two}\n</Proxy>\nProxyPass /video balancer://b\n"
+        );
+        routes(&converted(&[("/httpd.conf", &conf)], None))
+    };
+    assert_eq!(
+        balancer("/Video", "/Video")[0],
+        "path = \"/video\"; upstream = \"b\"; rewrite = \"/Video\""
+    );
+    assert_eq!(
+        balancer("/Video", "/Other")[0],
+        "path = \"/video\"; status = 403"
+    );
+}
