@@ -49,6 +49,9 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.
         package("strace", "/usr/bin/strace"),
+        // Complete commands, as people type them.
+        package("zsh", "/usr/bin/zsh"),
+        package("fish", "/usr/bin/fish"),
         valgrind(),
     ];
     let mut all = needs::of_targets();

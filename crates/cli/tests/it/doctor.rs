@@ -118,6 +118,73 @@ fn each_lowered_sysctl_of_a_namespace_is_found_alone() {
     }
 }
 
+/// A cgroup of its own with one limit, in whichever version of cgroups the machine has.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// `one` and `two` are the file and the value of the limit in both versions.
+    fn new(controller: &str, one: (&str, &str), two: (&str, &str)) -> Self {
+        let all = Path::new("/sys/fs/cgroup");
+        let name = format!("catamaran-doctor-{controller}-{}", std::process::id());
+        let is_two = all.join("cgroup.controllers").exists();
+        let (above, (file, value)) = match is_two {
+            true => (all.to_owned(), two),
+            false => (all.join(controller), one),
+        };
+        if is_two {
+            let control = all.join("cgroup.subtree_control");
+            fs::write(control, format!("+{controller}")).expect("root lends controllers");
+        }
+        let group = Self(above.join(name));
+        fs::create_dir(&group.0).expect("root makes cgroups");
+        fs::write(group.0.join(file), value).expect("the controller is there");
+        group
+    }
+
+    /// The verdicts of a doctor who is in it.
+    fn verdicts(&self, config: &Path) -> BTreeMap<String, String> {
+        let procs = self.0.join("cgroup.procs");
+        let script = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
+        verdicts(&["sh", "-c", &script], config, false)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        fs::remove_dir(&self.0).ok();
+    }
+}
+
+#[test]
+fn each_limit_of_a_cgroup_is_found_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), BACKEND);
+    let base = verdicts(&["env"], &config, false);
+    for (controller, one, two, expected) in [
+        (
+            "cpu",
+            ("cpu.cfs_quota_us", "50000"),
+            ("cpu.max", "50000 100000"),
+            "cgroup cpu.max: short",
+        ),
+        (
+            "memory",
+            ("memory.limit_in_bytes", "32M"),
+            ("memory.max", "32M"),
+            "cgroup memory.max: short",
+        ),
+        (
+            "pids",
+            ("pids.max", "16"),
+            ("pids.max", "16"),
+            "cgroup pids.max: short",
+        ),
+    ] {
+        let group = Cgroup::new(controller, one, two);
+        assert_eq!(changed(&base, &group.verdicts(&config)), [expected]);
+    }
+}
+
 #[test]
 fn a_taken_address_and_a_secret_that_everybody_reads_are_found() {
     let folder = tempfile::tempdir().unwrap();

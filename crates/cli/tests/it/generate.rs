@@ -33,28 +33,58 @@ fn each_command_has_a_man_page() {
     assert!(String::from_utf8_lossy(&shown.stdout).contains("catamaran-serve"));
 }
 
-#[test]
-fn bash_completes_a_command() {
-    let (code, script, _) = outcome(&["completions", "bash"]);
+/// What the shell offers for `catamaran dr` and the key Tab.
+fn offered(shell: &str, ask: &str) -> String {
+    let (code, script, _) = outcome(&["completions", shell]);
     assert_eq!(code, Some(0));
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("catamaran");
+    // zsh finds it by this name.
+    let path = folder.path().join("_catamaran");
     fs::write(&path, script).unwrap();
-    let ask = "source \"$0\"; COMP_WORDS=(catamaran dr); COMP_CWORD=1; \
-               _catamaran catamaran dr catamaran; echo \"${COMPREPLY[*]}\"";
-    let output = Command::new("bash")
+    let output = Command::new(shell)
         .args(["-c", ask])
-        .arg(path)
+        .env("SCRIPT", path)
+        .env("FOLDER", folder.path())
+        .env("HOME", folder.path())
+        .env("TERM", "dumb")
         .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "drain\n");
+        .unwrap_or_else(|error| panic!("{shell}, of `cargo xtask needs`: {error}"));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
-fn other_shells_have_the_command_too() {
-    for shell in ["zsh", "fish"] {
-        let (code, script, _) = outcome(&["completions", shell]);
-        assert_eq!(code, Some(0));
-        assert!(script.contains("drain"), "{shell}");
-    }
+fn bash_completes_a_command() {
+    let ask = "source \"$SCRIPT\"; COMP_WORDS=(catamaran dr); COMP_CWORD=1; \
+               _catamaran catamaran dr catamaran; echo \"${COMPREPLY[*]}\"";
+    assert_eq!(offered("bash", ask), "drain\n");
 }
+
+#[test]
+fn fish_completes_a_command() {
+    let said = offered(
+        "fish",
+        "source $SCRIPT; complete --do-complete 'catamaran dr'",
+    );
+    // Behind the command is what it is for.
+    let commands = said.lines().filter_map(|line| line.split('\t').next());
+    assert_eq!(commands.collect::<Vec<_>>(), ["drain"], "{said}");
+}
+
+/// zsh completes in a terminal alone: `zpty` is one. The widget prints the line once Tab has completed it.
+#[test]
+fn zsh_completes_a_command() {
+    let said = offered("zsh", ZSH);
+    assert!(said.contains("<catamaran drain>"), "{said:?}");
+}
+
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty shell zsh -f -i
+tell() { zpty -w shell "$1"; }
+tell "PS1= ; fpath=($FOLDER \$fpath); autoload -U compinit; compinit -u -D"
+tell 'shown() { print -r -- "<${BUFFER% }>"; exit }; zle -N shown; bindkey "^X" shown; print -r ready'
+zpty -r -m shell said '*ready*ready*'
+zpty -n -w shell $'catamaran dr\t\x18'
+zpty -r -m shell said '*<*>*'
+print -r -- "$said"
+"#;
