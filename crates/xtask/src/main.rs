@@ -7,6 +7,7 @@
 //! [`fuzz`] runs the fuzz targets, [`package`] packs a built binary, [`instructions`] counts those of a request. It
 //! measures no speed: `catamaran lab` does.
 
+mod advisories;
 mod deny;
 mod figures;
 mod fuzz;
@@ -38,6 +39,10 @@ fn main() -> ExitCode {
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
+        ["advisories"] => run(|steps, root| steps.run("advisories", || advisories::run(root))),
+        ["advisories", "--update", checkout] => {
+            run(|_, root| advisories::update(root, Path::new(checkout)))
+        }
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
         ["fuzz", seconds] => match seconds.parse() {
@@ -86,6 +91,7 @@ fn ci() -> anyhow::Result<()> {
         })?;
         steps.run("tidy", || tidy::run(root))?;
         steps.run("deny", || deny::run(root))?;
+        steps.run("advisories", || advisories::run(root))?;
         fuzz::check(steps, root)?;
         test::all(steps, root)
     })
@@ -117,6 +123,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
   figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
+  advisories [--update CLONE]
+                  check Cargo.lock against the advisories in security/advisories; with --update replace these by
+                  those of a clone of https://github.com/rustsec/advisory-db
   package --binary FILE
                   pack a Debian package of that binary into target/package
   payara          send 2,000 requests to Payara and check each response; fetches Payara
