@@ -13,6 +13,7 @@ mod figures;
 mod fuzz;
 mod graph;
 mod instructions;
+mod libraries;
 mod needs;
 mod package;
 mod payara;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ["package", "--binary", binary] => {
             run(|steps, root| package::run(steps, root, Path::new(binary)))
         }
+        ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
         ["instructions", options @ ..] => match Options::parse(options) {
             Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
@@ -128,6 +130,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   those of a clone of https://github.com/rustsec/advisory-db
   package --binary FILE
                   pack a Debian package of that binary into target/package
+  libraries       pack the crates below the connector as they would be published, and build the application of
+                  docs/connector.md from what was packed
   payara          send 2,000 requests to Payara and check each response; fetches Payara
   instructions [--against COMMIT] [--profile release|dist]
                   count the instructions of a request of the front under callgrind, for each protocol, with and
