@@ -1,11 +1,12 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | package |
-//! payara | instructions`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | advisories | figures | fuzz |
+//! package | libraries | payara | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
-//! neither rustc nor clippy can see, [`deny`] what may be linked, [`figures`] writes those of pages from results,
-//! [`fuzz`] runs the fuzz targets, [`package`] packs a built binary, [`instructions`] counts those of a request. It
-//! measures no speed: `catamaran lab` does.
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`advisories`] what is known to be faulty,
+//! [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz targets, [`package`] makes packages,
+//! [`libraries`] packs crates, [`instructions`] counts those of a request. It measures no speed:
+//! `catamaran lab` does.
 
 mod advisories;
 mod deny;
@@ -21,6 +22,7 @@ mod published;
 mod step;
 mod test;
 mod tidy;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,19 +42,20 @@ fn main() -> ExitCode {
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
-        ["advisories"] => run(|steps, root| steps.run("advisories", || advisories::run(root))),
-        ["advisories", "--update", checkout] => {
-            run(|_, root| advisories::update(root, Path::new(checkout)))
-        }
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
-        ["package", "--binary", binary] => {
-            run(|steps, root| package::run(steps, root, Path::new(binary)))
+        ["advisories"] => run(|steps, root| steps.run("advisories", || advisories::run(root))),
+        ["advisories", "--update", checkout] => {
+            run(|_, root| advisories::update(root, Path::new(checkout)))
         }
+        ["package", options @ ..] => match package::Options::parse(options) {
+            Some(options) => run(|steps, root| package::run(steps, root, &options)),
+            None => usage(),
+        },
         ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
         ["instructions", options @ ..] => match Options::parse(options) {
@@ -119,7 +122,7 @@ fn usage() -> anyhow::Result<()> {
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  ci              everything CI checks: formatting, lints, docs, tidiness, licences, tests
+  ci              everything CI checks: formatting, lints, docs, tidiness, licences, advisories, tests
   needs           install the servers that the tests run against
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
@@ -128,8 +131,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   advisories [--update CLONE]
                   check Cargo.lock against the advisories in security/advisories; with --update replace these by
                   those of a clone of https://github.com/rustsec/advisory-db
-  package --binary FILE
-                  pack a Debian package of that binary into target/package
+  package [--twice] [--profile dist|release|dev] [--only deb|static]
+                  build and pack into target/package: a Debian package, a static tar, an OCI image, the list of
+                  crates, symbols; with --twice build again elsewhere and compare the bytes
+  package --binary FILE [--version VERSION]
+                  pack a Debian package of that binary alone
   libraries       pack the crates below the connector as they would be published, and build the application of
                   docs/connector.md from what was packed
   payara          send 2,000 requests to Payara and check each response; fetches Payara

@@ -52,12 +52,18 @@ pub(crate) fn of_tests() -> Vec<Need> {
         // Complete commands, as people type them.
         package("zsh", "/usr/bin/zsh"),
         package("fish", "/usr/bin/fish"),
+        lintian(),
         valgrind(),
     ];
     let mut all = needs::of_targets();
     let others: Vec<Need> = tools.into_iter().filter(|it| !all.contains(it)).collect();
     all.extend(others);
     all
+}
+
+/// Finds faults of Debian packages.
+pub(crate) fn lintian() -> Need {
+    package("lintian", "/usr/bin/lintian")
 }
 
 /// Counts instructions.

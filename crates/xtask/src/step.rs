@@ -79,6 +79,11 @@ impl Invocation {
         self
     }
 
+    pub(crate) fn directory(mut self, directory: &Path) -> Self {
+        self.0.current_dir(directory);
+        self
+    }
+
     /// Runs it; a status other than 0 is an error.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         let status = self.0.status().with_context(|| self.describe())?;

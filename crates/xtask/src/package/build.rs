@@ -1,0 +1,138 @@
+//! Binaries for packages: built with a list of their crates inside, without names of the machine's directories, and
+//! with their symbols apart.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::tree::text;
+use crate::step::{Invocation, program, say};
+use crate::tools;
+
+/// What binaries are built from and with.
+#[derive(Debug)]
+pub(super) struct Build<'a> {
+    /// The directory of the sources.
+    pub(super) source: &'a Path,
+    /// Where Cargo builds them.
+    pub(super) target: &'a Path,
+    /// Where tools lie: the checkout's own directory, also if the sources are a copy of it.
+    pub(super) root: &'a Path,
+    /// Cargo's profile.
+    pub(super) profile: &'a str,
+    /// Seconds since 1970 that no time in what is built is later than.
+    pub(super) epoch: &'a str,
+}
+
+/// A binary without symbols, and its symbols.
+#[derive(Debug)]
+pub(super) struct Stripped {
+    pub(super) binary: PathBuf,
+    pub(super) symbols: PathBuf,
+}
+
+impl Build<'_> {
+    /// The binary for `triple`.
+    pub(super) fn binary(&self, triple: &str) -> anyhow::Result<PathBuf> {
+        let auditable = tools::AUDITABLE.program(self.root)?;
+        let target = text(self.target)?;
+        let flags = self.flags()?;
+        let variable = |name: &str| format!("{name}_{}", triple.replace('-', "_"));
+        let arguments = ["auditable", "build", "--locked", "--quiet"];
+        let mut build = program(text(&auditable)?, &arguments)
+            .args(&["--package", "catamaran", "--profile", self.profile])
+            .args(&["--target", triple, "--target-dir", target])
+            .directory(self.source)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.rust.join("\u{1f}"))
+            .env(&variable("CFLAGS"), flags.c.join(" "))
+            .env("SOURCE_DATE_EPOCH", self.epoch)
+            .env("CARGO_INCREMENTAL", "0")
+            // One file of symbols, which `symbols_apart` makes.
+            .env("CARGO_PROFILE_DIST_SPLIT_DEBUGINFO", "off");
+        if triple == MUSL {
+            prepare_musl()?;
+            build = build.env(&variable("CC"), "musl-gcc");
+        }
+        build.finish()?;
+        let folder = match self.profile {
+            "dev" => "debug",
+            profile => profile,
+        };
+        Ok(self.target.join(triple).join(folder).join("catamaran"))
+    }
+
+    /// What keeps names of directories out of the binary. Where two of them fit, the later one counts.
+    fn flags(&self) -> anyhow::Result<Flags> {
+        let sysroot = program("rustc", &["--print", "sysroot"])
+            .directory(self.source)
+            .output()?;
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+        let home = home.context("neither CARGO_HOME nor HOME is set")?;
+        let mut flags = Flags::default();
+        for (from, to) in [
+            (Path::new(sysroot.trim()), "/toolchain"),
+            (&home, "/cargo"),
+            (self.source, "/catamaran"),
+            (self.target, "/target"),
+        ] {
+            let from = text(from)?;
+            flags.rust.push(format!("--remap-path-prefix={from}={to}"));
+            flags.c.push(format!("-ffile-prefix-map={from}={to}"));
+        }
+        Ok(flags)
+    }
+}
+
+#[derive(Default)]
+struct Flags {
+    rust: Vec<String>,
+    c: Vec<String>,
+}
+
+/// Copies `binary` to `to` without symbols, and these to `symbols`, which debuggers find by name and checksum.
+pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow::Result<Stripped> {
+    let (from, stripped, apart) = (text(binary)?, text(to)?, text(symbols)?);
+    for path in [to, symbols] {
+        if path.exists() {
+            fs::remove_file(path)?;
+        }
+    }
+    let apart_only = [
+        "--only-keep-debug",
+        "--compress-debug-sections",
+        from,
+        apart,
+    ];
+    program("objcopy", &apart_only).finish()?;
+    program("strip", &["-o", stripped, from]).finish()?;
+    let link = format!("--add-gnu-debuglink={apart}");
+    program("objcopy", &[&link, stripped]).finish()?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;
+    fs::set_permissions(symbols, fs::Permissions::from_mode(0o644))?;
+    Ok(Stripped {
+        binary: to.to_owned(),
+        symbols: symbols.to_owned(),
+    })
+}
+
+/// The compiler's library and the C compiler for static binaries.
+fn prepare_musl() -> anyhow::Result<()> {
+    let installed = program("rustup", &["target", "list", "--installed"]).output();
+    if !installed.is_ok_and(|list| list.lines().any(|it| it == MUSL)) {
+        say(&format!("adding {MUSL} to the toolchain"));
+        program("rustup", &["target", "add", MUSL]).finish()?;
+    }
+    let works = |it: Invocation| it.succeeds();
+    if !works(program("musl-gcc", &["--version"])) {
+        program("apt-get", &["install", "--yes", "musl-tools"]).finish()?;
+    }
+    Ok(())
+}
+
+/// The target of static binaries.
+pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
+/// The target of the Debian package.
+pub(super) const GNU: &str = "x86_64-unknown-linux-gnu";

@@ -1,0 +1,49 @@
+//! Programs of crates that packages are made with: built once, of a pinned version, below `target/tools`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+
+use crate::step::{cargo, say};
+use crate::test::target_directory;
+
+/// A crate that is a program of the same name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+impl Tool {
+    /// The program, built unless it is there.
+    pub(crate) fn program(self, root: &Path) -> anyhow::Result<PathBuf> {
+        let Self { name, version } = self;
+        let folder = target_directory(root)?.join(format!("tools/{name}-{version}"));
+        let program = folder.join("bin").join(name);
+        if program.exists() {
+            return Ok(program);
+        }
+        say(&format!("building {name} {version}"));
+        fs::create_dir_all(&folder)?;
+        let place = folder.to_str().context("target is not UTF-8")?;
+        let install = ["install", "--locked", "--quiet", "--version", version];
+        cargo(root, &install)
+            .args(&["--root", place, name])
+            .finish()?;
+        ensure!(program.exists(), "{name} {version} has no such program");
+        Ok(program)
+    }
+}
+
+/// Writes into a binary which crates are in it (the section `.dep-v0`).
+pub(crate) const AUDITABLE: Tool = Tool {
+    name: "cargo-auditable",
+    version: "0.7.7",
+};
+
+/// Writes a list of crates with their licences as CycloneDX.
+pub(crate) const CYCLONEDX: Tool = Tool {
+    name: "cargo-cyclonedx",
+    version: "0.5.9",
+};
