@@ -1,5 +1,7 @@
 //! Dates of fields (RFC 9110, section 5.6.7): three forms, of which two are obsolete.
 
+use std::time::SystemTime;
+
 use crate::Millis;
 
 /// A date in one of the three forms, in milliseconds since the beginning of 1970. Upper and lower case
@@ -19,11 +21,30 @@ pub fn parse(text: &[u8]) -> Option<Millis> {
     }
     let folded = fold(text);
     let folded = std::str::from_utf8(&folded).ok()?;
-    let time = httpdate::parse_http_date(folded).ok()?;
+    let time = httpdate::parse_http_date(folded).ok();
+    let time = time.or_else(|| on_another_day(folded))?;
     match time.duration_since(std::time::UNIX_EPOCH) {
         Ok(since) => Some(since.as_secs().saturating_mul(1000)),
         Err(_) => Some(0),
     }
+}
+
+/// The time of a date that names another day of the week than it is: the day says nothing that the rest does
+/// not.
+fn on_another_day(text: &str) -> Option<SystemTime> {
+    let end = text.find([',', ' '])?;
+    let days = match end {
+        3 => DAYS.map(|day| &day[..3]),
+        _ => DAYS,
+    };
+    if !days.contains(&&text[..end]) {
+        return None;
+    }
+    let rest = &text[end..];
+    let dates = days.into_iter().map(|day| format!("{day}{rest}"));
+    dates
+        .into_iter()
+        .find_map(|date| httpdate::parse_http_date(&date).ok())
 }
 
 /// The case that the library knows: `Sun`, `Nov`, `GMT`.
@@ -44,6 +65,16 @@ fn fold(text: &[u8]) -> Vec<u8> {
     folded
 }
 
+const DAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +86,10 @@ mod tests {
             "sun, 06 nov 1994 08:49:37 gmt",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
+            // It was none of these days.
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Friday, 06-Nov-94 08:49:37 GMT",
+            "Thu Nov  6 08:49:37 1994",
         ] {
             assert_eq!(parse(text.as_bytes()), Some(784_111_777_000), "{text}");
         }
@@ -73,6 +108,7 @@ mod tests {
             "Sun, 06 Nov 1994 8:49:37 GMT",
             "Sun, 06 Nov 94 08:49:37 GMT",
             "Sun, 06 Nov 1994  08:49:37 GMT",
+            "Foo, 06 Nov 1994 08:49:37 GMT",
             "Sun 06 Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 1994 08.49.37 GMT",
             "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
