@@ -6,12 +6,16 @@
 //! answered with a page of the front if no response was begun; otherwise the response is cut visibly.
 
 mod attributes;
+mod cache_hook;
+pub(crate) mod cache_request;
+mod caching;
 pub(crate) mod certificate;
 mod cookie_flags;
 mod counted;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
+pub(crate) mod fetch;
 mod files;
 pub(crate) mod forwarded;
 pub(crate) mod guards;
@@ -38,9 +42,11 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
+use cache_request::CacheRequest;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, LastFailure, Lease, Leasing, Reuse};
@@ -60,6 +66,7 @@ use verdict::{Decision, Forward, Grounds, OwnAnswer, OwnContent, Verdict};
 
 use crate::access_log::{Record, SessionLine};
 use crate::boxed::boxed;
+use crate::cache::fill::FetchFacts;
 use crate::client::ClientError;
 use crate::config::BackendConfig;
 use crate::control::events::Kind;
@@ -69,8 +76,9 @@ use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
-use crate::site::{Choice, Member, Site, Upstream};
+use crate::site::{Choice, Member, Upstream};
 use crate::tunnel_request::TunnelRequest;
+use crate::worker::OwnSite;
 use crate::worker::in_flight::{Phase, Seen};
 
 /// What happens to the client's connection after an exchange.
@@ -88,7 +96,7 @@ pub(crate) enum After {
 /// One exchange: what is known of it, from its head to its log line.
 struct Exchange<'a> {
     scene: Scene<'a>,
-    site: &'a Site,
+    site: &'a Arc<OwnSite>,
     id: RequestId,
     /// What administrators see of it while it lasts.
     seen: Option<Seen<'a>>,
@@ -115,6 +123,10 @@ struct Decided<'a> {
     upstream: Option<&'a Upstream>,
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
+    /// The index of the route, if one has rules.
+    route: Option<usize>,
+    /// What the request is to the cache of its route, if there is one.
+    cache: Option<Box<CacheRequest<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
     tunnel: Option<Box<TunnelRequest<'a>>>,
     /// The id that a trusted proxy gave the request. Most have none.
@@ -174,7 +186,7 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
 
 impl<'a> Exchange<'a> {
     /// An exchange of which nothing is decided; of a request that has no `head` nothing will be.
-    fn new(scene: Scene<'a>, site: &'a Site, head: Option<&RequestHead>) -> Self {
+    fn new(scene: Scene<'a>, site: &'a Arc<OwnSite>, head: Option<&RequestHead>) -> Self {
         let id = scene.worker.next_id();
         let (began, began_tick) = (scene.measured(), scene.now());
         let is_logged = scene.worker.access_log().is_on();
@@ -194,6 +206,8 @@ impl<'a> Exchange<'a> {
                 pages: Pages::new(site.error_pages.as_deref(), id),
                 upstream: None,
                 passage: None,
+                route: None,
+                cache: None,
                 tunnel: None,
                 given_id: None,
             },
@@ -230,6 +244,10 @@ impl<'a> Exchange<'a> {
         let rules = route.and_then(|route| route.rules.as_deref());
         decided.pages.prefer(rules.and_then(Rules::error_pages));
         decided.passage = passage;
+        let routes = self.site.routes.routes();
+        decided.route = route
+            .filter(|_| decided.passage.is_some())
+            .and_then(|route| routes.element_offset(route));
         match decision {
             Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
             Decision::Answer(answer) => Err(Stopped::Answered(answer)),
@@ -239,7 +257,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Keeps what lasts of a decision to forward a request.
-    fn forward(&mut self, forward: Forward<'a>) -> Forwarding<'a> {
+    fn forward(&mut self, mut forward: Forward<'a>) -> Forwarding<'a> {
         let worker = self.scene.worker;
         let decided = &mut self.decided;
         decided.upstream = Some(forward.upstream);
@@ -248,7 +266,14 @@ impl<'a> Exchange<'a> {
         if let Some(reason) = forward.dropped {
             worker.counters().reason(reason);
         }
-        forward.upstream.retry_budget.request(worker.index());
+        match forward.cache {
+            // Whether a backend is asked remains to be seen.
+            Some(cache) => {
+                cache.settle(&mut forward.outgoing);
+                decided.cache = Some(cache);
+            }
+            None => forward.upstream.retry_budget.request(worker.index()),
+        }
         (forward.upstream, forward.outgoing)
     }
 
@@ -263,7 +288,10 @@ impl<'a> Exchange<'a> {
         // boxes, this one and that around it, are kept below (tests of their sizes).
         let served = match Source::instead_of_backends(&outgoing) {
             Some(source) => boxed(|| self.serve_own(down, outgoing.version(), source)).await,
-            None => boxed(|| self.try_backends(upstream, down, &outgoing)).await,
+            None => match self.decided.cache.take() {
+                None => boxed(|| self.try_backends(upstream, down, &outgoing)).await,
+                Some(cache) => boxed(|| self.serve_cached(upstream, down, &outgoing, cache)).await,
+            },
         };
         if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened
@@ -440,7 +468,6 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'_>,
     ) -> Result<(), Failed> {
-        let worker = self.scene.worker.index();
         let now = self.now();
         let reuse = match outgoing.method().is_idempotent() {
             _ if fresh => Reuse::Never,
@@ -452,7 +479,7 @@ impl<'a> Exchange<'a> {
         let Member {
             backend, settings, ..
         } = member;
-        backend.figures().attempt(worker);
+        backend.figures().attempt(self.scene.worker.index());
         self.seen.iter().for_each(|it| it.attempt(backend.number()));
         let leasing = self.begin_lease(member, reuse, now)?;
         let leased = match leasing {
@@ -473,7 +500,7 @@ impl<'a> Exchange<'a> {
             let failed = Failed::unsent(Failure::from_request(&error));
             return Err(self.reported(member, failed, &error));
         }
-        self.enter_sent(outgoing.body());
+        self.enter_sent(outgoing.body(), choice);
         let policy = ResponsePolicy {
             backend: Some(BackendPolicy {
                 member,
@@ -482,6 +509,7 @@ impl<'a> Exchange<'a> {
                 cookie: upstream.cookie(choice, outgoing.identity.secure),
             }),
             passage: self.decided.passage.as_deref(),
+            request: self.progress.hook.is_some().then_some(outgoing),
         };
         let source = Source::Backend(Leased {
             lease: &mut lease,
@@ -510,8 +538,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Lets administrators see that the request's head was sent.
-    fn enter_sent(&self, body: BodyLength) {
+    /// Lets administrators see that the request's head was sent, and those who read its response for whom.
+    fn enter_sent(&self, body: BodyLength, choice: &Choice<'_>) {
+        if let Some(hook) = &self.progress.hook {
+            hook.note_facts(FetchFacts {
+                member: Some(choice.member),
+                attempts: self.attempts.count,
+            });
+        }
         if let Some(seen) = &self.seen {
             seen.enter(match body {
                 BodyLength::Known(0) => Phase::Waiting,
@@ -751,6 +785,7 @@ impl<'a> Exchange<'a> {
             }),
             attempts: self.attempts.count,
             file: request.and_then(|it| it.file),
+            cache: request.and_then(|it| it.cache),
             lease: request.and_then(|it| it.leased).map(since),
             upload: self.progress.uploaded_at.map(since),
             first_byte: self.progress.head_at.map(since),

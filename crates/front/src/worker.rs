@@ -3,6 +3,7 @@
 //! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
 //! event loop ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
 
+pub(crate) mod background;
 pub(crate) mod files;
 pub(crate) mod handshakes;
 pub(crate) mod in_flight;
@@ -29,6 +30,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::Retired;
 use crate::tls::Profiles;
+use crate::worker::background::Background;
 use crate::worker::files::WorkerFiles;
 use crate::worker::handshakes::{FailureLog, Handshakes};
 use crate::worker::in_flight::InFlight;
@@ -151,6 +153,7 @@ pub(crate) struct Worker {
     shedding: Shedding,
     handshakes: Handshakes,
     files: WorkerFiles,
+    background: Background,
     shared: Arc<Shared>,
 }
 
@@ -164,6 +167,7 @@ impl Worker {
             shedding: Shedding::default(),
             handshakes: Handshakes::default(),
             files: WorkerFiles::default(),
+            background: Background::default(),
             shared,
         }
     }
@@ -215,6 +219,11 @@ impl Worker {
     /// What it needs for files.
     pub(crate) fn files(&self) -> &WorkerFiles {
         &self.files
+    }
+
+    /// Its tasks that belong to no connection.
+    pub(crate) fn background(&self) -> &Background {
+        &self.background
     }
 
     /// The failed connections of all workers that were logged.

@@ -39,6 +39,8 @@ pub(crate) struct Record<'a> {
     pub(crate) attempts: u32,
     /// How the file was had, if one was served.
     pub(crate) file: Option<&'static str>,
+    /// What the cache did, if the route has one.
+    pub(crate) cache: Option<CacheLine>,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
     /// From the request's head to the end of its body; `None` without one.
@@ -64,6 +66,16 @@ pub(crate) struct SessionLine<'a> {
     pub(crate) route: Option<&'a [u8]>,
     /// The backend of the first attempt.
     pub(crate) first_backend: Option<&'a str>,
+}
+
+/// What a log line shows of a route's cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLine {
+    pub(crate) result: &'static str,
+    /// Why it was not used, or why the response was not stored.
+    pub(crate) reason: Option<&'static str>,
+    /// The age of what it gave, in seconds.
+    pub(crate) age: Option<u32>,
 }
 
 /// The parts of a request that a log line shows.
@@ -161,6 +173,9 @@ impl Record<'_> {
             put(out, b" file=");
             put(out, file.as_bytes());
         }
+        if let Some(cache) = &self.cache {
+            cache.append(out);
+        }
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
             None => put(out, b" reason=-"),
@@ -234,6 +249,13 @@ impl Record<'_> {
         }
         write!(out, ",\"attempts\":{}", self.attempts)?;
         json_text("file", self.file.map(str::as_bytes), out);
+        if let Some(cache) = &self.cache {
+            json_text("cache", Some(cache.result.as_bytes()), out);
+            json_text("cache_reason", cache.reason.map(str::as_bytes), out);
+            if let Some(age) = cache.age {
+                write!(out, ",\"cache_age\":{age}")?;
+            }
+        }
         for (name, value) in [
             ("lease_us", self.lease),
             ("upload_us", self.upload),
@@ -294,6 +316,21 @@ impl RequestLine<'_> {
             version => write!(out, " {version:?}")?,
         }
         Ok(())
+    }
+}
+
+impl CacheLine {
+    fn append(&self, out: &mut Vec<u8>) {
+        put(out, b" cache=");
+        put(out, self.result.as_bytes());
+        if let Some(reason) = self.reason {
+            put(out, b" cache_reason=");
+            put(out, reason.as_bytes());
+        }
+        if let Some(age) = self.age {
+            put(out, b" cache_age=");
+            put_number(out, age);
+        }
     }
 }
 

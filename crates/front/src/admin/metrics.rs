@@ -13,6 +13,8 @@ use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
 use crate::admin::exposition::{Exposition, Family, Format, Kind};
+use crate::cache::Cache;
+use crate::cache::counts::CacheResult;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::site::BackendStatus;
 
@@ -31,6 +33,7 @@ pub(crate) struct Observed {
     /// The profiles, and whether their changed files are refused.
     pub(crate) refusals: Vec<(String, bool)>,
     pub(crate) backends: Vec<BackendStatus>,
+    pub(crate) caches: Vec<Cache>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) own_log_lines_dropped: u64,
@@ -96,6 +99,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         tunnelled.sample(&[direction], bytes);
     }
     render_files(&mut page, counters);
+    render_caches(&mut page, &observed.caches);
     let mut sticky = page.family(&families::STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -135,6 +139,39 @@ fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
     page.family(&families::FILES_OPEN).only(counters.files_open);
     page.family(&families::FILES_THREAD_READS)
         .only(counters.file_thread_reads);
+}
+
+fn render_caches(page: &mut Exposition, caches: &[Cache]) {
+    let mut requests = page.family(&families::CACHE_REQUESTS);
+    for cache in caches {
+        for (result, count) in CacheResult::ALL.iter().zip(cache.store.counts.results()) {
+            requests.sample(&[&cache.config.name, result.name()], count);
+        }
+    }
+    let mut bypass = page.family(&families::CACHE_BYPASS);
+    for cache in caches {
+        for ((_, reason), count) in cache.store.counts.reasons() {
+            bypass.sample(&[&cache.config.name, reason], count);
+        }
+    }
+    let mut each = |family, value: fn(&Cache) -> u64| {
+        let mut samples = page.family(family);
+        for cache in caches {
+            samples.sample(&[&cache.config.name], value(cache));
+        }
+    };
+    each(&families::CACHE_BYTES, |cache| cache.store.size().0);
+    each(&families::CACHE_OBJECTS, |cache| {
+        cache.store.size().1 as u64
+    });
+    each(&families::CACHE_EVICTIONS, |cache| cache.store.evicted());
+    each(&families::CACHE_FILLS_OPEN, |cache| {
+        cache.store.under_way().1 as u64
+    });
+    each(&families::CACHE_WAITERS, |cache| {
+        cache.store.waiters() as u64
+    });
+    each(&families::CACHE_PURGES, |cache| cache.store.purge_count());
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observed) {

@@ -19,6 +19,9 @@ pub struct RouteRules {
     pub rewrite: Option<Rewrite>,
     /// The directory whose files are served; beside an upstream, before it is asked. Default: none.
     pub files: Option<Arc<FilesConfig>>,
+    /// The cache that has responses of this route. Default: none. nginx: `proxy_cache`; httpd:
+    /// `CacheEnable`.
+    pub cache: Option<String>,
     /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
     /// `Require ip`; nginx: `allow`, `deny all`.
     pub allow: Vec<IpNet>,

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError, ResponseError};
 use crate::deadlines::Tick;
+use crate::exchange::cache_hook::{CacheHook, HeadFacts};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::failure::Failure;
@@ -75,6 +76,8 @@ pub(crate) struct Progress {
     pub(crate) replaced: bool,
     /// The client left, and the rest of the response was received for others.
     pub(crate) left: Option<Box<LeftClient>>,
+    /// What a cache does with the response of a backend.
+    pub(crate) hook: Option<Box<CacheHook>>,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
 }
@@ -466,6 +469,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.takes_events() {
+            if let Some(hook) = &self.progress.hook
+                && hook.poll_room(cx).is_pending()
+            {
+                break;
+            }
             let Poll::Ready(event) = self.source.poll_event(cx) else {
                 break;
             };
@@ -510,11 +518,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.head_held = None;
         self.progress.replaced = true;
         if !page.is_empty() {
-            self.down.send_data(page);
+            self.send_data(page);
         }
-        if !self.down.send_end() {
-            return Err(RelayError::ResponseLength);
-        }
+        self.send_end()?;
         self.download = Download::Discard(Rest {
             bytes: DISCARD_BYTES_MAX,
             until: self.now() + DISCARD_TIME_MAX,
@@ -532,6 +538,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 let passed_on =
                     head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
                 if passed_on {
+                    if let Some(hook) = &self.progress.hook {
+                        hook.interim(head.status, &head.headers);
+                    }
                     self.down.send_interim(head.status, &head.headers);
                 }
             }
@@ -541,6 +550,10 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     .policy
                     .judge(&mut head, self.scene, self.progress);
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
+                self.terms.policy.turn_back(&mut head, self.scene);
+                if self.progress.hook.is_some() {
+                    self.show_head(&mut head, page.is_some());
+                }
                 self.handle_head(&mut head)?;
                 self.source.recycle(head);
                 if let Some(page) = page {
@@ -551,22 +564,53 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 if !self.down.is_agreement(&head.headers) {
                     return Err(RelayError::WebSocketAccept);
                 }
+                self.terms.policy.turn_back(&mut head, self.scene);
                 self.handle_head(&mut head)?;
                 // The tunnel begins once this head is written.
                 self.head_held = None;
                 self.progress.upgraded = true;
                 self.download = Download::Ended;
             }
-            Event::Body(data) => self.down.send_data(data),
+            Event::Body(data) => self.send_data(data),
             Event::End => {
-                if !self.down.send_end() {
-                    return Err(RelayError::ResponseLength);
-                }
+                self.send_end()?;
                 self.download = Download::Ended;
             }
             Event::Flush | Event::BodyWanted => {}
         }
         Ok(())
+    }
+
+    /// Shows a head to the cache.
+    fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
+        let policy = self.terms.policy;
+        let facts = HeadFacts {
+            request: policy.request,
+            is_replaced,
+            is_framed: self.source.is_framed(),
+            cookie: policy.cookie(head),
+        };
+        if let Some(hook) = &mut self.progress.hook {
+            hook.head(head, facts);
+        }
+    }
+
+    fn send_data(&mut self, data: Bytes) {
+        if let Some(hook) = &mut self.progress.hook {
+            hook.body(&data);
+        }
+        self.down.send_data(data);
+    }
+
+    fn send_end(&mut self) -> Result<(), RelayError> {
+        let is_whole = match &mut self.progress.hook {
+            Some(hook) => hook.end(),
+            None => true,
+        };
+        match self.down.send_end() && is_whole {
+            true => Ok(()),
+            false => Err(RelayError::ResponseLength),
+        }
     }
 
     /// Sends a head as the policy has it.
@@ -579,7 +623,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        let additions = self.terms.policy.apply(head, self.scene);
+        let additions = self.terms.policy.edit(head, self.scene);
         let fields = additions.fields();
         let sent = match head.status {
             StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, &fields),
@@ -612,6 +656,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     /// Fails if the client has left before it had its response; see [`Downstream::poll_left`].
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
+        if self
+            .progress
+            .hook
+            .as_ref()
+            .is_some_and(|hook| hook.is_abandoned())
+        {
+            return Err(RelayError::Client(ClientError::Left));
+        }
         if self.down.has_response() {
             // What is missing is the backend's affair. A write tells whether the rest is wanted.
             return Ok(None);
@@ -718,6 +770,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if let Some((limit, timeout)) = silence
             && !self.down.is_full()
             && !wants_body
+            && self
+                .progress
+                .hook
+                .as_ref()
+                .is_none_or(|hook| hook.has_room())
         {
             runs(self.backend_moved + limit, timeout);
         }

@@ -6,6 +6,7 @@
 )]
 
 mod admin;
+mod cache;
 mod corpus;
 mod drain;
 mod early;
