@@ -270,7 +270,7 @@ static TTL_MAX: Key<Durations> = Key {
     name: "ttl_max",
     values: LONG,
     doc: Doc {
-        preset: Preset::Value("\"30d\""),
+        preset: Preset::Value("\"720h\""),
         sample: "\"1h\"",
         effect: "The longest time for which anything is fresh, whoever says so.",
         extremes: "A short one asks the application again although it said how long a response lasts.",

@@ -56,6 +56,8 @@ golden!(
     attributes,
     attributes_warnings,
     backend_tls,
+    caches,
+    caches_unused,
     empty,
     error_pages,
     files,
