@@ -5,6 +5,7 @@
 //! attempt [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is
 //! answered with a page of the front if no response was begun; otherwise the response is cut visibly.
 
+mod account;
 mod attributes;
 mod cache_hook;
 pub(crate) mod cache_request;
@@ -64,7 +65,6 @@ use source::{Answer, Leased, Source};
 use tokio::time::Instant;
 use verdict::{Decision, Forward, Grounds, OwnAnswer, OwnContent, Verdict};
 
-use crate::access_log::{Record, SessionLine};
 use crate::boxed::boxed;
 use crate::cache::fill::FetchFacts;
 use crate::client::ClientError;
@@ -739,63 +739,6 @@ impl<'a> Exchange<'a> {
         status: StatusCode,
     ) -> After {
         self.send(down, version, self.page(status)).await
-    }
-
-    /// The status that was sent to the client, or the one for the log.
-    fn logged_status(&self) -> Option<StatusCode> {
-        self.progress.status.or(self.unsent)
-    }
-
-    /// Counts the exchange and writes its line.
-    fn account(&self, down: &Downstream<'_>) {
-        self.scene.worker.counters().response(self.progress.status);
-        if let Some(outcome) = self.attempts.sticky {
-            self.scene.worker.counters().sticky(outcome);
-            if let Some(member) = self.attempts.member {
-                let worker = self.scene.worker.index();
-                member.backend.figures().sticky(worker, outcome);
-            }
-        }
-        let log = self.scene.worker.access_log();
-        if !log.is_on() {
-            return;
-        }
-        let since = |at: Instant| at.saturating_duration_since(self.began);
-        let request = self.logged.as_deref();
-        let ended = request.and_then(|it| it.ended);
-        let record = Record {
-            ended: SystemTime::now(),
-            id: self.id,
-            given_id: self.decided.given_id.as_deref(),
-            client: self.decided.client_ip,
-            request: request.map(LoggedRequest::line),
-            status: self.logged_status().map(|status| status.as_u16()),
-            received: self.progress.received,
-            sent: if self.progress.status.is_some() {
-                down.sent()
-            } else {
-                0
-            },
-            upstream: self.decided.upstream.map(|upstream| upstream.name.as_str()),
-            backend: self.attempts.member.map(Member::name),
-            session: self.attempts.sticky.map(|outcome| SessionLine {
-                outcome,
-                route: self.attempts.session_route.as_deref(),
-                first_backend: self.attempts.first_member.map(Member::name),
-            }),
-            attempts: self.attempts.count,
-            file: request.and_then(|it| it.file),
-            cache: request.and_then(|it| it.cache),
-            lease: request.and_then(|it| it.leased).map(since),
-            upload: self.progress.uploaded_at.map(since),
-            first_byte: self.progress.head_at.map(since),
-            total: since(ended.unwrap_or_else(Instant::now)),
-            reason: self.reason,
-            protocol: down.protocol(),
-            stream: down.stream(),
-            tls: self.scene.peer.tls.as_deref().map(|session| &session.facts),
-        };
-        log.write(self.scene.worker.index(), &record);
     }
 }
 

@@ -149,9 +149,6 @@ fn whole(duration: Duration) -> u32 {
     u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// Statuses that are about a part of a response, or about one that is stored.
-const NEVER: [u16; 2] = [206, 304];
-
 pub(crate) static SECTION: Section = Section {
     header: "[cache.NAME]",
     intro: "A cache of responses in memory. Routes name it with `cache`; without that nothing is stored. \
@@ -535,30 +532,10 @@ static CACHE_STATUS: Key<Switch> = Key {
     },
 };
 
-const LONG: Durations = Durations {
-    min: Duration::ZERO,
-    max: Duration::from_secs(365 * 24 * 3600),
-};
-
-const SHORT: Durations = Durations {
-    min: Duration::from_millis(1),
-    max: Duration::from_secs(3600),
-};
-
-const COOKIE: Parsed<String, TextError> = Parsed {
-    what: "a cookie's name such as \"JSESSIONID\"",
-    parse: parse_cookie,
-};
-
 fn parse_cookie(text: &str) -> Result<String, TextError> {
     // A star is a character of tokens.
     parse_token(text)
 }
-
-const FIELD: Parsed<HeaderName, FieldError> = Parsed {
-    what: "a field's name such as \"Accept-Language\"",
-    parse: parse_field,
-};
 
 /// What is wrong with the name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -605,3 +582,26 @@ fn parse_parameter(text: &str) -> Result<String, TextError> {
         false => Err(TextError::Token),
     }
 }
+
+/// Statuses that are about a part of a response, or about one that is stored.
+const NEVER: [u16; 2] = [206, 304];
+
+const LONG: Durations = Durations {
+    min: Duration::ZERO,
+    max: Duration::from_secs(365 * 24 * 3600),
+};
+
+const SHORT: Durations = Durations {
+    min: Duration::from_millis(1),
+    max: Duration::from_secs(3600),
+};
+
+const COOKIE: Parsed<String, TextError> = Parsed {
+    what: "a cookie's name such as \"JSESSIONID\"",
+    parse: parse_cookie,
+};
+
+const FIELD: Parsed<HeaderName, FieldError> = Parsed {
+    what: "a field's name such as \"Accept-Language\"",
+    parse: parse_field,
+};

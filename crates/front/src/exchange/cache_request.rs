@@ -111,7 +111,7 @@ fn key(
         query,
     );
     key.part(Some(grounds.upstream.name.as_bytes()));
-    key.part(Some(&grounds.digest.to_le_bytes().map(|byte| byte | 0x80)));
+    key.part(Some(&hex(grounds.digest)));
     key.part(grounds.sent.map(|_| forwarded));
     key.part(request.told_port());
     for name in &config.key_cookies {
@@ -126,6 +126,13 @@ fn key(
         key.part(claimed.then(|| lines(headers, name)).flatten().as_deref());
     }
     key.finish()
+}
+
+/// A number in 16 hexadecimal digits.
+fn hex(number: u64) -> [u8; 16] {
+    let digit = |at: u32| b"0123456789abcdef"[(number >> (60 - 4 * at) & 15) as usize];
+    let mut at = 0..;
+    [0; 16].map(|_: u8| at.next().map_or(b'0', digit))
 }
 
 /// All lines of a field.

@@ -12,6 +12,8 @@
 //! Timeouts of a side run only while something is expected of it. The backend's do not run while the
 //! client uploads or reads too slowly; the client's do not run while the backend works.
 
+mod hooked;
+
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ use tokio::time::Instant;
 use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError, ResponseError};
 use crate::deadlines::Tick;
-use crate::exchange::cache_hook::{CacheHook, HeadFacts};
+use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::failure::Failure;
@@ -469,9 +471,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.takes_events() {
-            if let Some(hook) = &self.progress.hook
-                && hook.poll_room(cx).is_pending()
-            {
+            if self.poll_room(cx).is_pending() {
                 break;
             }
             let Poll::Ready(event) = self.source.poll_event(cx) else {
@@ -538,10 +538,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 let passed_on =
                     head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
                 if passed_on {
-                    if let Some(hook) = &self.progress.hook {
-                        hook.interim(head.status, &head.headers);
-                    }
-                    self.down.send_interim(head.status, &head.headers);
+                    self.send_interim(&head);
                 }
             }
             Event::Head(mut head) => {
@@ -579,38 +576,6 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             Event::Flush | Event::BodyWanted => {}
         }
         Ok(())
-    }
-
-    /// Shows a head to the cache.
-    fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
-        let policy = self.terms.policy;
-        let facts = HeadFacts {
-            request: policy.request,
-            is_replaced,
-            is_framed: self.source.is_framed(),
-            cookie: policy.cookie(head),
-        };
-        if let Some(hook) = &mut self.progress.hook {
-            hook.head(head, facts);
-        }
-    }
-
-    fn send_data(&mut self, data: Bytes) {
-        if let Some(hook) = &mut self.progress.hook {
-            hook.body(&data);
-        }
-        self.down.send_data(data);
-    }
-
-    fn send_end(&mut self) -> Result<(), RelayError> {
-        let is_whole = match &mut self.progress.hook {
-            Some(hook) => hook.end(),
-            None => true,
-        };
-        match self.down.send_end() && is_whole {
-            true => Ok(()),
-            false => Err(RelayError::ResponseLength),
-        }
     }
 
     /// Sends a head as the policy has it.
@@ -656,12 +621,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     /// Fails if the client has left before it had its response; see [`Downstream::poll_left`].
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
-        if self
-            .progress
-            .hook
-            .as_ref()
-            .is_some_and(|hook| hook.is_abandoned())
-        {
+        if self.is_abandoned() {
             return Err(RelayError::Client(ClientError::Left));
         }
         if self.down.has_response() {
@@ -770,11 +730,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if let Some((limit, timeout)) = silence
             && !self.down.is_full()
             && !wants_body
-            && self
-                .progress
-                .hook
-                .as_ref()
-                .is_none_or(|hook| hook.has_room())
+            && self.has_room()
         {
             runs(self.backend_moved + limit, timeout);
         }
