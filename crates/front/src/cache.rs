@@ -75,7 +75,8 @@ impl Cache {
         if !self.config.cache_status {
             return;
         }
-        if let Ok(value) = HeaderValue::try_from(format!("catamaran; {what}")) {
+        let text = ["catamaran; ", what].concat();
+        if let Ok(value) = HeaderValue::try_from(text) {
             // A map that is full is one that no codec would have made.
             drop(headers.try_append(CACHE_STATUS, value));
         }

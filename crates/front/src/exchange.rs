@@ -244,10 +244,11 @@ impl<'a> Exchange<'a> {
         let rules = route.and_then(|route| route.rules.as_deref());
         decided.pages.prefer(rules.and_then(Rules::error_pages));
         decided.passage = passage;
-        let routes = self.site.routes.routes();
-        decided.route = route
-            .filter(|_| decided.passage.is_some())
-            .and_then(|route| routes.element_offset(route));
+        if decided.passage.is_some()
+            && let Some(route) = route
+        {
+            decided.route = self.site.routes.routes().element_offset(route);
+        }
         match decision {
             Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
             Decision::Answer(answer) => Err(Stopped::Answered(answer)),

@@ -58,8 +58,8 @@ pub(crate) enum FillNews {
     Head(Arc<FillHead>),
     /// All of it is there. `true`: the backend said that what was stored is valid.
     Whole(Arc<Object>, bool),
-    /// It is for the one alone that asked for it.
-    NotShared,
+    /// It is for the one alone that asked for it; its status, if it has begun.
+    NotShared(Option<StatusCode>),
     Failed(FillFailure),
 }
 
@@ -368,7 +368,7 @@ impl FillReader {
             }
             (_, Some(head)) if self.leads => return Poll::Ready(FillNews::Head(Arc::clone(head))),
             (_, Some(head)) if head.storing.is_err() || !is_kept => {
-                return Poll::Ready(FillNews::NotShared);
+                return Poll::Ready(FillNews::NotShared(Some(head.status)));
             }
             // Of one without a length it is not known whether it can be kept.
             (_, Some(head)) if head.content_length.is_some() => {
@@ -377,7 +377,7 @@ impl FillReader {
             (Some(End::Whole(Some((object, validated)))), Some(_)) => {
                 return Poll::Ready(FillNews::Whole(Arc::clone(object), *validated));
             }
-            (Some(End::Whole(None)), _) => return Poll::Ready(FillNews::NotShared),
+            (Some(End::Whole(None)), _) => return Poll::Ready(FillNews::NotShared(None)),
             (None, _) => {}
         }
         state.readers[self.key] = Some(cx.waker().clone());
@@ -615,7 +615,7 @@ mod tests {
         assert!(!fill.begin(head(None, false), MOST.1));
         assert!(matches!(
             second.poll_news(&cx),
-            Poll::Ready(FillNews::NotShared)
+            Poll::Ready(FillNews::NotShared(_))
         ));
         drop(second);
         fill.push(Bytes::from(pattern(AHEAD_MAX)), MOST);
@@ -646,7 +646,7 @@ mod tests {
         assert!(!fill.push(Bytes::copy_from_slice(&body[40_000..]), (50_000, MOST.1)));
         assert!(matches!(
             second.poll_news(&cx),
-            Poll::Ready(FillNews::NotShared)
+            Poll::Ready(FillNews::NotShared(_))
         ));
         got.extend(read_all(&mut first, &cx).0);
         assert_eq!(got, body);

@@ -69,7 +69,7 @@ impl<'a> Exchange<'a> {
         if let Some(reason) = request.bypass {
             return boxed(|| self.pass_by(upstream, down, outgoing, (&request, reason))).await;
         }
-        let mut rounds = 0;
+        let (mut rounds, mut last) = (0, None);
         loop {
             let entry = request.cache.store.entry(&request.key);
             let plan = plan(&request, entry.as_deref(), outgoing);
@@ -128,10 +128,23 @@ impl<'a> Exchange<'a> {
                     self.note_cache(request.cache, CacheResult::Miss, (None, None));
                     return Err(failure);
                 }
-                (Waited::Alone | Waited::Again, _) => break,
+                (Waited::Alone | Waited::Again, stale) => {
+                    last = stale;
+                    break;
+                }
             }
         }
-        boxed(|| self.fetch_alone(upstream, down, outgoing, &request)).await
+        let fetched = boxed(|| self.fetch_alone(upstream, down, outgoing, &request)).await;
+        match (fetched, last) {
+            (Err(failure), Some(found))
+                if self.progress.status.is_none() && !failure.client_gone =>
+            {
+                let result = CacheResult::Stale;
+                self.serve_stored(down, outgoing, &request, (&found, result))
+                    .await
+            }
+            (fetched, _) => fetched,
+        }
     }
 
     /// Leaves a request to the backends; a successful change drops what it has made invalid.

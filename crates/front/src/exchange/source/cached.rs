@@ -14,10 +14,10 @@ use catamaran_message::condition::{self, ConditionOutcome, Validators};
 use catamaran_message::range::{self, RangeSelection};
 use catamaran_upstream::{Culprit, Event};
 use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED,
-    SET_COOKIE,
+    AGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
 };
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use thiserror::Error;
 
 use crate::cache::counts::CacheResult;
@@ -254,7 +254,12 @@ impl<'a> CachedSource<'a> {
                 self.from = From::Object(Arc::clone(&object), result, 0);
                 Ok(Event::Head(self.object_head(&object, result)))
             }
-            FillNews::NotShared => Err(CachedError::NotShared),
+            FillNews::NotShared(status) => Err(match status {
+                Some(status) if self.has_stale && is_stale_status(&self.cache.config, status) => {
+                    CachedError::StaleStatus(status)
+                }
+                _ => CachedError::NotShared,
+            }),
             FillNews::Failed(failure) => Err(CachedError::Failed(failure)),
         })
     }
@@ -271,7 +276,7 @@ impl<'a> CachedSource<'a> {
             CacheResult::Revalidated => format!("fwd=stale; fwd-status=304; ttl={left}"),
             CacheResult::Collapsed => format!("hit; ttl={left}; collapsed"),
             CacheResult::Miss => format!("fwd=miss; fwd-status={status}; stored"),
-            _ => format!("hit; ttl={left}"),
+            _ => hit(left),
         };
         self.cache.tell(&mut headers, &what);
         self.outcome.set(result, age);
@@ -327,7 +332,8 @@ impl<'a> CachedSource<'a> {
         let (method, conditions) = (&asked.method, &asked.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
         self.window = (!is_bodiless).then_some((0, u64::MAX));
-        if head.status != StatusCode::OK {
+        // Most requests want all of it: dates are read for the others.
+        if head.status != StatusCode::OK || !conditions.keys().any(is_asked) {
             return head;
         }
         let etag = head.headers.get(ETAG).cloned();
@@ -376,6 +382,19 @@ impl<'a> CachedSource<'a> {
         }
         head
     }
+}
+
+/// Whether a field may make less of a response than all of it.
+fn is_asked(name: &HeaderName) -> bool {
+    [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE].contains(name)
+}
+
+/// What the cache did with a hit, as `Cache-Status` has it.
+fn hit(left: i64) -> String {
+    let mut text = String::with_capacity(32);
+    text.push_str("hit; ttl=");
+    text.push_str(itoa::Buffer::new().format(left));
+    text
 }
 
 fn whole(number: u64) -> usize {

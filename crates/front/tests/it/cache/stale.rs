@@ -129,3 +129,24 @@ fn a_stale_page_is_sent_while_another_is_fetched() {
     assert_eq!(origin.count("/"), 2);
     end(front);
 }
+
+/// Those who wait for the fetch of another one have the stale page, too.
+#[test]
+fn a_status_of_a_redeploy_is_seen_by_none_of_many() {
+    let origin = once(|_| (response("404 Not Found", "", "gone"), false));
+    let mut pages = lasting();
+    pages.stale_status = vec![404..=404];
+    pages.stale_retry = Duration::from_millis(1);
+    let front = front(&origin, pages);
+    get(&front, "/");
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    assert_eq!(body(&get(&front, "/")), "page");
+                }
+            });
+        }
+    });
+    end(front);
+}
