@@ -59,6 +59,7 @@ fn start() -> Running {
         tls: Vec::new(),
         server: ServerConfig::default(),
         listeners: vec![listener, patient],
+        caches: Vec::new(),
         upstreams: vec![UpstreamConfig::new("app", vec![backend])],
         routes: vec![
             RouteConfig::new("/", RouteTarget::Upstream("app".to_owned())),

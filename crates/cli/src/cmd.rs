@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod look;
 pub(crate) mod operate;
 pub(crate) mod probe;
+pub(crate) mod purge;
 pub(crate) mod serve;
 pub(crate) mod status;
 

@@ -4,6 +4,7 @@
 //! and is not reported again.
 
 mod addresses;
+mod caches;
 mod directories;
 mod listeners;
 mod redirects;
@@ -40,6 +41,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     targets(file, report);
     ready(file, report);
     profiles(file, report);
+    caches::check(file, sees_files, report);
     listeners::check(file, report);
     routes(file, report);
     rules(file, report);

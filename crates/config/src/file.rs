@@ -10,6 +10,7 @@ mod backend_errors;
 mod backend_host;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
+pub(crate) mod cache;
 pub(crate) mod error_pages;
 pub(crate) mod listen;
 pub(crate) mod log;
@@ -49,6 +50,7 @@ pub(crate) struct File {
     pub(crate) listeners: Vec<Placed<ListenerConfig>>,
     pub(crate) tls: Vec<tls::Profile>,
     pub(crate) upstreams: Vec<upstream::Upstream>,
+    pub(crate) caches: Vec<cache::Cache>,
     /// Placed by their headers.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) error_pages: Option<ErrorPages>,
@@ -123,6 +125,7 @@ pub(crate) fn read(
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
+            "cache" => file.caches = cache::read(value, report),
             "route" => file.routes = route::read(value, (surroundings, for_all), report),
             "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
@@ -160,6 +163,7 @@ fn unknown(
         "listen",
         "tls",
         "upstream",
+        "cache",
         "route",
         "error_pages",
         "admin",
@@ -213,6 +217,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &sticky::SECTION,
     &attributes::SECTION,
     &backend::SECTION,
+    &cache::SECTION,
     &route::SECTION,
     &route::REQUEST_SECTION,
     &route::RESPONSE_SECTION,

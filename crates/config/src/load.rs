@@ -262,6 +262,7 @@ fn typed(file: File, report: &Report) -> Config {
             .map(|listener| listener.value)
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
+        caches: file.caches.into_iter().map(|cache| cache.value).collect(),
         routes: file.routes.into_iter().flat_map(&mut routes).collect(),
         error_pages: file.error_pages.map(Arc::new),
         log: file.log,

@@ -23,7 +23,7 @@ use arc_swap::ArcSwapOption;
 use catamaran_transport::PerWorker;
 use hosts::HostLogs;
 use line::Stamp;
-pub(crate) use line::{Record, RequestLine, SessionLine};
+pub(crate) use line::{CacheLine, Record, RequestLine, SessionLine};
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};

@@ -7,6 +7,7 @@
 
 mod access;
 mod api;
+mod caches;
 pub(crate) mod exposition;
 mod figures;
 mod health;

@@ -4,6 +4,7 @@
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
 pub(crate) mod attributes;
+pub(crate) mod cache;
 pub(crate) mod compress;
 pub(crate) mod pages;
 pub(crate) mod rules;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use bytes::Bytes;
+pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
 pub use catamaran_files::{FilesConfig, Links};
@@ -49,6 +51,8 @@ pub struct Config {
     pub listeners: Vec<ListenerConfig>,
     /// The groups of backends, by unique name.
     pub upstreams: Vec<UpstreamConfig>,
+    /// Caches, by unique name, which routes name. Default: none.
+    pub caches: Vec<CacheConfig>,
     /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
     /// Pages of the operator's own, on routes that have none and for requests without a route. Default:
@@ -72,6 +76,7 @@ impl Config {
             tls: Vec::new(),
             listeners,
             upstreams: vec![upstream],
+            caches: Vec::new(),
             routes: vec![RouteConfig::new("/", target)],
             error_pages: None,
             log: LogConfig {

@@ -5,7 +5,11 @@
 //! attempt [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is
 //! answered with a page of the front if no response was begun; otherwise the response is cut visibly.
 
+mod account;
 mod attributes;
+mod cache_hook;
+pub(crate) mod cache_request;
+mod caching;
 pub(crate) mod certificate;
 pub(crate) mod compression;
 mod cookie_flags;
@@ -13,6 +17,7 @@ mod counted;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
+pub(crate) mod fetch;
 mod files;
 pub(crate) mod forwarded;
 pub(crate) mod guards;
@@ -39,9 +44,11 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
+use cache_request::CacheRequest;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, LastFailure, Lease, Leasing, Reuse};
@@ -59,8 +66,8 @@ use source::{Answer, Leased, Source};
 use tokio::time::Instant;
 use verdict::{Decision, Forward, Grounds, OwnAnswer, OwnContent, Verdict};
 
-use crate::access_log::{Record, SessionLine};
 use crate::boxed::boxed;
+use crate::cache::fill::FetchFacts;
 use crate::client::ClientError;
 use crate::config::BackendConfig;
 use crate::control::events::Kind;
@@ -70,8 +77,9 @@ use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
-use crate::site::{Choice, Member, Site, Upstream};
+use crate::site::{Choice, Member, Upstream};
 use crate::tunnel_request::TunnelRequest;
+use crate::worker::OwnSite;
 use crate::worker::in_flight::{Phase, Seen};
 
 /// What happens to the client's connection after an exchange.
@@ -89,7 +97,7 @@ pub(crate) enum After {
 /// One exchange: what is known of it, from its head to its log line.
 struct Exchange<'a> {
     scene: Scene<'a>,
-    site: &'a Site,
+    site: &'a Arc<OwnSite>,
     id: RequestId,
     /// What administrators see of it while it lasts.
     seen: Option<Seen<'a>>,
@@ -116,6 +124,10 @@ struct Decided<'a> {
     upstream: Option<&'a Upstream>,
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
+    /// The index of the route, if one has rules.
+    route: Option<usize>,
+    /// What the request is to the cache of its route, if there is one.
+    cache: Option<Box<CacheRequest<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
     tunnel: Option<Box<TunnelRequest<'a>>>,
     /// The id that a trusted proxy gave the request. Most have none.
@@ -175,7 +187,7 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
 
 impl<'a> Exchange<'a> {
     /// An exchange of which nothing is decided; of a request that has no `head` nothing will be.
-    fn new(scene: Scene<'a>, site: &'a Site, head: Option<&RequestHead>) -> Self {
+    fn new(scene: Scene<'a>, site: &'a Arc<OwnSite>, head: Option<&RequestHead>) -> Self {
         let id = scene.worker.next_id();
         let (began, began_tick) = (scene.measured(), scene.now());
         let is_logged = scene.worker.access_log().is_on();
@@ -195,6 +207,8 @@ impl<'a> Exchange<'a> {
                 pages: Pages::new(site.error_pages.as_deref(), id),
                 upstream: None,
                 passage: None,
+                route: None,
+                cache: None,
                 tunnel: None,
                 given_id: None,
             },
@@ -231,6 +245,11 @@ impl<'a> Exchange<'a> {
         let rules = route.and_then(|route| route.rules.as_deref());
         decided.pages.prefer(rules.and_then(Rules::error_pages));
         decided.passage = passage;
+        if decided.passage.is_some()
+            && let Some(route) = route
+        {
+            decided.route = self.site.routes.routes().element_offset(route);
+        }
         match decision {
             Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
             Decision::Answer(answer) => Err(Stopped::Answered(answer)),
@@ -240,7 +259,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Keeps what lasts of a decision to forward a request.
-    fn forward(&mut self, forward: Forward<'a>) -> Forwarding<'a> {
+    fn forward(&mut self, mut forward: Forward<'a>) -> Forwarding<'a> {
         let worker = self.scene.worker;
         let decided = &mut self.decided;
         decided.upstream = Some(forward.upstream);
@@ -248,6 +267,10 @@ impl<'a> Exchange<'a> {
         decided.given_id = forward.given_id;
         if let Some(reason) = forward.dropped {
             worker.counters().reason(reason);
+        }
+        if let Some(cache) = forward.cache {
+            cache.settle(&mut forward.outgoing);
+            decided.cache = Some(cache);
         }
         (forward.upstream, forward.outgoing)
     }
@@ -263,10 +286,14 @@ impl<'a> Exchange<'a> {
         // boxes, this one and that around it, are kept below (tests of their sizes).
         let served = match Source::instead_of_backends(&outgoing) {
             Some(source) => boxed(|| self.serve_own(down, outgoing.version(), source)).await,
-            None => {
-                upstream.retry_budget.request(self.scene.worker.index());
-                boxed(|| self.try_backends(upstream, down, &outgoing)).await
-            }
+            None => match self.decided.cache.take() {
+                None => {
+                    upstream.retry_budget.request(self.scene.worker.index());
+                    boxed(|| self.try_backends(upstream, down, &outgoing)).await
+                }
+                // Whether a backend is asked remains to be seen.
+                Some(cache) => boxed(|| self.serve_cached(upstream, down, &outgoing, cache)).await,
+            },
         };
         if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened
@@ -443,7 +470,6 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'_>,
     ) -> Result<(), Failed> {
-        let worker = self.scene.worker.index();
         let now = self.now();
         let reuse = match outgoing.method().is_idempotent() {
             _ if fresh => Reuse::Never,
@@ -455,7 +481,7 @@ impl<'a> Exchange<'a> {
         let Member {
             backend, settings, ..
         } = member;
-        backend.figures().attempt(worker);
+        backend.figures().attempt(self.scene.worker.index());
         self.seen.iter().for_each(|it| it.attempt(backend.number()));
         let leasing = self.begin_lease(member, reuse, now)?;
         let leased = match leasing {
@@ -476,7 +502,7 @@ impl<'a> Exchange<'a> {
             let failed = Failed::unsent(Failure::from_request(&error));
             return Err(self.reported(member, failed, &error));
         }
-        self.enter_sent(outgoing.body());
+        self.enter_sent(outgoing.body(), choice);
         let policy = ResponsePolicy {
             backend: Some(BackendPolicy {
                 member,
@@ -485,6 +511,7 @@ impl<'a> Exchange<'a> {
                 cookie: upstream.cookie(choice, outgoing.identity.secure),
             }),
             passage: self.decided.passage.as_deref(),
+            request: self.progress.hook.is_some().then_some(outgoing),
         };
         let source = Source::Backend(Leased {
             lease: &mut lease,
@@ -513,8 +540,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Lets administrators see that the request's head was sent.
-    fn enter_sent(&self, body: BodyLength) {
+    /// Lets administrators see that the request's head was sent, and those who read its response for whom.
+    fn enter_sent(&self, body: BodyLength, choice: &Choice<'_>) {
+        if let Some(hook) = &self.progress.hook {
+            hook.note_facts(FetchFacts {
+                member: Some(choice.member),
+                attempts: self.attempts.count,
+            });
+        }
         if let Some(seen) = &self.seen {
             seen.enter(match body {
                 BodyLength::Known(0) => Phase::Waiting,
@@ -706,66 +739,6 @@ impl<'a> Exchange<'a> {
         status: StatusCode,
     ) -> After {
         self.send(down, version, self.page(status)).await
-    }
-
-    /// The status that was sent to the client, or the one for the log.
-    fn logged_status(&self) -> Option<StatusCode> {
-        self.progress.status.or(self.unsent)
-    }
-
-    /// Counts the exchange and writes its line.
-    fn account(&self, down: &Downstream<'_>) {
-        self.scene.worker.counters().response(self.progress.status);
-        if let Some(outcome) = self.attempts.sticky {
-            self.scene.worker.counters().sticky(outcome);
-            if let Some(member) = self.attempts.member {
-                let worker = self.scene.worker.index();
-                member.backend.figures().sticky(worker, outcome);
-            }
-        }
-        if let Some(compression) = &self.progress.compression {
-            compression.count(self.scene.worker.counters(), down.sent());
-        }
-        let log = self.scene.worker.access_log();
-        if !log.is_on() {
-            return;
-        }
-        let since = |at: Instant| at.saturating_duration_since(self.began);
-        let request = self.logged.as_deref();
-        let ended = request.and_then(|it| it.ended);
-        let record = Record {
-            ended: SystemTime::now(),
-            id: self.id,
-            given_id: self.decided.given_id.as_deref(),
-            client: self.decided.client_ip,
-            request: request.map(LoggedRequest::line),
-            status: self.logged_status().map(|status| status.as_u16()),
-            received: self.progress.received,
-            sent: if self.progress.status.is_some() {
-                down.sent()
-            } else {
-                0
-            },
-            upstream: self.decided.upstream.map(|upstream| upstream.name.as_str()),
-            backend: self.attempts.member.map(Member::name),
-            session: self.attempts.sticky.map(|outcome| SessionLine {
-                outcome,
-                route: self.attempts.session_route.as_deref(),
-                first_backend: self.attempts.first_member.map(Member::name),
-            }),
-            attempts: self.attempts.count,
-            file: request.and_then(|it| it.file),
-            compressed: self.progress.compression.as_ref().map(|it| it.figures()),
-            lease: request.and_then(|it| it.leased).map(since),
-            upload: self.progress.uploaded_at.map(since),
-            first_byte: self.progress.head_at.map(since),
-            total: since(ended.unwrap_or_else(Instant::now)),
-            reason: self.reason,
-            protocol: down.protocol(),
-            stream: down.stream(),
-            tls: self.scene.peer.tls.as_deref().map(|session| &session.facts),
-        };
-        log.write(self.scene.worker.index(), &record);
     }
 }
 

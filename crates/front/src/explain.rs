@@ -6,6 +6,7 @@
 //! unless the question says otherwise, the client speaks HTTP/1.1, came by the listener that its URL fits
 //! best, and showed no certificate.
 
+mod cache;
 mod choice;
 mod files;
 mod finder;
@@ -16,6 +17,7 @@ mod tunnel;
 
 use std::sync::Arc;
 
+pub use cache::CacheShown;
 use catamaran_message::RequestHead;
 use catamaran_tls::Profile;
 pub use choice::{AffinityShown, MemberShown, StepShown};
@@ -62,6 +64,8 @@ pub struct Explanation {
     pub others: Vec<Runner>,
     /// What the path becomes, if the route rewrites it.
     pub rewrite: Option<String>,
+    /// What the cache of the route would do, if there is one.
+    pub cache: Option<CacheShown>,
     /// Where the route leads.
     pub upstream: Option<UpstreamShown>,
     /// What its session says, if sessions are kept.
@@ -216,7 +220,10 @@ impl Explanation {
             }
             Decision::Files(request) => self.show_file(site, route, &request),
             Decision::Answer(answer) => self.show_answer(*answer),
-            Decision::Forward(forward) => {
+            Decision::Forward(mut forward) => {
+                if let Some(cache) = &forward.cache {
+                    cache.settle(&mut forward.outgoing);
+                }
                 let rules = route.and_then(|route| route.rules.as_deref());
                 self.forward(site, rules, &forward);
             }
@@ -266,7 +273,12 @@ impl Explanation {
             sticky: upstream.sticky.is_some(),
             panic: upstream.members.iter().any(|it| it.backend.counts().panic),
         });
+        let cache = forward.cache.as_ref();
+        self.cache = cache.map(|request| CacheShown::new(request, outgoing));
         self.then = follow(site, rules, forward);
+        if let Some(cache) = &self.cache {
+            self.then.insert(0, cache.sentence());
+        }
         self.outcome = "forward";
         self.pick(upstream, rules, outgoing);
     }

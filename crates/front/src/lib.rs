@@ -20,6 +20,7 @@
 //!     server: ServerConfig::default(),
 //!     tls: vec![],
 //!     listeners: vec![ListenerConfig::new(listen)],
+//!     caches: vec![],
 //!     upstreams: vec![UpstreamConfig::new(
 //!         "tomcat",
 //!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],
@@ -38,6 +39,7 @@
 mod access_log;
 mod admin;
 mod boxed;
+mod cache;
 mod client;
 pub mod config;
 mod control;

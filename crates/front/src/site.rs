@@ -29,6 +29,7 @@ use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use crate::cache::Cache;
 use crate::config::{
     Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, RequestAttributes,
     ServerConfig, UpstreamConfig,
@@ -47,6 +48,7 @@ use crate::via::Via;
 pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
+    pub(crate) caches: Arc<[Cache]>,
     pub(crate) server: Arc<ServerConfig>,
     /// As the file has them.
     pub(crate) listeners: Arc<[ListenerConfig]>,
@@ -131,7 +133,10 @@ impl Site {
             let mut backends = config.upstreams[upstream].backends.iter();
             backends.position(|backend| backend.name == name)
         });
+        routes.resolve_caches(|name| config.caches.iter().position(|cache| cache.name == name));
+        let caches = config.caches.iter();
         Ok(Self {
+            caches: caches.map(|cache| Cache::new(cache, workers)).collect(),
             parts_listeners: routes.has_listeners(),
             routes: Arc::new(routes),
             upstreams: config
@@ -171,6 +176,7 @@ impl Site {
         Self {
             routes: Arc::clone(&self.routes),
             upstreams: self.upstreams.iter().map(upstream).collect(),
+            caches: Arc::clone(&self.caches),
             server: Arc::clone(&self.server),
             listeners: Arc::clone(&self.listeners),
             parts_listeners: self.parts_listeners,
@@ -184,6 +190,14 @@ impl Site {
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
+        let followed = self.caches.iter().map(|cache| {
+            let mut cache = cache.clone();
+            if let Some(before) = before.cache(&cache.config.name) {
+                cache.follow(before);
+            }
+            cache
+        });
+        self.caches = followed.collect();
     }
 
     /// The index of the listener that had these settings when it accepted a connection: the one at the
@@ -199,6 +213,11 @@ impl Site {
                 .find(|(_, it)| it.name == accepted.name)
                 .map(|(index, _)| index),
         }
+    }
+
+    /// The cache of that name.
+    pub(crate) fn cache(&self, name: &str) -> Option<&Cache> {
+        self.caches.iter().find(|cache| cache.config.name == name)
     }
 
     /// The upstream of that name.
@@ -561,6 +580,7 @@ mod tests {
             tls: vec![],
             listeners,
             upstreams: vec![],
+            caches: vec![],
             routes: vec![route],
             error_pages: None,
             log: LogConfig::default(),

@@ -3,6 +3,7 @@
 //! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
 //! event loop ([`crate::serve::event_loop`]). `admission` decides which connections a worker accepts.
 
+pub(crate) mod background;
 pub(crate) mod encoders;
 pub(crate) mod files;
 pub(crate) mod handshakes;
@@ -30,6 +31,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::Retired;
 use crate::tls::Profiles;
+use crate::worker::background::Background;
 use crate::worker::encoders::EncoderMemory;
 use crate::worker::files::WorkerFiles;
 use crate::worker::handshakes::{FailureLog, Handshakes};
@@ -155,6 +157,7 @@ pub(crate) struct Worker {
     shedding: Shedding,
     handshakes: Handshakes,
     files: WorkerFiles,
+    background: Background,
     shared: Arc<Shared>,
 }
 
@@ -168,6 +171,7 @@ impl Worker {
             shedding: Shedding::default(),
             handshakes: Handshakes::default(),
             files: WorkerFiles::default(),
+            background: Background::default(),
             shared,
         }
     }
@@ -224,6 +228,11 @@ impl Worker {
     /// The memory of all workers' encoders.
     pub(crate) fn encoder_memory(&self) -> &EncoderMemory {
         &self.shared.encoder_memory
+    }
+
+    /// Its tasks that belong to no connection.
+    pub(crate) fn background(&self) -> &Background {
+        &self.background
     }
 
     /// The failed connections of all workers that were logged.

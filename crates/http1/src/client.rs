@@ -197,6 +197,12 @@ impl Client {
         self.conn.close_after();
     }
 
+    /// Whether the framing of the response that is being received tells where it ends. If not, it ends with
+    /// the connection, and one that was cut looks complete.
+    pub fn is_framed(&self) -> bool {
+        self.conn.is_framed()
+    }
+
     /// Between exchanges, nothing owed.
     pub fn is_idle(&self) -> bool {
         self.conn.is_idle()

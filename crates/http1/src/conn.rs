@@ -114,6 +114,11 @@ impl Conn {
         fault
     }
 
+    /// Whether the body that is being received ends by its framing.
+    pub(crate) fn is_framed(&self) -> bool {
+        !matches!(self.inbound, Inbound::Body(Decoder::UntilClose))
+    }
+
     /// A head is to come.
     pub(crate) fn expect_head(&mut self) {
         self.inbound = Inbound::Head(Scan::default());

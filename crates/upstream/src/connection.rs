@@ -111,6 +111,11 @@ impl Connection {
         }
     }
 
+    /// Whether the framing of the response that is being received tells where it ends.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.wire.is_framed()
+    }
+
     /// Whether any byte of a response arrived.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered

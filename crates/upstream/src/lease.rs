@@ -90,6 +90,13 @@ impl<'b> Lease<'b> {
         self.conn.is_answered()
     }
 
+    /// Whether the framing of the response that has begun tells where it ends. If not, one that was cut looks
+    /// complete.
+    #[must_use]
+    pub fn is_framed(&self) -> bool {
+        self.conn.is_framed()
+    }
+
     /// Whether it is proved that no byte of the request reached the backend, although the
     /// connection was open. Asked of a connection that has failed; it may cost a system call.
     #[must_use]

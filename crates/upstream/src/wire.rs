@@ -93,6 +93,14 @@ impl Wire {
         }
     }
 
+    /// Whether the framing of the response that is being received tells where it ends.
+    pub(crate) fn is_framed(&self) -> bool {
+        match self {
+            Self::Ajp(_) => true,
+            Self::Http(client) => client.is_framed(),
+        }
+    }
+
     /// How many bytes of the request's body the backend wants now, up to a limit.
     pub(crate) fn body_credit(&self) -> usize {
         match self {

@@ -66,6 +66,7 @@ fn unconfigured() -> Config {
         server: ServerConfig::default(),
         tls: Vec::new(),
         listeners: Vec::new(),
+        caches: Vec::new(),
         upstreams: Vec::new(),
         routes: Vec::new(),
         error_pages: None,

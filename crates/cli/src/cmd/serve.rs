@@ -333,6 +333,7 @@ pub(super) fn without_file(
         tls: Vec::new(),
         listeners: listen.into_iter().map(ListenerConfig::new).collect(),
         routes: vec![RouteConfig::new("/", RouteTarget::Upstream(name.clone()))],
+        caches: Vec::new(),
         upstreams: vec![UpstreamConfig::new(name, backends)],
         error_pages: None,
         log: LogConfig::default(),

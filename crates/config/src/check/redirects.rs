@@ -97,6 +97,7 @@ impl FrontOfRoutes {
             server: file.server.clone(),
             tls: Vec::new(),
             listeners: file.listeners.iter().map(|it| it.value.clone()).collect(),
+            caches: Vec::new(),
             upstreams: Vec::new(),
             routes: file.routes.iter().enumerate().flat_map(placed).collect(),
             error_pages: None,

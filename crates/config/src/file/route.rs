@@ -20,7 +20,7 @@ use http::StatusCode;
 use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{
-    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, COOKIE_FLAGS, DENY, FIRST_BYTE_TIMEOUT,
+    ACTIVATION, ALLOW, BODY_MAX, CACHE, CLIENT_CERTIFICATE, COOKIE_FLAGS, DENY, FIRST_BYTE_TIMEOUT,
     IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, ServedBy,
     TUNNEL_IDLE_TIMEOUT, UPGRADE,
 };
@@ -48,6 +48,8 @@ pub(crate) struct Route {
     pub(crate) target_place: Range<usize>,
     /// Where `activation` stands, or else the header.
     pub(crate) activation_place: Range<usize>,
+    /// Where `cache` stands, or else the header.
+    pub(crate) cache_place: Range<usize>,
     /// Whether what it matches was without fault, so that it may be compared with other routes.
     pub(crate) matching: bool,
 }
@@ -114,6 +116,7 @@ fn one(
         matching::check_rest(&mut table, exact);
     }
     let activation_place = table.place_of(&ACTIVATION);
+    let cache_place = table.place_of(&CACHE);
     if !forwards && target.is_some() && fields::changes_requests(entries) {
         let message = "`request_headers` has no use without `upstream`";
         table.push(Finding::fault(message, place.clone()).hint("remove it"));
@@ -141,6 +144,7 @@ fn one(
         place,
         target_place,
         activation_place,
+        cache_place,
         matching,
     })
 }
@@ -263,6 +267,7 @@ pub(crate) static SECTION: Section = Section {
         &ALLOW,
         &DENY,
         &CLIENT_CERTIFICATE,
+        &CACHE,
         &FIRST_BYTE_TIMEOUT,
         &IDLE_BODY_TIMEOUT,
         &BODY_MAX,

@@ -28,6 +28,8 @@ fn file(header: &str, added: &str) -> String {
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
         ),
+        ("[cache.NAME]", ""),
+        ("[cache.pages]", ""),
         ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
         ("[server.response_headers]", ""),
         ("[route.request_headers]", ""),
@@ -146,6 +148,9 @@ fn each_key_reaches_a_value_of_its_own() {
         }
         if key.name() == "proxy_protocol_from" {
             added.insert_str(0, "proxy_protocol = true\n");
+        }
+        if key.name() == "obey" {
+            added.insert_str(0, "ttl = { 200 = \"7s\" }\n");
         }
         if key.name() == "tunnel_idle_timeout" {
             added.insert_str(0, "upgrade = [\"other\"]\n");

@@ -56,6 +56,8 @@ golden!(
     attributes,
     attributes_warnings,
     backend_tls,
+    caches,
+    caches_unused,
     compress,
     empty,
     error_pages,

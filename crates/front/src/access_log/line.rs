@@ -41,6 +41,8 @@ pub(crate) struct Record<'a> {
     pub(crate) file: Option<&'static str>,
     /// In which coding the front compressed the response, and of how many bytes, if it did.
     pub(crate) compressed: Option<(&'static str, u64)>,
+    /// What the cache did, if the route has one.
+    pub(crate) cache: Option<CacheLine>,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
     /// From the request's head to the end of its body; `None` without one.
@@ -66,6 +68,16 @@ pub(crate) struct SessionLine<'a> {
     pub(crate) route: Option<&'a [u8]>,
     /// The backend of the first attempt.
     pub(crate) first_backend: Option<&'a str>,
+}
+
+/// What a log line shows of a route's cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLine {
+    pub(crate) result: &'static str,
+    /// Why it was not used, or why the response was not stored.
+    pub(crate) reason: Option<&'static str>,
+    /// The age of what it gave, in seconds.
+    pub(crate) age: Option<u32>,
 }
 
 /// The parts of a request that a log line shows.
@@ -204,6 +216,9 @@ impl Record<'_> {
             put(out, b" plain=");
             put_number(out, plain);
         }
+        if let Some(cache) = &self.cache {
+            cache.append(out);
+        }
     }
 
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
@@ -249,6 +264,13 @@ impl Record<'_> {
         json_text("file", self.file.map(str::as_bytes), out);
         if let Some((coding, plain)) = self.compressed {
             write!(out, ",\"compressed\":\"{coding}\",\"plain\":{plain}")?;
+        }
+        if let Some(cache) = &self.cache {
+            json_text("cache", Some(cache.result.as_bytes()), out);
+            json_text("cache_reason", cache.reason.map(str::as_bytes), out);
+            if let Some(age) = cache.age {
+                write!(out, ",\"cache_age\":{age}")?;
+            }
         }
         for (name, value) in [
             ("lease_us", self.lease),
@@ -310,6 +332,21 @@ impl RequestLine<'_> {
             version => write!(out, " {version:?}")?,
         }
         Ok(())
+    }
+}
+
+impl CacheLine {
+    fn append(&self, out: &mut Vec<u8>) {
+        put(out, b" cache=");
+        put(out, self.result.as_bytes());
+        if let Some(reason) = self.reason {
+            put(out, b" cache_reason=");
+            put(out, reason.as_bytes());
+        }
+        if let Some(age) = self.age {
+            put(out, b" cache_age=");
+            put_number(out, age);
+        }
     }
 }
 

@@ -42,6 +42,11 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         attempts: 2,
         file: Some("open"),
         compressed: Some(("gzip", 5000)),
+        cache: Some(CacheLine {
+            result: "uncacheable",
+            reason: Some("set-cookie"),
+            age: Some(7),
+        }),
         lease: Some(Duration::from_micros(12)),
         upload: Some(Duration::from_micros(34)),
         first_byte: None,
@@ -81,7 +86,8 @@ fn combined() {
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 upload_us=34 \
          first_byte_us=- \
-         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a file=open compressed=gzip plain=5000 reason=backend:closed \
+         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a file=open compressed=gzip plain=5000 \
+          cache=uncacheable cache_reason=set-cookie cache_age=7 reason=backend:closed \
          host=\"example.org\" ms=7 given_id=\"7f-a\" protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
@@ -105,6 +111,9 @@ fn json() {
         ("file", serde_json::json!("open")),
         ("compressed", serde_json::json!("gzip")),
         ("plain", serde_json::json!(5000)),
+        ("cache", serde_json::json!("uncacheable")),
+        ("cache_reason", serde_json::json!("set-cookie")),
+        ("cache_age", serde_json::json!(7)),
         ("lease_us", serde_json::json!(12)),
         ("reason", serde_json::json!("backend:closed")),
         ("user_agent", serde_json::json!("a \"b\" \\ \u{fffd}")),

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::request::{Request, parameter, parameters, segments};
-use super::{Desk, figures, site, status, tls};
+use super::{Desk, caches, figures, site, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
 use crate::explain::{Question, explain_on};
@@ -47,7 +47,10 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
         (["listeners"], &Method::GET) => Reply::json(&site::listeners(&shared.site.load_full())),
         (["routes"], &Method::GET) => Reply::json(&site::routes(&shared.site.load_full())),
-        (["status" | "events" | "explain" | "tls" | "listeners" | "routes"], _) => {
+        (["caches"], &Method::GET) => Reply::json(&caches::all(&shared.site.load_full())),
+        (["caches", name, "purge"], &Method::POST) => purge(shared, request, name),
+        (["caches", _, "purge"], _) => Reply::method("POST"),
+        (["status" | "events" | "explain" | "tls" | "listeners" | "routes" | "caches"], _) => {
             Reply::method("GET, HEAD")
         }
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
@@ -122,6 +125,14 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
     match explained.map(serde_json::to_value) {
         Ok(Ok(explanation)) => Reply::json(&explanation),
         Ok(Err(error)) => syntax(&error.to_string()),
+        Err(detail) => syntax(&detail),
+    }
+}
+
+/// Purges a cache.
+fn purge(shared: &Shared, request: &Request, name: &str) -> Reply {
+    match object(&request.body) {
+        Ok(body) => caches::purge(&shared.site.load_full(), name, &body),
         Err(detail) => syntax(&detail),
     }
 }

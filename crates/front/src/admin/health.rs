@@ -90,6 +90,7 @@ pub(super) fn observe(desk: &Desk) -> Observed {
         generation: site.generation,
         connections_max: site.server.connections_max,
         backends,
+        caches: site.caches.to_vec(),
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),
         refusals: tls::refusals(&shared.profiles.load()),

@@ -14,6 +14,8 @@ use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
 use crate::admin::exposition::{Exposition, Family, Format, Kind};
+use crate::cache::Cache;
+use crate::cache::counts::CacheResult;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::site::BackendStatus;
 
@@ -32,6 +34,7 @@ pub(crate) struct Observed {
     /// The profiles, and whether their changed files are refused.
     pub(crate) refusals: Vec<(String, bool)>,
     pub(crate) backends: Vec<BackendStatus>,
+    pub(crate) caches: Vec<Cache>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) own_log_lines_dropped: u64,
@@ -100,6 +103,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     }
     render_files(&mut page, counters);
     render_compression(&mut page, observed);
+    render_caches(&mut page, &observed.caches);
     let mut sticky = page.family(&families::STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -156,6 +160,39 @@ fn render_compression(page: &mut Exposition, observed: &Observed) {
     }
     page.family(&families::COMPRESS_MEMORY)
         .only(observed.encoder_memory);
+}
+
+fn render_caches(page: &mut Exposition, caches: &[Cache]) {
+    let mut requests = page.family(&families::CACHE_REQUESTS);
+    for cache in caches {
+        for (result, count) in CacheResult::ALL.iter().zip(cache.store.counts.results()) {
+            requests.sample(&[&cache.config.name, result.name()], count);
+        }
+    }
+    let mut bypass = page.family(&families::CACHE_BYPASS);
+    for cache in caches {
+        for ((_, reason), count) in cache.store.counts.reasons() {
+            bypass.sample(&[&cache.config.name, reason], count);
+        }
+    }
+    let mut each = |family, value: fn(&Cache) -> u64| {
+        let mut samples = page.family(family);
+        for cache in caches {
+            samples.sample(&[&cache.config.name], value(cache));
+        }
+    };
+    each(&families::CACHE_BYTES, |cache| cache.store.size().0);
+    each(&families::CACHE_OBJECTS, |cache| {
+        cache.store.size().1 as u64
+    });
+    each(&families::CACHE_EVICTIONS, |cache| cache.store.evicted());
+    each(&families::CACHE_FILLS_OPEN, |cache| {
+        cache.store.under_way().1 as u64
+    });
+    each(&families::CACHE_WAITERS, |cache| {
+        cache.store.waiters() as u64
+    });
+    each(&families::CACHE_PURGES, |cache| cache.store.purge_count());
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observed) {

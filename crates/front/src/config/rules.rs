@@ -22,6 +22,9 @@ pub struct RouteRules {
     pub files: Option<Arc<FilesConfig>>,
     /// What is compressed of its responses. Default: nothing. nginx: `gzip`; httpd: `mod_deflate`.
     pub compress: Option<Arc<CompressConfig>>,
+    /// The cache that has responses of this route. Default: none. nginx: `proxy_cache`; httpd:
+    /// `CacheEnable`.
+    pub cache: Option<String>,
     /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
     /// `Require ip`; nginx: `allow`, `deny all`.
     pub allow: Vec<IpNet>,

@@ -15,7 +15,7 @@ use crate::exchange::forwarded::{Identity, Peer};
 use crate::exchange::passage::scheme;
 
 /// The values for one request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Attributes {
     wanted: Arc<RequestAttributes>,
     user: Option<Bytes>,
@@ -67,6 +67,11 @@ impl Attributes {
             headers.remove(name);
         }
         Box::new(attributes)
+    }
+
+    /// Whether they name a user.
+    pub(super) fn name_user(&self) -> bool {
+        self.user.is_some()
     }
 
     /// The attributes in the words of AJP13.

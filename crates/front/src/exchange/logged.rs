@@ -6,7 +6,7 @@ use http::header::{REFERER, USER_AGENT};
 use http::{HeaderValue, Method, Version};
 use tokio::time::Instant;
 
-use crate::access_log::RequestLine;
+use crate::access_log::{CacheLine, RequestLine};
 
 /// Shares the head's memory until it is detached.
 pub(super) struct LoggedRequest {
@@ -19,6 +19,8 @@ pub(super) struct LoggedRequest {
     user_agent: Option<HeaderValue>,
     /// How the file was had, if one was.
     pub(super) file: Option<&'static str>,
+    /// What the cache did, if the route has one.
+    pub(super) cache: Option<CacheLine>,
     /// When the last attempt had its connection.
     pub(super) leased: Option<Instant>,
     /// When the response was complete.
@@ -39,6 +41,7 @@ impl LoggedRequest {
             referer: head.headers.get(REFERER).cloned(),
             user_agent: head.headers.get(USER_AGENT).cloned(),
             file: None,
+            cache: None,
             leased: None,
             ended: None,
         }

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 
+use catamaran_cache::vary::RequestFields;
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
@@ -45,6 +46,19 @@ pub(crate) struct Outgoing<'s> {
     own: Own,
     own_fields: OwnFields<'s>,
     /// What AJP backends are told besides, if the upstream asks for it.
+    attributes: Option<Box<Attributes>>,
+}
+
+/// A request for a backend that has all its fields, and nothing of the exchange that it was made in.
+#[derive(Debug)]
+pub(crate) struct DetachedRequest {
+    head: Box<RequestHead>,
+    path: NormalPath,
+    host: HeaderValue,
+    certificate_is_ours: bool,
+    certificate_chain: bool,
+    identity: Identity,
+    own: Own,
     attributes: Option<Box<Attributes>>,
 }
 
@@ -183,6 +197,7 @@ impl<'s> Outgoing<'s> {
             let headers = &mut self.head.headers;
             self.own_fields.move_into(headers, &self.host);
         }
+        // Not `values`, which borrows of the whole request.
         let values = Values {
             authority: self.host.as_bytes(),
             client: self.identity.ip,
@@ -194,6 +209,66 @@ impl<'s> Outgoing<'s> {
         };
         passage::edit_request(rules, values, &mut self.head.headers);
         Box::new(Passage::new(rules, values))
+    }
+
+    /// What a route wants done with the responses.
+    pub(super) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
+        Box::new(Passage::new(rules, self.values(id)))
+    }
+
+    fn values(&self, id: RequestId) -> Values<'_> {
+        Values {
+            authority: self.host.as_bytes(),
+            client: self.identity.ip,
+            id,
+            secure: self.identity.secure,
+            path: &self.path.forward,
+            rest: b"",
+            query: self.head.target.query.as_deref(),
+        }
+    }
+
+    /// The request for an exchange of its own, with all the fields that a backend gets.
+    pub(super) fn detach(&self) -> DetachedRequest {
+        let mut head = self.head.clone();
+        let mut own_fields = self.own_fields;
+        own_fields.move_into(&mut head.headers, &self.host);
+        DetachedRequest {
+            head,
+            path: self.path.clone(),
+            host: self.host.clone(),
+            certificate_is_ours: self.certificate_is_ours,
+            certificate_chain: self.certificate_chain,
+            identity: self.identity,
+            own: self.own,
+            attributes: self.attributes.clone(),
+        }
+    }
+
+    pub(super) fn head_mut(&mut self) -> &mut RequestHead {
+        &mut self.head
+    }
+
+    /// The value of `Host`.
+    pub(super) fn host(&self) -> &HeaderValue {
+        &self.host
+    }
+
+    /// The port that backends are told the client used.
+    pub(super) fn told_port(&self) -> Option<&[u8]> {
+        self.own_fields.port()
+    }
+
+    /// Whether a backend is told who the client is: by its certificate, or as a user.
+    pub(super) fn names_client(&self) -> bool {
+        let session = self.client.tls.as_deref();
+        session.is_some_and(|session| session.facts.client_sha256.is_some())
+            || self.attributes.as_ref().is_some_and(|it| it.name_user())
+            || self
+                .head
+                .headers
+                .keys()
+                .any(|name| certificate::is_claim(name.as_str()))
     }
 
     /// What the choice of a backend depends on.
@@ -370,6 +445,42 @@ impl<'s> Outgoing<'s> {
             Some(authority) => authority.port.unwrap_or(default),
             None if self.client.local.port() == 0 => default,
             None => self.client.local.port(),
+        }
+    }
+}
+
+impl DetachedRequest {
+    pub(super) fn head_mut(&mut self) -> &mut RequestHead {
+        &mut self.head
+    }
+
+    /// The request in an exchange for this client.
+    pub(super) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
+        Outgoing {
+            head: self.head,
+            path: self.path,
+            host: self.host,
+            client,
+            certificate_is_ours: self.certificate_is_ours,
+            certificate_chain: self.certificate_chain,
+            upgrade: None,
+            identity: self.identity,
+            own: self.own,
+            own_fields: OwnFields::default(),
+            attributes: self.attributes,
+        }
+    }
+}
+
+impl RequestFields for Outgoing<'_> {
+    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
+        self.head.headers.lines(name, line);
+        let client = self.own_fields.client();
+        let own = self.own_fields.list(client.as_ref(), self.host.as_bytes());
+        for (its, value) in own {
+            if its == name {
+                line(value);
+            }
         }
     }
 }

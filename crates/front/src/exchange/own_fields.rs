@@ -114,6 +114,11 @@ impl<'s> OwnFields<'s> {
         self.id = name.map(|name| (name, id.digits()));
     }
 
+    /// The value of `X-Forwarded-Port`, if there is one.
+    pub(crate) fn port(&self) -> Option<&[u8]> {
+        self.port.as_ref().map(PortText::as_bytes)
+    }
+
     /// The text of `X-Forwarded-For`, for [`Self::list`].
     pub(crate) fn client(&self) -> Option<IpText> {
         self.client.map(IpText::new)

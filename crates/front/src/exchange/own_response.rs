@@ -8,7 +8,7 @@ use http::{StatusCode, Version};
 use crate::deadlines::Tick;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
-use crate::exchange::relay::{Relay, Terms};
+use crate::exchange::relay::{Relay, RelayError, Terms};
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::source::{Answer, Source};
 use crate::exchange::{After, Exchange};
@@ -36,12 +36,24 @@ impl Exchange<'_> {
         version: Version,
         source: Source<'_, '_>,
     ) -> Result<(), Failure> {
+        let relayed = self.relay_own(down, version, source).await;
+        relayed.map_err(|error| Failure::from_relay(&error))
+    }
+
+    /// As [`Self::serve_own`], for those who go on after a failure.
+    pub(super) async fn relay_own(
+        &mut self,
+        down: &mut Downstream<'_>,
+        version: Version,
+        source: Source<'_, '_>,
+    ) -> Result<(), RelayError> {
         if !self.progress.body_complete {
             down.abandon_upload();
         }
         let policy = ResponsePolicy {
             backend: None,
             passage: self.decided.passage.as_deref(),
+            request: None,
         };
         let terms = Terms {
             policy: &policy,
@@ -52,9 +64,8 @@ impl Exchange<'_> {
             deadline: Tick::NEVER,
             timed: false,
         };
-        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
+        Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
-            .await;
-        relayed.map_err(|error| Failure::from_relay(&error))
+            .await
     }
 }

@@ -12,6 +12,8 @@
 //! Timeouts of a side run only while something is expected of it. The backend's do not run while the
 //! client uploads or reads too slowly; the client's do not run while the backend works.
 
+mod hooked;
+
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use tokio::time::Instant;
 use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError, ResponseError};
 use crate::deadlines::Tick;
+use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::compression::Compression;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
@@ -76,6 +79,8 @@ pub(crate) struct Progress {
     pub(crate) replaced: bool,
     /// The client left, and the rest of the response was received for others.
     pub(crate) left: Option<Box<LeftClient>>,
+    /// What a cache does with the response of a backend.
+    pub(crate) hook: Option<Box<CacheHook>>,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
     /// The response is compressed.
@@ -469,6 +474,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.takes_events() {
+            if self.poll_room(cx).is_pending() {
+                break;
+            }
             let Poll::Ready(event) = self.poll_source(cx) else {
                 break;
             };
@@ -490,22 +498,32 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(moved)
     }
 
-    /// The next event of the response, as the client is to have it.
+    /// The next event of the response, as the client is to have it. A cache sees the body before it is coded.
     #[inline]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         let Self {
-            source, progress, ..
+            source,
+            progress,
+            download,
+            ..
         } = self;
-        match &mut progress.compression {
-            None => source.poll_event(cx),
-            Some(compression) => compression.poll_event(cx, |cx| source.poll_event(cx)),
+        let Progress {
+            compression, hook, ..
+        } = &mut **progress;
+        let mut hook = hook
+            .as_mut()
+            .filter(|_| !matches!(download, Download::Discard(_)));
+        let mut poll_plain = |cx: &mut Context<'_>| {
+            let event = source.poll_event(cx);
+            if let (Some(hook), Poll::Ready(Ok(Event::Body(data)))) = (&mut hook, &event) {
+                hook.body(data);
+            }
+            event
+        };
+        match compression {
+            None => poll_plain(cx),
+            Some(compression) => compression.poll_event(cx, poll_plain),
         }
-    }
-
-    /// Ends the response. `false` if it is not as long as announced.
-    fn send_end(&mut self) -> bool {
-        let compression = self.progress.compression.as_ref();
-        compression.is_none_or(|it| it.is_whole()) && self.down.send_end()
     }
 
     /// Notes that the backend sent something, or failed. Once for all events that are received at one
@@ -531,11 +549,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.head_held = None;
         self.progress.replaced = true;
         if !page.is_empty() {
-            self.down.send_data(page);
+            self.send_own_body(page);
         }
-        if !self.down.send_end() {
-            return Err(RelayError::ResponseLength);
-        }
+        self.send_end()?;
         self.download = Download::Discard(Rest {
             bytes: DISCARD_BYTES_MAX,
             until: self.now() + DISCARD_TIME_MAX,
@@ -553,7 +569,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 let passed_on =
                     head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
                 if passed_on {
-                    self.down.send_interim(head.status, &head.headers);
+                    self.send_interim(&head);
                 }
             }
             Event::Head(mut head) => {
@@ -562,6 +578,10 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     .policy
                     .judge(&mut head, self.scene, self.progress);
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
+                self.terms.policy.turn_back(&mut head, self.scene);
+                if self.progress.hook.is_some() {
+                    self.show_head(&mut head, page.is_some());
+                }
                 self.handle_head(&mut head, page.is_none())?;
                 self.source.recycle(head);
                 if let Some(page) = page {
@@ -572,6 +592,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 if !self.down.is_agreement(&head.headers) {
                     return Err(RelayError::WebSocketAccept);
                 }
+                self.terms.policy.turn_back(&mut head, self.scene);
                 self.handle_head(&mut head, false)?;
                 // The tunnel begins once this head is written.
                 self.head_held = None;
@@ -580,9 +601,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
             Event::Body(data) => self.down.send_data(data),
             Event::End => {
-                if !self.send_end() {
-                    return Err(RelayError::ResponseLength);
-                }
+                self.send_end()?;
                 self.download = Download::Ended;
             }
             Event::Flush | Event::BodyWanted => {}
@@ -609,7 +628,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        let additions = self.terms.policy.apply(head, self.scene);
+        let additions = self.terms.policy.edit(head, self.scene);
         if has_body {
             self.compress(head);
         }
@@ -645,6 +664,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     /// Fails if the client has left before it had its response; see [`Downstream::poll_left`].
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
+        if self.is_abandoned() {
+            return Err(RelayError::Client(ClientError::Left));
+        }
         if self.down.has_response() {
             // What is missing is the backend's affair. A write tells whether the rest is wanted.
             return Ok(None);
@@ -751,6 +773,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if let Some((limit, timeout)) = silence
             && !self.down.is_full()
             && !wants_body
+            && self.has_room()
         {
             runs(self.backend_moved + limit, timeout);
         }

@@ -13,6 +13,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::Pages;
 use crate::exchange::passage::Passage;
 use crate::exchange::relay::Progress;
@@ -27,6 +28,8 @@ pub(crate) struct ResponsePolicy<'a> {
     pub(crate) backend: Option<BackendPolicy<'a>>,
     /// What the route changes, if it changes anything.
     pub(crate) passage: Option<&'a Passage<'a>>,
+    /// The request that the backend got, if a cache takes part in its response.
+    pub(crate) request: Option<&'a Outgoing<'a>>,
 }
 
 /// What is made of a backend's response alone.
@@ -83,16 +86,26 @@ impl<'a> ResponsePolicy<'a> {
         self.passage?.compression.as_ref()
     }
 
-    /// Makes a head the one that the client gets.
-    pub(crate) fn apply(&self, head: &mut ResponseHead, scene: Scene<'a>) -> Additions<'a> {
-        let mut cookie = None;
+    /// Makes a head the one that all clients may get: notes the sessions that it begins, and turns paths
+    /// back.
+    pub(crate) fn turn_back(&self, head: &mut ResponseHead, scene: Scene<'a>) {
         if let Some(backend) = &self.backend {
             backend.note_sessions(&head.headers, scene);
             if let Some(passage) = self.passage {
                 passage.turn_back(&mut head.headers, &backend.member.settings);
             }
-            cookie = backend.cookie;
         }
+    }
+
+    /// The front's own cookie for the client of a response.
+    pub(crate) fn cookie(&self, head: &ResponseHead) -> Option<&'a HeaderValue> {
+        let cookie = self.backend.as_ref()?.cookie;
+        cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
+    }
+
+    /// Makes such a head the one that the client gets.
+    pub(crate) fn edit(&self, head: &mut ResponseHead, scene: Scene<'a>) -> Additions<'a> {
+        let cookie = self.backend.as_ref().and_then(|backend| backend.cookie);
         if let Some(passage) = self.passage {
             passage.edit(&mut head.headers);
         }

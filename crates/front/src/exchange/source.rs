@@ -4,6 +4,7 @@
 //! the same way for all. Only this file looks at which it is, and each function says what holds for
 //! each: a further source does not compile until every question has its answer.
 
+pub(crate) mod cached;
 #[cfg(test)]
 pub(crate) mod scripted;
 
@@ -27,6 +28,7 @@ use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::relay::Progress;
 use crate::exchange::respond;
+use crate::exchange::source::cached::{CachedError, CachedSource};
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 use crate::worker::in_flight::{Phase, Seen};
@@ -40,6 +42,8 @@ pub(crate) enum Source<'a, 'b> {
     Answer(Answer),
     /// A file. It takes nothing of the request's body.
     File(Box<FileSource<'a>>),
+    /// What a cache has. It takes nothing of the request's body.
+    Cached(Box<CachedSource<'a>>),
     /// What a test has written down.
     #[cfg(test)]
     Scripted(scripted::Scripted),
@@ -57,6 +61,9 @@ pub(crate) enum SourceError {
     /// The rest of the response cannot be compressed.
     #[error(transparent)]
     Encoder(EncoderFault),
+    /// What a cache was to give does not come.
+    #[error(transparent)]
+    Cached(CachedError),
 }
 
 impl SourceError {
@@ -65,6 +72,7 @@ impl SourceError {
         match self {
             Self::Upstream(_) => Culprit::Backend,
             Self::File(_) | Self::Encoder(_) => Culprit::Front,
+            Self::Cached(error) => error.culprit(),
         }
     }
 
@@ -76,6 +84,7 @@ impl SourceError {
             Self::File(FileBodyError::Read(_)) => "file-read",
             Self::File(FileBodyError::Busy(_)) => "files-busy",
             Self::Encoder(_) => "compress-failed",
+            Self::Cached(error) => error.token(),
         }
     }
 
@@ -87,6 +96,7 @@ impl SourceError {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
             Self::File(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Cached(error) => error.status(),
         }
     }
 
@@ -94,7 +104,7 @@ impl SourceError {
     pub(crate) fn is_disconnect(&self) -> bool {
         match self {
             Self::Upstream(error) => error.is_disconnect(),
-            Self::File(_) | Self::Encoder(_) => false,
+            Self::File(_) | Self::Encoder(_) | Self::Cached(_) => false,
         }
     }
 }
@@ -282,7 +292,7 @@ impl Source<'_, '_> {
     pub(crate) fn takes_upload(&self) -> bool {
         match self {
             Self::Backend(_) => true,
-            Self::Answer(_) | Self::File(_) => false,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => false,
             #[cfg(test)]
             Self::Scripted(_) => false,
         }
@@ -291,7 +301,7 @@ impl Source<'_, '_> {
     /// Whether the response may be compressed for the client. The front's own pages are not: they are short.
     pub(crate) fn may_be_compressed(&self) -> bool {
         match self {
-            Self::Backend(_) | Self::File(_) => true,
+            Self::Backend(_) | Self::File(_) | Self::Cached(_) => true,
             Self::Answer(_) => false,
             #[cfg(test)]
             Self::Scripted(_) => false,
@@ -301,7 +311,7 @@ impl Source<'_, '_> {
     /// Whether the response is worth having though the client has left: others read it, too.
     pub(crate) fn outlives_client(&self) -> bool {
         match self {
-            Self::Backend(_) | Self::Answer(_) | Self::File(_) => false,
+            Self::Backend(_) | Self::Answer(_) | Self::File(_) | Self::Cached(_) => false,
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.outlives_client(),
         }
@@ -312,6 +322,7 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => Some(leased.first_byte_timeout()),
             Self::Answer(_) | Self::File(_) => None,
+            Self::Cached(cached) => cached.patience(),
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.patience(),
         }
@@ -321,7 +332,7 @@ impl Source<'_, '_> {
     pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
         match self {
             Self::Backend(leased) => Some(leased.idle_body_timeout()),
-            Self::Answer(_) | Self::File(_) => None,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => None,
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.patience(),
         }
@@ -331,7 +342,7 @@ impl Source<'_, '_> {
     pub(crate) fn note_heard(&mut self, at: Tick) {
         match self {
             Self::Backend(leased) => leased.lease.note_heard(at.into()),
-            Self::Answer(_) | Self::File(_) => {}
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
             #[cfg(test)]
             Self::Scripted(_) => {}
         }
@@ -348,7 +359,7 @@ impl Source<'_, '_> {
     ) -> Option<Tick> {
         match self {
             Self::Backend(leased) => leased.check_silence(moved, now, progress),
-            Self::Answer(_) | Self::File(_) => Some(Tick::NEVER),
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => Some(Tick::NEVER),
             #[cfg(test)]
             Self::Scripted(_) => Some(Tick::NEVER),
         }
@@ -362,7 +373,7 @@ impl Source<'_, '_> {
                     seen.enter(phase);
                 }
             }
-            Self::Answer(_) | Self::File(_) => {}
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
             #[cfg(test)]
             Self::Scripted(_) => {}
         }
@@ -377,6 +388,7 @@ impl Source<'_, '_> {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
             Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
             Self::File(file) => file.poll_event(cx).map_err(SourceError::File),
+            Self::Cached(cached) => cached.poll_event(cx).map_err(SourceError::Cached),
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.poll_event(cx),
         }
@@ -386,7 +398,7 @@ impl Source<'_, '_> {
     pub(crate) fn body_credit(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.body_credit(),
-            Self::Answer(_) | Self::File(_) => 0,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => 0,
             #[cfg(test)]
             Self::Scripted(_) => 0,
         }
@@ -396,7 +408,7 @@ impl Source<'_, '_> {
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
         match self {
             Self::Backend(leased) => leased.lease.send_body(body),
-            Self::Answer(_) | Self::File(_) => {}
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
             #[cfg(test)]
             Self::Scripted(_) => {}
         }
@@ -407,7 +419,7 @@ impl Source<'_, '_> {
     pub(crate) fn finish_body(&mut self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.finish_body(),
-            Self::Answer(_) | Self::File(_) => true,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
             #[cfg(test)]
             Self::Scripted(_) => true,
         }
@@ -417,7 +429,7 @@ impl Source<'_, '_> {
     pub(crate) fn unwritten(&self) -> usize {
         match self {
             Self::Backend(leased) => leased.lease.unwritten(),
-            Self::Answer(_) | Self::File(_) => 0,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => 0,
             #[cfg(test)]
             Self::Scripted(_) => 0,
         }
@@ -430,9 +442,19 @@ impl Source<'_, '_> {
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_write(cx).map_err(SourceError::Upstream),
-            Self::Answer(_) | Self::File(_) => Poll::Ready(Ok(0)),
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => Poll::Ready(Ok(0)),
             #[cfg(test)]
             Self::Scripted(_) => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Whether the end of the response that has begun is told by its framing.
+    pub(crate) fn is_framed(&self) -> bool {
+        match self {
+            Self::Backend(leased) => leased.lease.is_framed(),
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
+            #[cfg(test)]
+            Self::Scripted(_) => true,
         }
     }
 
@@ -440,7 +462,7 @@ impl Source<'_, '_> {
     pub(crate) fn is_answered(&self) -> bool {
         match self {
             Self::Backend(leased) => leased.lease.is_answered(),
-            Self::Answer(_) | Self::File(_) => true,
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
             #[cfg(test)]
             Self::Scripted(_) => true,
         }
@@ -450,7 +472,7 @@ impl Source<'_, '_> {
     pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
         match self {
             Self::Backend(leased) => leased.lease.recycle(head),
-            Self::Answer(_) | Self::File(_) => {}
+            Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
             #[cfg(test)]
             Self::Scripted(_) => {}
         }

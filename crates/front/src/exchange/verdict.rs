@@ -17,6 +17,7 @@ use http::{HeaderValue, Method, StatusCode, Version};
 
 use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
 use crate::counters::Reason;
+use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Identity, Sender};
@@ -81,6 +82,8 @@ pub(crate) struct Forward<'s> {
     pub(crate) given_id: Option<Box<HeaderValue>>,
     /// What is to be counted besides.
     pub(crate) dropped: Option<Reason>,
+    /// What the request is to the cache of its route, if there is one.
+    pub(crate) cache: Option<Box<CacheRequest<'s>>>,
 }
 
 /// A GET or a HEAD of what may be a file.
@@ -147,7 +150,7 @@ pub(crate) enum OwnContent {
 /// Who is to answer.
 #[derive(Debug)]
 enum Target<'s> {
-    /// A backend of this upstream; the path is the one to be forwarded.
+    /// A backend of this upstream; the path is the one that the client sent.
     Upstream(&'s Upstream, NormalPath),
     Files(FilesTarget<'s>),
     Own(OwnTarget<'s>),
@@ -334,7 +337,11 @@ impl<'s> Case<'s> {
             Err(failure) => return self.refuse(None, failure),
         };
         match self.target(route, path, &head) {
-            Ok(Target::Upstream(upstream, path)) => self.forward(route, upstream, path, head),
+            Ok(Target::Upstream(upstream, path)) => {
+                let rules = rules_of(route);
+                let sent = rules.and_then(Rules::cache).map(|_| path.forward.clone());
+                self.forward(route, upstream, (rewritten(path, rules), sent), head)
+            }
             Ok(Target::Files(target)) => self.serve_files(route, target, head),
             Ok(Target::Own(target)) => self.conclude(route, target, head),
             Err(failure) => self.refuse(route, failure),
@@ -383,7 +390,7 @@ impl<'s> Case<'s> {
                     Some(directory) if may_be_file(rules, head) => {
                         Target::Files(FilesTarget::new(directory, Some(upstream), path, rules))
                     }
-                    _ => Target::Upstream(upstream, rewritten(path, rules)),
+                    _ => Target::Upstream(upstream, path),
                 }
             }
             (Action::Status(status), _) => Target::Own(OwnTarget::Page(status, "route-status")),
@@ -404,7 +411,7 @@ impl<'s> Case<'s> {
         &self,
         route: Option<&'s Route>,
         upstream: &'s Upstream,
-        path: NormalPath,
+        (path, sent): (NormalPath, Option<Bytes>),
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let rules = rules_of(route);
@@ -422,14 +429,27 @@ impl<'s> Case<'s> {
             Ok(made) => made,
             Err(failure) => return self.refuse(route, failure),
         };
+        let passage = rules.map(|rules| {
+            let passage = made.outgoing.pass(rules, self.grounds.id);
+            passage.with_compression(compression)
+        });
+        let cached = rules.and_then(|rules| Some((rules, rules.cache()?)));
+        let cache = cached.and_then(|(rules, cache)| {
+            let cache = self.grounds.site.caches.get(cache)?;
+            let sent = sent.as_deref();
+            let grounds = KeyGrounds {
+                upstream,
+                digest: rules.digest(),
+                sent: sent.filter(|sent| *sent != made.outgoing.facts(None).path.forward),
+            };
+            Some(Box::new(CacheRequest::new(cache, grounds, &made.outgoing)))
+        });
         Verdict {
             client: self.sender.identity,
             route,
-            passage: rules.map(|rules| {
-                let passage = made.outgoing.pass(rules, self.grounds.id);
-                passage.with_compression(compression)
-            }),
+            passage,
             decision: Decision::Forward(Forward {
+                cache,
                 upstream,
                 outgoing: made.outgoing,
                 tunnel,
@@ -452,6 +472,7 @@ impl<'s> Case<'s> {
             sent,
             path,
         } = target;
+        let before = sent.clone();
         let request = |origin| {
             Decision::Files(Box::new(FilesRequest {
                 directory,
@@ -460,7 +481,7 @@ impl<'s> Case<'s> {
             }))
         };
         if let Some(upstream) = upstream {
-            let verdict = self.forward(route, upstream, path, head);
+            let verdict = self.forward(route, upstream, (path, Some(before)), head);
             return Verdict {
                 decision: match verdict.decision {
                     Decision::Forward(forward) => request(FilesOrigin::Before(forward)),

@@ -56,6 +56,7 @@ fn config() -> Config {
         listeners: vec![ListenerConfig::new(ListenAddress::Tcp(
             "127.0.0.1:80".parse().expect("an address"),
         ))],
+        caches: vec![],
         upstreams: vec![shop, one],
         routes: vec![route("/app", to("shop")), hosted, jsp, refused],
         error_pages: None,

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::client;
 use crate::listener::{Acceptor, Listener};
 use crate::serve::accept::Accepting;
-use crate::worker::Worker;
+use crate::worker::{Worker, background};
 
 /// A socket that a worker is to accept from.
 pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
@@ -22,6 +22,7 @@ pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
     let mut ticking = JoinSet::new();
     ticking.spawn(Arc::clone(worker.deadlines()).run());
+    ticking.spawn(background::run(Arc::clone(&worker)));
     let paced = Arc::clone(&worker);
     ticking.spawn(async move { paced.handshakes().pace().await });
     let mut accepting = JoinSet::new();

@@ -146,6 +146,12 @@ impl RouteTable {
         }
     }
 
+    /// Finds the caches that the rules name; `cache` gives the index of a named one.
+    pub(crate) fn resolve_caches(&mut self, cache: impl Fn(&str) -> Option<usize>) {
+        let rules = self.routes.iter_mut().filter_map(|it| it.rules.as_mut());
+        rules.for_each(|rules| rules.resolve_cache(&cache));
+    }
+
     /// Whether any route allows a tunnel.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.has_tunnels

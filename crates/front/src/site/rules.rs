@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use catamaran_files::Directory;
 use catamaran_message::RequestHead;
+use sha2::{Digest, Sha256};
 
 use crate::config::{
     Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, RouteConfig,
@@ -23,6 +24,10 @@ pub(crate) struct Rules {
     pub(crate) rewrite: Option<PathRewrite>,
     /// The directory whose files are served.
     files: Option<Arc<Directory>>,
+    /// The cache, by its index in the site.
+    cache: Option<usize>,
+    /// Stands for what is changed of requests: stored responses are those of requests that were changed alike.
+    digest: u64,
     /// Members that get nothing here.
     stopped: Box<[usize]>,
     /// Members that get only the sessions they have.
@@ -42,6 +47,8 @@ impl Rules {
                 .files
                 .as_ref()
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
+            cache: None,
+            digest: digest(config),
             stopped: Box::default(),
             drained: Box::default(),
             config: Arc::clone(config),
@@ -56,6 +63,21 @@ impl Rules {
             named.filter_map(|(name, _)| member(name)).collect()
         };
         (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
+    }
+
+    /// Finds the cache that the rules name.
+    pub(super) fn resolve_cache(&mut self, cache: impl Fn(&str) -> Option<usize>) {
+        self.cache = self.config.cache.as_deref().and_then(cache);
+    }
+
+    /// The cache, by its index in the site.
+    pub(crate) fn cache(&self) -> Option<usize> {
+        self.cache
+    }
+
+    /// Stands for what is changed of requests.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// The directory whose files are served, if any are.
@@ -141,6 +163,15 @@ impl Rules {
     pub(crate) fn response_fields(&self) -> &[FieldRule] {
         &self.config.response_headers
     }
+}
+
+/// Stands for the rules that change requests, and for those that change responses before they are stored.
+fn digest(config: &RouteRules) -> u64 {
+    let text = format!("{:?} {:?}", config.rewrite, config.request_headers);
+    let digest = Sha256::digest(text.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_le_bytes(first)
 }
 
 /// How long a tunnel may be silent unless its route says otherwise. nginx: `proxy_read_timeout`, 60 s,

@@ -106,6 +106,11 @@ impl Sticky {
         }
     }
 
+    /// The names of cookies that hold a session id.
+    pub(crate) fn cookies(&self) -> &[String] {
+        &self.config.cookies
+    }
+
     /// Whether an id counts that no response of the backend gave out here.
     pub(super) fn counts_unknown(&self) -> bool {
         self.config.count_unknown

@@ -6,6 +6,7 @@
 )]
 
 mod admin;
+mod cache;
 mod compress;
 mod corpus;
 mod drain;

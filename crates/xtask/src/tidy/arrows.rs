@@ -62,8 +62,8 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
         .collect()
 }
 
-const LEAVES: [&str; 8] = [
-    "message", "ajp", "http1", "balance", "coding", "stats", "chart", "units",
+const LEAVES: [&str; 9] = [
+    "message", "ajp", "http1", "balance", "cache", "coding", "stats", "chart", "units",
 ];
 
 /// Packages that bring sockets, timers or threads.
@@ -84,11 +84,12 @@ const ARROWS: &[Row] = &[
     Row { folder: "stats", may_use: &[] },
     Row { folder: "chart", may_use: &[] },
     Row { folder: "units", may_use: &[] },
+    Row { folder: "cache", may_use: &[] },
     Row { folder: "tls", may_use: &[] },
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },
-    Row { folder: "front", may_use: &["gauge", "coding", "files", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
+    Row { folder: "front", may_use: &["gauge", "coding", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },

@@ -12,7 +12,7 @@ use crate::value::route::{
     CookieFlag, CookieFlagError, HostError, PathError, parse_cookie_flag, parse_internal_host,
     parse_path,
 };
-use crate::value::text::{TextError, parse_network, parse_protocol};
+use crate::value::text::{TextError, parse_name, parse_network, parse_protocol};
 use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
 
 /// Who may answer the requests of a route.
@@ -34,6 +34,7 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
         activation: table.take(&ACTIVATION).unwrap_or_default(),
         upgrade: table.take(&UPGRADE).unwrap_or_default(),
         tunnel_idle_timeout: table.take(&TUNNEL_IDLE_TIMEOUT),
+        cache: table.take(&CACHE),
         client_certificate: table.take(&CLIENT_CERTIFICATE).unwrap_or_default(),
         ..RouteRules::default()
     };
@@ -62,6 +63,7 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
         (ACTIVATION.name, table.has(&ACTIVATION)),
         (UPGRADE.name, table.has(&UPGRADE)),
         (COOKIE_FLAGS.name, table.has(&COOKIE_FLAGS)),
+        (CACHE.name, table.has(&CACHE)),
     ];
     if table.has(&TUNNEL_IDLE_TIMEOUT) && !table.has(&UPGRADE) {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
@@ -253,6 +255,23 @@ pub(super) static COOKIE_FLAGS: Key<OneOrMore<Parsed<CookieFlag, CookieFlagError
                    a cookie, such as a CSRF token, find none: give their path a route without it.",
         elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
                     `CookieProcessor sameSiteCookies`",
+    },
+};
+
+pub(super) static CACHE: Key<Parsed<String, TextError>> = Key {
+    name: "cache",
+    values: Parsed {
+        what: "the name of a [cache.NAME]",
+        parse: parse_name,
+    },
+    doc: Doc {
+        preset: Preset::Unset("nothing is stored"),
+        sample: "\"pages\"",
+        effect: "The [cache.NAME] that has responses of this route. Guards of the route (`allow`, \
+                 `client_certificate`) are asked before it. [cache.md](cache.md) explains it.",
+        extremes: "A page that is for one user alone and does not say so is shown to others if its request \
+                   has no cookie of `session_cookies`.",
+        elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
     },
 };
 

@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 39] = [
+pub(super) static OF_FRONT: [&Family; 47] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -36,6 +36,14 @@ pub(super) static OF_FRONT: [&Family; 39] = [
     &COMPRESSED_RESPONSES,
     &COMPRESSED_BYTES,
     &COMPRESS_MEMORY,
+    &CACHE_REQUESTS,
+    &CACHE_BYPASS,
+    &CACHE_BYTES,
+    &CACHE_OBJECTS,
+    &CACHE_EVICTIONS,
+    &CACHE_FILLS_OPEN,
+    &CACHE_WAITERS,
+    &CACHE_PURGES,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
@@ -111,6 +119,73 @@ pub(super) static COMPRESS_MEMORY: Family = Family {
     help: "Memory that responses which are being compressed hold, of at most `compress_memory`. Responses \
            beyond it are counted in `catamaran_reasons_total` as `compress-memory`.",
     labels: &[],
+};
+
+pub(super) static CACHE_REQUESTS: Family = Family {
+    name: "catamaran_cache_requests_total",
+    kind: Kind::Counter,
+    help: "Requests on routes with a cache.",
+    labels: &[
+        ("cache", "the cache"),
+        (
+            "result",
+            "`hit` from memory, `stale` from memory though it was to be fetched anew, `revalidated` after the \
+             backend said that it is valid, `miss` from a backend, `collapsed` with what another request had \
+             asked for, `bypass` without the cache, `uncacheable` from a backend and not stored",
+        ),
+    ],
+};
+
+pub(super) static CACHE_BYPASS: Family = Family {
+    name: "catamaran_cache_bypass_total",
+    kind: Kind::Counter,
+    help: "Why requests passed a cache by, and why responses were not stored.",
+    labels: &[
+        ("cache", "the cache"),
+        ("reason", "in one word, as `cache_reason` in the access log"),
+    ],
+};
+
+pub(super) static CACHE_BYTES: Family = Family {
+    name: "catamaran_cache_bytes",
+    kind: Kind::Gauge,
+    help: "Memory that stored responses take.",
+    labels: &[("cache", "the cache")],
+};
+
+pub(super) static CACHE_OBJECTS: Family = Family {
+    name: "catamaran_cache_objects",
+    kind: Kind::Gauge,
+    help: "URLs of which a cache knows something.",
+    labels: &[("cache", "the cache")],
+};
+
+pub(super) static CACHE_EVICTIONS: Family = Family {
+    name: "catamaran_cache_evictions_total",
+    kind: Kind::Counter,
+    help: "URLs that made room for others.",
+    labels: &[("cache", "the cache")],
+};
+
+pub(super) static CACHE_FILLS_OPEN: Family = Family {
+    name: "catamaran_cache_fills_open",
+    kind: Kind::Gauge,
+    help: "Responses that are being fetched now for a cache.",
+    labels: &[("cache", "the cache")],
+};
+
+pub(super) static CACHE_WAITERS: Family = Family {
+    name: "catamaran_cache_waiters",
+    kind: Kind::Gauge,
+    help: "Requests that wait for, or read, a response that is being fetched.",
+    labels: &[("cache", "the cache")],
+};
+
+pub(super) static CACHE_PURGES: Family = Family {
+    name: "catamaran_cache_purges_total",
+    kind: Kind::Counter,
+    help: "Purges.",
+    labels: &[("cache", "the cache")],
 };
 
 pub(super) static READY: Family = Family {

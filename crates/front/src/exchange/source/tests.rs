@@ -529,6 +529,7 @@ fn a_relay_goes_on_with_the_body_of_another_source() {
             let policy = ResponsePolicy {
                 backend: None,
                 passage: None,
+                request: None,
             };
             let terms = Terms {
                 policy: &policy,

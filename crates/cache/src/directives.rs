@@ -1,0 +1,288 @@
+//! Directives of `Cache-Control` and of fields for some caches alone (RFC 9111, section 5.2; RFC 9213).
+//!
+//! Of a directive that is given twice the first counts. A number that does not fit is the largest that
+//! there is; one that is none is 0, so that what is malformed is never fresh.
+
+use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, PRAGMA};
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
+
+/// The directives of one message, as far as a shared cache has to know them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directives {
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`; of a response also one that names fields.
+    pub no_cache: bool,
+    /// `private`, also one that names fields.
+    pub private: bool,
+    /// `public`.
+    pub public: bool,
+    /// `must-revalidate`.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`.
+    pub proxy_revalidate: bool,
+    /// `must-understand`.
+    pub must_understand: bool,
+    /// `only-if-cached`.
+    pub only_if_cached: bool,
+    /// `max-age`, in seconds.
+    pub max_age: Option<u32>,
+    /// `s-maxage`, in seconds.
+    pub s_maxage: Option<u32>,
+    /// `stale-while-revalidate`, in seconds (RFC 5861).
+    pub stale_while_revalidate: Option<u32>,
+    /// `stale-if-error`, in seconds (RFC 5861).
+    pub stale_if_error: Option<u32>,
+    /// `min-fresh`, in seconds.
+    pub min_fresh: Option<u32>,
+    /// `max-stale`, in seconds; without a number any.
+    pub max_stale: Option<u32>,
+}
+
+impl Directives {
+    /// Those of the field `Cache-Control`; `None` if there is no such field.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut lines = headers.get_all(CACHE_CONTROL).iter().peekable();
+        lines.peek()?;
+        let mut directives = Self::default();
+        for line in lines {
+            for element in elements(line.as_bytes()) {
+                directives.take(element);
+            }
+        }
+        Some(directives)
+    }
+
+    /// Those of a request: of `Cache-Control`, or else of `Pragma`.
+    #[must_use]
+    pub fn of_request(headers: &HeaderMap) -> Self {
+        if let Some(directives) = Self::of(headers) {
+            return directives;
+        }
+        let mut lines = headers.get_all(PRAGMA).iter();
+        let no_cache = lines.any(|line| {
+            elements(line.as_bytes()).any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-cache"))
+        });
+        Self {
+            no_cache,
+            ..Self::default()
+        }
+    }
+
+    /// Those of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if there is
+    /// no such field, or if it is malformed: then it does not exist.
+    #[must_use]
+    pub fn targeted(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
+        let mut lines = headers.get_all(name).iter().peekable();
+        lines.peek()?;
+        let lines: Vec<&[u8]> = lines.map(HeaderValue::as_bytes).collect();
+        let dictionary: Dictionary = Parser::new(&lines.join(&b", "[..])).parse().ok()?;
+        let mut directives = Self::default();
+        for (key, entry) in &dictionary {
+            let ListEntry::Item(item) = entry else {
+                continue;
+            };
+            let seconds = match &item.bare_item {
+                BareItem::Boolean(false) => continue,
+                BareItem::Integer(number) => Some(seconds_of(i64::from(*number))),
+                _ => None,
+            };
+            directives.set(key.as_str().as_bytes(), seconds);
+        }
+        (!dictionary.is_empty()).then_some(directives)
+    }
+
+    fn take(&mut self, element: &[u8]) {
+        let equals = element.iter().position(|byte| *byte == b'=');
+        let (name, value) = match equals {
+            Some(at) => (&element[..at], Some(&element[at + 1..])),
+            None => (element, None),
+        };
+        // White space around the equals sign is not allowed: such a name is none that is known.
+        let name = match value {
+            Some(_) => name.trim_ascii_start(),
+            None => name.trim_ascii(),
+        };
+        self.set(name, value.map(seconds));
+    }
+
+    /// Takes one directive with its number, if it has a value.
+    fn set(&mut self, name: &[u8], seconds: Option<u32>) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        for (known, flag) in [
+            ("no-store", &mut self.no_store),
+            ("no-cache", &mut self.no_cache),
+            ("private", &mut self.private),
+            ("public", &mut self.public),
+            ("must-revalidate", &mut self.must_revalidate),
+            ("proxy-revalidate", &mut self.proxy_revalidate),
+            ("must-understand", &mut self.must_understand),
+            ("only-if-cached", &mut self.only_if_cached),
+        ] {
+            *flag |= is(known);
+        }
+        for (known, slot) in [
+            ("max-age", &mut self.max_age),
+            ("s-maxage", &mut self.s_maxage),
+            ("stale-while-revalidate", &mut self.stale_while_revalidate),
+            ("stale-if-error", &mut self.stale_if_error),
+            ("min-fresh", &mut self.min_fresh),
+        ] {
+            if is(known) {
+                slot.get_or_insert_with(|| seconds.unwrap_or(0));
+            }
+        }
+        if is("max-stale") {
+            self.max_stale
+                .get_or_insert_with(|| seconds.unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// The elements of a list, without those that are empty; a comma in a quoted text is none that separates.
+pub fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        loop {
+            let text = rest?;
+            let end = separator(text);
+            rest = end.map(|at| &text[at + 1..]);
+            let element = text[..end.unwrap_or(text.len())].trim_ascii();
+            if !element.is_empty() {
+                return Some(element);
+            }
+        }
+    })
+}
+
+/// Where the first comma is that stands in no quoted text.
+fn separator(text: &[u8]) -> Option<usize> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.iter().position(|byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        *byte == b',' && !is_quoted
+    })
+}
+
+/// A number of seconds, possibly in quotes. What is none is 0.
+fn seconds(value: &[u8]) -> u32 {
+    let value = value.trim_ascii_end();
+    let quoted = value
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_suffix(b"\""));
+    number(quoted.unwrap_or(value)).unwrap_or(0)
+}
+
+/// A number of digits only; one beyond [`SECONDS_MAX`] is that.
+#[must_use]
+pub fn number(digits: &[u8]) -> Option<u32> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits.iter().fold(0_u32, |number, digit| {
+        let digit = u32::from(digit - b'0');
+        number.saturating_mul(10).saturating_add(digit)
+    });
+    Some(number.min(SECONDS_MAX))
+}
+
+fn seconds_of(number: i64) -> u32 {
+    u32::try_from(number.clamp(0, i64::from(SECONDS_MAX))).unwrap_or(0)
+}
+
+/// What a number that is too large counts as (RFC 9111, section 1.2.2).
+pub const SECONDS_MAX: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lines: &[&'static str]) -> Directives {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(CACHE_CONTROL, HeaderValue::from_static(line));
+        }
+        Directives::of(&headers).unwrap()
+    }
+
+    #[test]
+    fn directives_are_read_in_any_case_and_on_several_lines() {
+        let read = of(&[
+            "MaX-AgE=5, PUBLIC",
+            ", s-maxage=\"7\" ,no-cache=\"a, max-age=9\"",
+        ]);
+        let expected = Directives {
+            max_age: Some(5),
+            s_maxage: Some(7),
+            public: true,
+            no_cache: true,
+            ..Directives::default()
+        };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn numbers_are_digits_and_the_first_counts() {
+        for (line, expected) in [
+            ("max-age=3600", Some(3600)),
+            ("max-age=003600", Some(3600)),
+            ("max-age=99999999999999999999", Some(SECONDS_MAX)),
+            ("max-age=1, max-age=1800", Some(1)),
+            ("max-age=-1", Some(0)),
+            ("max-age='3600'", Some(0)),
+            ("max-age=3600.5", Some(0)),
+            ("max-age=a", Some(0)),
+            ("max-age", Some(0)),
+            ("max-age =3600", None),
+            ("x=\"max-age=3600\"", None),
+            ("x=\"\\\", max-age=3600\"", None),
+        ] {
+            assert_eq!(of(&[line]).max_age, expected, "{line}");
+        }
+        assert_eq!(of(&["max-stale"]).max_stale, Some(u32::MAX));
+    }
+
+    #[test]
+    fn a_targeted_field_is_a_dictionary_or_nothing() {
+        let name = HeaderName::from_static("cdn-cache-control");
+        let read = |line: &'static str| {
+            let value = HeaderValue::from_static(line);
+            Directives::targeted(&HeaderMap::from_iter([(name.clone(), value)]), &name)
+        };
+        let whole = Directives {
+            max_age: Some(60),
+            private: true,
+            ..Directives::default()
+        };
+        assert_eq!(
+            read("max-age=60, private, foo=(1 2), no-store=?0"),
+            Some(whole)
+        );
+        for malformed in [
+            "",
+            "max-age=60, private;;",
+            "max-age=60,",
+            "MAX-AGE=60",
+            "max-age=\"6",
+        ] {
+            assert_eq!(read(malformed), None, "{malformed}");
+        }
+        assert_eq!(read("max-age=-5").unwrap().max_age, Some(0));
+        assert_eq!(Directives::targeted(&HeaderMap::new(), &name), None);
+    }
+
+    #[test]
+    fn pragma_counts_without_cache_control() {
+        let mut headers = HeaderMap::new();
+        headers.insert(PRAGMA, HeaderValue::from_static("foo, No-Cache"));
+        assert!(Directives::of_request(&headers).no_cache);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=1"));
+        assert!(!Directives::of_request(&headers).no_cache);
+    }
+}

@@ -1,0 +1,194 @@
+//! The key of a stored response, and what of a query belongs to it.
+//!
+//! Whole keys are compared. A line feed parts them, which no part can have: paths and fields are without
+//! control characters.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+/// What a response is stored under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CacheKey {
+    bytes: Bytes,
+    /// Where its URL ends.
+    url: usize,
+}
+
+/// A key that is being made.
+#[derive(Debug)]
+pub struct KeyBuilder {
+    bytes: Vec<u8>,
+    url: usize,
+}
+
+impl KeyBuilder {
+    /// Begins with a URL, as the client has it.
+    #[must_use]
+    pub fn new(scheme: &[u8], host: &[u8], path: &[u8], query: Option<&[u8]>) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend_from_slice(scheme);
+        bytes.extend_from_slice(b"://");
+        let from = bytes.len();
+        bytes.extend_from_slice(host);
+        bytes[from..].make_ascii_lowercase();
+        bytes.extend_from_slice(path);
+        if let Some(query) = query {
+            bytes.push(b'?');
+            bytes.extend_from_slice(query);
+        }
+        let url = bytes.len();
+        Self { bytes, url }
+    }
+
+    /// Adds a part that may be missing: that differs from an empty one.
+    pub fn part(&mut self, part: Option<&[u8]>) {
+        self.bytes.push(b'\n');
+        if let Some(part) = part {
+            self.bytes.push(b'=');
+            self.bytes.extend_from_slice(part);
+        }
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn finish(self) -> CacheKey {
+        CacheKey {
+            bytes: self.bytes.into(),
+            url: self.url,
+        }
+    }
+}
+
+impl CacheKey {
+    /// All of it.
+    #[must_use]
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The URL that it begins with.
+    #[must_use]
+    pub fn url(&self) -> &[u8] {
+        &self.bytes[..self.url]
+    }
+
+    /// The key of the same request for another path and query.
+    #[must_use]
+    pub fn of_url(&self, url: &[u8]) -> Self {
+        let bytes = [url, &self.bytes[self.url..]].concat();
+        Self {
+            bytes: bytes.into(),
+            url: url.len(),
+        }
+    }
+}
+
+/// What of a query belongs to the key and is sent to the backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum QueryRule {
+    /// All of it.
+    #[default]
+    All,
+    /// Nothing.
+    None,
+    /// Parameters of these names.
+    Keep(Vec<String>),
+    /// All but parameters of these names, which may end in `*`.
+    Drop(Vec<String>),
+}
+
+impl QueryRule {
+    /// What is left of a query.
+    #[must_use]
+    pub fn apply<'q>(&self, query: &'q [u8]) -> Option<Cow<'q, [u8]>> {
+        let keeps = |parameter: &[u8]| {
+            let name = parameter
+                .split(|byte| *byte == b'=')
+                .next()
+                .unwrap_or_default();
+            let is_named = |names: &[String]| names.iter().any(|it| matches(it, name));
+            match self {
+                Self::All => true,
+                Self::None => false,
+                Self::Keep(names) => is_named(names),
+                Self::Drop(names) => !is_named(names),
+            }
+        };
+        let parameters = || query.split(|byte| *byte == b'&');
+        if parameters().all(keeps) {
+            return Some(Cow::Borrowed(query));
+        }
+        let kept: Vec<&[u8]> = parameters().filter(|it| keeps(it)).collect();
+        (!kept.is_empty()).then(|| Cow::Owned(kept.join(&b'&')))
+    }
+}
+
+/// Whether a name is the one of a rule, or begins as it does before its `*`.
+#[must_use]
+pub fn matches(rule: &str, name: &[u8]) -> bool {
+    match rule.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix.as_bytes()),
+        None => name == rule.as_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(url: (&str, &str, Option<&str>), parts: &[Option<&str>]) -> CacheKey {
+        let (host, path, query) = url;
+        let query = query.map(str::as_bytes);
+        let mut key = KeyBuilder::new(b"http", host.as_bytes(), path.as_bytes(), query);
+        for part in parts {
+            key.part(part.map(str::as_bytes));
+        }
+        key.finish()
+    }
+
+    #[test]
+    fn keys_differ_where_requests_do() {
+        let keys = [
+            key(("h", "/", None), &[None, None]),
+            key(("h", "/", Some("")), &[None, None]),
+            key(("h", "/", Some("a")), &[None, None]),
+            key(("h", "/", None), &[Some(""), None]),
+            key(("h", "/", None), &[None, Some("")]),
+            key(("h", "/", None), &[Some("a"), None]),
+            key(("h", "/", None), &[None]),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            for other in &keys[at + 1..] {
+                assert_ne!(one, other);
+            }
+        }
+        assert_eq!(key(("H", "/", None), &[]), key(("h", "/", None), &[]));
+        assert_eq!(keys[2].url(), b"http://h/?a");
+        assert_eq!(keys[0].of_url(b"http://h/?a"), keys[2]);
+    }
+
+    #[test]
+    fn what_is_dropped_of_a_query_is_dropped_whole() {
+        let names = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect();
+        let drop = QueryRule::Drop(names(&["utm_*", "fbclid"]));
+        let keep = QueryRule::Keep(names(&["page"]));
+        for (rule, query, expected) in [
+            (&QueryRule::All, "a&b=1", Some("a&b=1")),
+            (&QueryRule::None, "a", None),
+            (&drop, "utm_source=x&a=1&fbclid", Some("a=1")),
+            (&drop, "utm_source=x", None),
+            (&drop, "a=utm_x", Some("a=utm_x")),
+            (&keep, "x=1&page=2&pages=3", Some("page=2")),
+            (&keep, "page&page=2", Some("page&page=2")),
+            (&QueryRule::All, "", Some("")),
+        ] {
+            let left = rule.apply(query.as_bytes());
+            assert_eq!(
+                left.as_deref(),
+                expected.map(str::as_bytes),
+                "{rule:?} {query}"
+            );
+        }
+    }
+}

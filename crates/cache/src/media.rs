@@ -1,0 +1,87 @@
+//! Whether a response is of the kind that its path names.
+//!
+//! An attacker has a victim ask for `/account/x.css`; an application that takes it for `/account` answers
+//! with the victim's page, and a cache that goes by the name stores it for all (web cache deception). What
+//! looks like a file of one kind and is of another is therefore not stored.
+
+/// Whether a response of a type may be what stands at a path. Only names of style sheets, scripts, images
+/// and fonts say anything.
+#[must_use]
+pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let Some(dot) = name.iter().rposition(|byte| *byte == b'.') else {
+        return true;
+    };
+    let extension = name[dot + 1..].to_ascii_lowercase();
+    let Some((_, kinds)) = EXTENSIONS
+        .iter()
+        .find(|(known, _)| known.contains(&&extension[..]))
+    else {
+        return true;
+    };
+    let given = content_type.unwrap_or_default();
+    let given = given.split(|byte| *byte == b';').next().unwrap_or_default();
+    let given = given.trim_ascii().to_ascii_lowercase();
+    kinds.iter().any(|kind| given.starts_with(kind))
+}
+
+type Kinds = (&'static [&'static [u8]], &'static [&'static [u8]]);
+
+/// Extensions, and how the types of what they name begin.
+const EXTENSIONS: &[Kinds] = &[
+    (&[b"css"], &[b"text/css"]),
+    (
+        &[b"js", b"mjs"],
+        &[
+            b"text/javascript",
+            b"application/javascript",
+            b"application/x-javascript",
+            b"text/ecmascript",
+            b"application/ecmascript",
+        ],
+    ),
+    (
+        &[
+            b"png", b"jpg", b"jpeg", b"gif", b"webp", b"avif", b"ico", b"bmp", b"svg", b"tif",
+            b"tiff",
+        ],
+        &[b"image/"],
+    ),
+    (
+        &[b"woff", b"woff2", b"ttf", b"otf", b"eot"],
+        &[
+            b"font/",
+            b"application/font",
+            b"application/x-font",
+            b"application/vnd.ms-fontobject",
+            b"application/octet-stream",
+        ],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_no_style_sheet() {
+        for (path, given, expected) in [
+            ("/a.css", Some("text/css; charset=utf-8"), true),
+            ("/a.css", Some("text/html"), false),
+            ("/a.CSS", Some("text/html"), false),
+            ("/a.css", None, false),
+            ("/a.js", Some("Application/JavaScript"), true),
+            ("/a.js", Some("application/json"), false),
+            ("/a/b.PNG", Some("image/webp"), true),
+            ("/a/b.png", Some("text/html"), false),
+            ("/f.woff2", Some("font/woff2"), true),
+            ("/account", Some("text/html"), true),
+            ("/a.css/account", Some("text/html"), true),
+            ("/a.html", Some("text/plain"), true),
+            ("/.css", Some("text/html"), false),
+        ] {
+            let given = given.map(str::as_bytes);
+            assert_eq!(fits(path.as_bytes(), given), expected, "{path} {given:?}");
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
+
+use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED, SET_COOKIE};
+use http::{Method, StatusCode};
+
+use crate::directives::Directives;
+use crate::freshness::{self, FreshnessRules, LifetimeSource};
+use crate::vary::{self, VaryFault};
+use crate::{Millis, media, tags};
+
+/// What a request has that its response may be meant for alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// `Authorization`.
+    pub authorization: bool,
+    /// A session, a certificate or a user's name.
+    pub session: bool,
+}
+
+impl Credentials {
+    /// Whether it has any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.authorization || self.session
+    }
+}
+
+/// What a response's storing depends on of its request.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFacts<'r> {
+    /// Its method.
+    pub method: &'r Method,
+    /// Its path.
+    pub path: &'r [u8],
+    /// Whether it has a query.
+    pub has_query: bool,
+    /// Whether it says `no-store`.
+    pub no_store: bool,
+    /// What its response may be meant for alone.
+    pub credentials: Credentials,
+}
+
+/// What is done with a response that sets a cookie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetCookie {
+    /// It is not stored.
+    #[default]
+    Refuse,
+    /// It is stored without the cookie.
+    Strip,
+    /// It is stored with the cookie, which all then get.
+    Store,
+}
+
+/// A response that has just begun.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseFacts<'r> {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its fields.
+    pub headers: &'r HeaderMap,
+    /// Whether its end is told by its framing. If not, one that was cut looks complete.
+    pub is_framed: bool,
+    /// When it arrived.
+    pub arrived: Millis,
+}
+
+/// On which terms a stored response is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Seconds for which it is fresh.
+    pub lifetime: u32,
+    /// Who said so.
+    pub source: LifetimeSource,
+    /// Seconds for which it is used stale while another is fetched.
+    pub stale_while_revalidate: u32,
+    /// Seconds for which it is used stale if another cannot be had.
+    pub stale_if_error: u32,
+    /// It is validated at each use.
+    pub no_cache: bool,
+    /// It is never used stale.
+    pub never_stale: bool,
+    /// It is for requests with a session, too.
+    pub for_sessions: bool,
+    /// It is for requests with `Authorization`, too.
+    pub for_authorization: bool,
+}
+
+impl Terms {
+    /// Whether it is for a request with these credentials.
+    #[must_use]
+    pub fn admit(&self, credentials: Credentials) -> bool {
+        (self.for_sessions || !credentials.session)
+            && (self.for_authorization || !credentials.authorization)
+    }
+}
+
+/// Why a response is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request is no GET.
+    Method,
+    /// The status is one that is never stored: 206, 304.
+    Status,
+    /// The client asks for it not to be stored.
+    RequestNoStore,
+    /// The response says `no-store`.
+    NoStore,
+    /// The response says `private`.
+    Private,
+    /// The response says `must-understand`, and its status is not known.
+    NotUnderstood,
+    /// It depends on what cannot be compared.
+    Vary,
+    /// It has too many tags to be purged by them.
+    Tags,
+    /// It sets a cookie.
+    SetCookie,
+    /// The request has a session, and nothing says that the response is for others, too.
+    Session,
+    /// The request has `Authorization`, and nothing says that the response is for others, too.
+    Authorization,
+    /// It is of another kind than the name in its path.
+    TypeMismatch,
+    /// Its end is not told by its framing.
+    Unframed,
+    /// Nothing says how long it is fresh, and it could not be validated.
+    NoFreshness,
+}
+
+impl Refusal {
+    /// The reason in one word, for logs and counters.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Status => "status",
+            Self::RequestNoStore => "request-no-store",
+            Self::NoStore => "no-store",
+            Self::Private => "private",
+            Self::NotUnderstood => "not-understood",
+            Self::Vary => "vary",
+            Self::Tags => "tags",
+            Self::SetCookie => "set-cookie",
+            Self::Session => "session",
+            Self::Authorization => "authorization",
+            Self::TypeMismatch => "type-mismatch",
+            Self::Unframed => "unframed",
+            Self::NoFreshness => "no-freshness",
+        }
+    }
+}
+
+/// Judges a response: the terms on which it is stored.
+///
+/// # Errors
+/// Why it is not stored.
+pub fn judge(
+    request: &RequestFacts<'_>,
+    response: &ResponseFacts<'_>,
+    rules: &FreshnessRules,
+    set_cookie: SetCookie,
+) -> Result<Terms, Refusal> {
+    let ResponseFacts {
+        status, headers, ..
+    } = *response;
+    if *request.method != Method::GET {
+        return Err(Refusal::Method);
+    }
+    if matches!(status.as_u16(), 100..=199 | 206 | 304) {
+        return Err(Refusal::Status);
+    }
+    if request.no_store {
+        return Err(Refusal::RequestNoStore);
+    }
+    let (directives, is_targeted) = freshness::directives(headers, rules);
+    check_directives(&directives, status)?;
+    match vary::names(headers) {
+        Ok(_) => {}
+        Err(VaryFault::Any | VaryFault::Many) => return Err(Refusal::Vary),
+    }
+    if tags::read(headers).is_none() {
+        return Err(Refusal::Tags);
+    }
+    let sets_cookie = headers.keys().any(|name| *name == SET_COOKIE);
+    if sets_cookie && set_cookie == SetCookie::Refuse {
+        return Err(Refusal::SetCookie);
+    }
+    let terms = terms(request, response, (&directives, is_targeted), rules);
+    if request.credentials.session && !terms.for_sessions {
+        return Err(Refusal::Session);
+    }
+    if request.credentials.authorization && !terms.for_authorization {
+        return Err(Refusal::Authorization);
+    }
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if status.is_success() && !media::fits(request.path, kind) {
+        return Err(Refusal::TypeMismatch);
+    }
+    if !response.is_framed {
+        return Err(Refusal::Unframed);
+    }
+    if !is_of_use(&terms, status, headers) {
+        return Err(Refusal::NoFreshness);
+    }
+    Ok(terms)
+}
+
+fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), Refusal> {
+    let is_known = status.canonical_reason().is_some();
+    if directives.must_understand && !is_known {
+        return Err(Refusal::NotUnderstood);
+    }
+    if directives.no_store && !directives.must_understand {
+        return Err(Refusal::NoStore);
+    }
+    match directives.private {
+        true => Err(Refusal::Private),
+        false => Ok(()),
+    }
+}
+
+fn terms(
+    request: &RequestFacts<'_>,
+    response: &ResponseFacts<'_>,
+    (directives, is_targeted): (&Directives, bool),
+    rules: &FreshnessRules,
+) -> Terms {
+    let lifetime = freshness::lifetime(
+        response.status,
+        response.headers,
+        (directives, is_targeted),
+        rules,
+        (
+            !request.has_query && !request.credentials.any(),
+            response.arrived,
+        ),
+    );
+    let shared = directives.public
+        || directives.s_maxage.is_some()
+        || is_targeted && directives.max_age.is_some();
+    let never_stale =
+        directives.must_revalidate || directives.proxy_revalidate || directives.no_cache;
+    // `s-maxage` means `proxy-revalidate`, unless the same response names how stale it may be.
+    let by_rule = |seconds| match directives.s_maxage {
+        Some(_) => 0,
+        None => seconds,
+    };
+    let stale = |told: Option<u32>, seconds| match never_stale {
+        true => 0,
+        false => told.unwrap_or_else(|| by_rule(seconds)),
+    };
+    let while_revalidate = directives.stale_while_revalidate;
+    Terms {
+        lifetime: lifetime.seconds,
+        source: lifetime.source,
+        stale_while_revalidate: stale(while_revalidate, rules.stale_while_revalidate),
+        stale_if_error: stale(directives.stale_if_error, rules.stale_if_error),
+        no_cache: directives.no_cache,
+        never_stale: never_stale
+            || directives.s_maxage.is_some()
+                && directives.stale_if_error.is_none()
+                && while_revalidate.is_none(),
+        for_sessions: shared,
+        for_authorization: shared || directives.must_revalidate,
+    }
+}
+
+/// Whether a response could answer any later request.
+fn is_of_use(terms: &Terms, status: StatusCode, headers: &HeaderMap) -> bool {
+    let lasts = terms.lifetime > 0 || terms.stale_while_revalidate > 0 || terms.stale_if_error > 0;
+    let has_word = match terms.source {
+        LifetimeSource::Explicit | LifetimeSource::Ttl => true,
+        LifetimeSource::Heuristic | LifetimeSource::Unknown => freshness::is_heuristic(status),
+    };
+    let validates = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    match terms.source {
+        LifetimeSource::Unknown => has_word && validates,
+        _ if terms.no_cache => validates,
+        _ => lasts || validates,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::HeaderName;
+
+    use super::*;
+
+    const NOW: Millis = 784_111_777_000;
+
+    fn judged(
+        request: RequestFacts<'_>,
+        status: u16,
+        fields: &[(&'static str, &'static str)],
+        set_cookie: SetCookie,
+    ) -> Result<Terms, Refusal> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let response = ResponseFacts {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: &headers,
+            is_framed: true,
+            arrived: NOW,
+        };
+        judge(&request, &response, &FreshnessRules::default(), set_cookie)
+    }
+
+    const PLAIN: RequestFacts<'static> = RequestFacts {
+        method: &Method::GET,
+        path: b"/",
+        has_query: false,
+        no_store: false,
+        credentials: Credentials {
+            authorization: false,
+            session: false,
+        },
+    };
+
+    fn refused(status: u16, fields: &[(&'static str, &'static str)]) -> Option<Refusal> {
+        judged(PLAIN, status, fields, SetCookie::Refuse).err()
+    }
+
+    #[test]
+    fn what_says_so_is_not_stored() {
+        let fresh = ("cache-control", "max-age=60");
+        for (status, fields, expected) in [
+            (200, vec![fresh], None),
+            (299, vec![fresh], None),
+            (500, vec![fresh], None),
+            (200, vec![], Some(Refusal::NoFreshness)),
+            (200, vec![("etag", "\"a\"")], None),
+            (302, vec![("etag", "\"a\"")], Some(Refusal::NoFreshness)),
+            (
+                200,
+                vec![("cache-control", "no-cache")],
+                Some(Refusal::NoFreshness),
+            ),
+            (
+                200,
+                vec![("cache-control", "no-cache"), ("etag", "\"a\"")],
+                None,
+            ),
+            (206, vec![fresh], Some(Refusal::Status)),
+            (304, vec![fresh], Some(Refusal::Status)),
+            (
+                200,
+                vec![("cache-control", "no-store, max-age=1")],
+                Some(Refusal::NoStore),
+            ),
+            (
+                200,
+                vec![("cache-control", "private=\"x\", max-age=1")],
+                Some(Refusal::Private),
+            ),
+            (
+                200,
+                vec![("cache-control", "no-store, must-understand, max-age=1")],
+                None,
+            ),
+            (
+                299,
+                vec![("cache-control", "must-understand, max-age=1")],
+                Some(Refusal::NotUnderstood),
+            ),
+            (200, vec![fresh, ("vary", "*")], Some(Refusal::Vary)),
+            (
+                200,
+                vec![fresh, ("set-cookie", "a=b")],
+                Some(Refusal::SetCookie),
+            ),
+            (
+                200,
+                vec![
+                    ("cdn-cache-control", "max-age=9"),
+                    ("cache-control", "no-store"),
+                ],
+                None,
+            ),
+            (
+                200,
+                vec![("cdn-cache-control", "no-store"), fresh],
+                Some(Refusal::NoStore),
+            ),
+        ] {
+            assert_eq!(refused(status, &fields), expected, "{status} {fields:?}");
+        }
+        let cookie = [fresh, ("set-cookie", "a=b")];
+        assert!(judged(PLAIN, 200, &cookie, SetCookie::Strip).is_ok());
+    }
+
+    #[test]
+    fn a_response_for_one_user_is_not_stored_for_others() {
+        let session = Credentials {
+            session: true,
+            ..Credentials::default()
+        };
+        let authorization = Credentials {
+            authorization: true,
+            ..Credentials::default()
+        };
+        for (line, for_session, for_authorization) in [
+            ("max-age=60", false, false),
+            ("max-age=60, public", true, true),
+            ("s-maxage=60", true, true),
+            ("max-age=60, must-revalidate", false, true),
+        ] {
+            for (credentials, expected) in
+                [(session, for_session), (authorization, for_authorization)]
+            {
+                let request = RequestFacts {
+                    credentials,
+                    ..PLAIN
+                };
+                let stored = judged(request, 200, &[("cache-control", line)], SetCookie::Refuse);
+                assert_eq!(stored.is_ok(), expected, "{line} {credentials:?}");
+                let terms = judged(PLAIN, 200, &[("cache-control", line)], SetCookie::Refuse);
+                assert_eq!(terms.unwrap().admit(credentials), expected, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn requests_and_kinds_are_looked_at() {
+        let fresh = [("cache-control", "max-age=60")];
+        let with = |request| judged(request, 200, &fresh, SetCookie::Refuse).err();
+        let head = RequestFacts {
+            method: &Method::HEAD,
+            ..PLAIN
+        };
+        let no_store = RequestFacts {
+            no_store: true,
+            ..PLAIN
+        };
+        let script = RequestFacts {
+            path: b"/account/x.js",
+            ..PLAIN
+        };
+        assert_eq!(with(head), Some(Refusal::Method));
+        assert_eq!(with(no_store), Some(Refusal::RequestNoStore));
+        assert_eq!(with(script), Some(Refusal::TypeMismatch));
+        let query = RequestFacts {
+            has_query: true,
+            ..PLAIN
+        };
+        let estimated = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT")];
+        let of = |request| judged(request, 200, &estimated, SetCookie::Refuse).unwrap();
+        assert_eq!(of(PLAIN).source, LifetimeSource::Heuristic);
+        assert_eq!(of(query).source, LifetimeSource::Unknown);
+    }
+
+    #[test]
+    fn stale_use_is_forbidden_or_named() {
+        let of = |line| judged(PLAIN, 200, &[("cache-control", line)], SetCookie::Refuse).unwrap();
+        let named = of("max-age=1, stale-while-revalidate=5, stale-if-error=7");
+        assert_eq!((named.stale_while_revalidate, named.stale_if_error), (5, 7));
+        assert!(!named.never_stale);
+        let forbidden = of("max-age=1, stale-if-error=7, must-revalidate");
+        assert_eq!((forbidden.stale_if_error, forbidden.never_stale), (0, true));
+        assert!(of("s-maxage=1").never_stale);
+        assert!(!of("s-maxage=1, stale-if-error=7").never_stale);
+    }
+}

@@ -1,0 +1,259 @@
+//! Which requests a stored response answers, by the fields that its `Vary` names (RFC 9111, section 4.1).
+//!
+//! What is compared is what the backend was sent. Lines of a field are joined and white space around commas
+//! does not count, so that two spellings of one list are one.
+
+use bytes::Bytes;
+use http::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY};
+
+use crate::directives::elements;
+
+/// The values of the fields that a response depends on, as one request had them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    names: Box<[HeaderName]>,
+    /// The value of each name, and a line feed after it; a missing field has a NUL in its place.
+    values: Bytes,
+}
+
+/// Why a response cannot be told apart from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VaryFault {
+    /// It depends on more than the request: `*`.
+    Any,
+    /// It names too many fields, or one that cannot be.
+    Many,
+}
+
+/// What the fields of a request are read from: calls the function for each line of a field.
+pub trait RequestFields {
+    /// Each line of a field, in order.
+    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8]));
+}
+
+impl RequestFields for HeaderMap {
+    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
+        for value in self.get_all(name) {
+            line(value.as_bytes());
+        }
+    }
+}
+
+/// The names in a response's `Vary`, each once, in lower case.
+///
+/// # Errors
+/// It cannot be stored.
+pub fn names(headers: &HeaderMap) -> Result<Vec<HeaderName>, VaryFault> {
+    let mut names: Vec<HeaderName> = Vec::new();
+    // Without a hash: there are few.
+    let lines = headers.iter().filter(|(name, _)| **name == VARY);
+    for (_, line) in lines {
+        for element in elements(line.as_bytes()) {
+            if element == b"*" {
+                return Err(VaryFault::Any);
+            }
+            let name = HeaderName::from_bytes(element).map_err(|_| VaryFault::Many)?;
+            if names.contains(&name) {
+                continue;
+            }
+            if names.len() == NAMES_MAX {
+                return Err(VaryFault::Many);
+            }
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+impl Selection {
+    /// What a request has in the fields of these names.
+    #[must_use]
+    pub fn new(names: Vec<HeaderName>, request: &dyn RequestFields) -> Self {
+        Self {
+            values: values(&names, request).into(),
+            names: names.into(),
+        }
+    }
+
+    /// Whether another request has the same.
+    #[must_use]
+    pub fn matches(&self, request: &dyn RequestFields) -> bool {
+        self.names.is_empty() || values(&self.names, request) == self.values
+    }
+
+    /// The names.
+    #[must_use]
+    pub fn names(&self) -> &[HeaderName] {
+        &self.names
+    }
+
+    /// The values, in a form of their own.
+    #[must_use]
+    pub fn values(&self) -> &Bytes {
+        &self.values
+    }
+
+    /// The bytes of memory that it takes beside itself.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.names.len() * size_of::<HeaderName>() + self.values.len()
+    }
+}
+
+/// The values of some fields of a request, as [`Selection`] has them.
+#[must_use]
+pub fn values(names: &[HeaderName], request: &dyn RequestFields) -> Vec<u8> {
+    let mut values = Vec::new();
+    for name in names {
+        let begun = values.len();
+        let mut any = false;
+        request.lines(name, &mut |line| {
+            any = true;
+            let from = values.len();
+            for element in elements(line) {
+                if values.len() > begun {
+                    values.push(b',');
+                }
+                values.extend_from_slice(element);
+            }
+            if *name == ACCEPT_LANGUAGE {
+                values[from..].make_ascii_lowercase();
+                values.retain_from(from, |byte| byte != b' ');
+            }
+        });
+        if !any {
+            values.push(0);
+        }
+        values.push(b'\n');
+    }
+    values
+}
+
+/// Removes bytes of the end of a vector.
+trait RetainFrom {
+    fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool);
+}
+
+impl RetainFrom for Vec<u8> {
+    fn retain_from(&mut self, from: usize, keeps: impl Fn(u8) -> bool) {
+        let mut at = 0;
+        self.retain(|byte| {
+            at += 1;
+            at <= from || keeps(*byte)
+        });
+    }
+}
+
+/// The value of `Accept-Encoding` for the backend: which of `offered` the client takes, in that order. All
+/// browsers' spellings of the same become one. `None` if it takes none of them.
+#[must_use]
+pub fn accepted_codings(headers: &HeaderMap, offered: &[String]) -> Option<String> {
+    let lines = || headers.get_all(http::header::ACCEPT_ENCODING).iter();
+    let mut accepted: Vec<&str> = Vec::new();
+    for coding in offered {
+        let mut by_name = None;
+        let mut by_star = None;
+        for element in lines().flat_map(|line| elements(line.as_bytes())) {
+            let mut parts = element.split(|byte| *byte == b';');
+            let name = parts.next().unwrap_or_default().trim_ascii();
+            let takes = parts.all(|part| !is_zero(part.trim_ascii()));
+            if name.eq_ignore_ascii_case(coding.as_bytes()) {
+                by_name = Some(takes);
+            } else if name == b"*" {
+                by_star = Some(takes);
+            }
+        }
+        if by_name.or(by_star).unwrap_or(false) {
+            accepted.push(coding);
+        }
+    }
+    (!accepted.is_empty()).then(|| accepted.join(", "))
+}
+
+/// Whether a parameter is a weight of 0.
+fn is_zero(parameter: &[u8]) -> bool {
+    let Some((b'q' | b'Q', rest)) = parameter.split_first().map(|(first, rest)| (*first, rest))
+    else {
+        return false;
+    };
+    let Some(weight) = rest.trim_ascii_start().strip_prefix(b"=") else {
+        return false;
+    };
+    let weight = weight.trim_ascii();
+    weight.starts_with(b"0") && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+/// Fields that a response may depend on. One that names more would cost every request that much.
+pub const NAMES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn map(name: &'static str, lines: &[&'static str]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for line in lines {
+            map.append(name, HeaderValue::from_static(line));
+        }
+        map
+    }
+
+    #[test]
+    fn names_are_listed_once() {
+        let names = names(&map("vary", &["Foo, bar", "FOO,, baz"])).unwrap();
+        assert_eq!(names, ["foo", "bar", "baz"]);
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_a_fault() {
+        assert_eq!(names(&map("vary", &["foo, *"])), Err(VaryFault::Any));
+        assert_eq!(names(&map("vary", &["*"])), Err(VaryFault::Any));
+        assert_eq!(names(&map("vary", &["a b"])), Err(VaryFault::Many));
+        let bomb = (0..10_000).map(|at| format!("x{at},")).collect::<String>();
+        let mut headers = HeaderMap::new();
+        headers.insert("vary", bomb.parse().unwrap());
+        assert_eq!(names(&headers), Err(VaryFault::Many));
+    }
+
+    #[test]
+    fn spellings_of_a_list_are_one() {
+        let matches = |name: &'static str, one: &[&'static str], other: &[&'static str]| {
+            let names = vec![HeaderName::from_static(name)];
+            Selection::new(names, &map(name, one)).matches(&map(name, other))
+        };
+        assert!(matches("foo", &["1, 2"], &["1 ,2"]));
+        assert!(matches("foo", &["1, 2"], &["1", "2"]));
+        assert!(matches("foo", &[], &[]));
+        assert!(matches(
+            "accept-language",
+            &["EN-us;q=0.5"],
+            &["en-US; q=0.5"]
+        ));
+        assert!(!matches("foo", &["1"], &["2"]));
+        assert!(!matches("foo", &["a"], &["A"]));
+        assert!(!matches("foo", &["1, 2"], &["2, 1"]));
+        assert!(!matches("foo", &[""], &[]));
+        assert!(!matches("foo", &["1"], &[]));
+    }
+
+    #[test]
+    fn codings_are_those_that_the_client_takes_in_our_order() {
+        let offered = ["br".to_owned(), "gzip".to_owned()];
+        for (lines, expected) in [
+            (&["gzip, deflate, br, zstd"][..], Some("br, gzip")),
+            (&["GZIP;q=1.0, *;q=0"], Some("gzip")),
+            (&["gzip;q=0, br"], Some("br")),
+            (&["gzip; q=0.000"], None),
+            (&["gzip;q=0.001"], Some("gzip")),
+            (&["*"], Some("br, gzip")),
+            (&["identity"], None),
+            (&[], None),
+        ] {
+            let headers = map("accept-encoding", lines);
+            let given = accepted_codings(&headers, &offered);
+            assert_eq!(given.as_deref(), expected, "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether caches fit together with routes, upstreams and the machine.
+
+use std::collections::HashSet;
+
+use catamaran_front::config::{RouteTarget, SetCookie};
+
+use crate::file::File;
+use crate::file::route::Route;
+use crate::file::sticky::Sticky;
+use crate::report::{Finding, Report};
+use crate::suggest::nearest;
+
+/// Checks them; with `sees_files`, the machine's memory counts.
+pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
+    let names = || file.caches.iter().map(|cache| cache.value.name.as_str());
+    let mut used = HashSet::new();
+    for route in &file.routes {
+        let Some(name) = named(route) else {
+            continue;
+        };
+        used.insert(name);
+        if names().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("there is no cache `{name}`");
+        let hint = match nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("add [cache.{name}]"),
+        };
+        report.push(Finding::fault(message, route.cache_place.clone()).hint(hint));
+    }
+    let limit = sees_files.then(memory_limit).flatten();
+    for cache in &file.caches {
+        let name = &cache.value.name;
+        if report.faults() == 0 && !used.contains(name.as_str()) {
+            let message = format!("no route has cache `{name}`");
+            let hint = "write `cache` in a [[route]], or remove it";
+            report.push(Finding::warning(message, cache.place.clone()).hint(hint));
+        }
+        if limit.is_some_and(|limit| cache.value.memory > limit / 2) {
+            let message = "`memory` is more than half of what this machine or its cgroup allows";
+            let hint = "what the front needs besides has to fit, too";
+            report.push(Finding::warning(message, cache.memory_place.clone()).hint(hint));
+        }
+        if cache.value.set_cookie == SetCookie::Store {
+            let message = "`set_cookie = \"store\"` gives the cookie of one client to all others";
+            let hint = "write \"strip\", unless no cookie of these pages names a user or a session";
+            report.push(Finding::warning(message, cache.place.clone()).hint(hint));
+        }
+        if cache.value.session_cookies.is_empty() && keeps_sessions(file, name) {
+            let message =
+                "`session_cookies` is empty, and an upstream behind this cache keeps sessions";
+            let hint = "name the cookies of logins, or pages of one user are shown to others";
+            report.push(Finding::warning(message, cache.sessions_place.clone()).hint(hint));
+        }
+    }
+}
+
+/// The cache of a route.
+fn named(route: &Route) -> Option<&str> {
+    let rules = route.values.first()?.rules.as_ref()?;
+    rules.cache.as_deref()
+}
+
+/// Whether an upstream behind a cache keeps sessions.
+fn keeps_sessions(file: &File, cache: &str) -> bool {
+    let behind = file
+        .routes
+        .iter()
+        .filter(|route| named(route) == Some(cache));
+    let mut upstreams = behind.filter_map(|route| match &route.target {
+        RouteTarget::Upstream(name) => file.upstreams.iter().find(|it| it.name == *name),
+        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
+    });
+    upstreams.any(|upstream| matches!(upstream.sticky, Sticky::On(_)))
+}
+
+/// The memory that this process may have, as far as its cgroup says.
+fn memory_limit() -> Option<u64> {
+    let text = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?;
+    text.trim().parse().ok()
+}

@@ -1,0 +1,93 @@
+//! `/api/v1/caches`: what caches hold and did, and purges.
+
+use catamaran_cache::bans::Purge;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::reply::Reply;
+use crate::cache::Cache;
+use crate::cache::counts::CacheResult;
+use crate::site::Site;
+
+/// Every cache of the configuration in force.
+pub(super) fn all(site: &Site) -> Value {
+    json!({ "caches": site.caches.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn one(cache: &Cache) -> Value {
+    let (bytes, objects) = cache.store.size();
+    let (filling, fetches) = cache.store.under_way();
+    let results = cache.store.counts.results();
+    let sum: u64 = results.iter().sum();
+    let hits: u64 = CacheResult::ALL
+        .iter()
+        .zip(results)
+        .filter(|(result, _)| result.is_from_memory())
+        .map(|(_, count)| count)
+        .sum();
+    let named = CacheResult::ALL.iter().zip(results);
+    let reasons = cache.store.counts.reasons().into_iter();
+    json!({
+        "name": cache.config.name,
+        "memory": cache.config.memory,
+        "bytes": bytes,
+        "objects": objects,
+        "evictions": cache.store.evicted(),
+        "hit_ratio": (sum > 0).then(|| hits as f64 / sum as f64),
+        "requests": named
+            .map(|(result, count)| (result.name().to_owned(), json!(count)))
+            .collect::<Map<_, _>>(),
+        "reasons": reasons
+            .map(|((result, reason), count)| json!({
+                "result": result.name(),
+                "reason": reason,
+                "count": count,
+            }))
+            .collect::<Vec<_>>(),
+        "fills_open": fetches,
+        "fill_bytes": filling,
+        "waiters": cache.store.waiters(),
+        "purges": cache.store.purge_count(),
+    })
+}
+
+/// Purges what the body says: `{"url": …}`, `{"prefix": …}`, `{"tag": …}` or `{"all": true}`, each also with
+/// `"soft": true`.
+pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply {
+    let Some(cache) = site.cache(name) else {
+        let detail = format!("there is no cache {name:?}");
+        return Reply::problem(StatusCode::NOT_FOUND, "no-cache", &detail);
+    };
+    match read(cache, body) {
+        Ok((purge, is_soft)) => {
+            cache.store.purge(purge, is_soft);
+            tracing::info!(cache = name, wish = ?body, "purged");
+            Reply::json(&json!({ "purges": cache.store.purge_count() }))
+        }
+        Err(detail) => Reply::problem(StatusCode::BAD_REQUEST, "syntax", &detail),
+    }
+}
+
+fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), String> {
+    let is_soft = match body.get("soft") {
+        None => false,
+        Some(soft) => soft.as_bool().ok_or("`soft` must be true or false")?,
+    };
+    let mut wishes = body.iter().filter(|(key, _)| *key != "soft");
+    let (Some((key, value)), None) = (wishes.next(), wishes.next()) else {
+        return Err("say one of `url`, `prefix`, `tag` and `all`".to_owned());
+    };
+    let text = || {
+        let text = value.as_str().filter(|text| !text.is_empty());
+        text.ok_or_else(|| format!("`{key}` must be a text"))
+    };
+    let purge = match &key[..] {
+        "url" => Purge::Url(cache.url(text()?)?.into()),
+        "prefix" => Purge::Prefix(cache.prefix(text()?)?.into()),
+        "tag" => Purge::Tag(text()?.as_bytes().into()),
+        "all" if *value == json!(true) => Purge::All,
+        "all" => return Err("`all` must be true".to_owned()),
+        other => return Err(format!("there is no purge by {other:?}")),
+    };
+    Ok((purge, is_soft))
+}

@@ -1,0 +1,145 @@
+//! Caches of responses: what is stored, what is being fetched, and what was counted.
+//!
+//! A cache is one for all workers. It outlives reloads as long as its name stays. Its rules are those of
+//! `catamaran-cache`; what an exchange does with it is [`crate::exchange`]'s.
+
+pub(crate) mod counts;
+pub(crate) mod fill;
+pub(crate) mod store;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use catamaran_cache::Millis;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::cache::store::Store;
+use crate::config::CacheConfig;
+use crate::path;
+
+/// A cache, as a site has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    pub(crate) config: Arc<CacheConfig>,
+    pub(crate) store: Arc<Store>,
+}
+
+impl Cache {
+    /// An empty one, for so many workers.
+    pub(crate) fn new(config: &CacheConfig, workers: usize) -> Self {
+        Self {
+            store: Arc::new(Store::new(config, workers)),
+            config: Arc::new(config.clone()),
+        }
+    }
+
+    /// Goes on with what another has stored, by its own settings.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        self.store = Arc::clone(&before.store);
+        self.store.resize(self.config.memory);
+    }
+
+    /// A URL as keys have it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn url(&self, text: &str) -> Result<Vec<u8>, String> {
+        let (origin, rest) = origin(text)?;
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes()));
+        let path = path.map_err(|fault| fault.to_string())?;
+        let query = query.and_then(|query| self.config.query.apply(query.as_bytes()));
+        let mut url = [origin.as_bytes(), &path.forward].concat();
+        if let Some(query) = query {
+            url.push(b'?');
+            url.extend_from_slice(&query);
+        }
+        Ok(url)
+    }
+
+    /// The beginning of URLs as keys have it.
+    ///
+    /// # Errors
+    /// It has no scheme and host.
+    pub(crate) fn prefix(&self, text: &str) -> Result<Vec<u8>, String> {
+        let (origin, rest) = origin(text)?;
+        Ok([origin.as_bytes(), rest.as_bytes()].concat())
+    }
+
+    /// Tells a client by `Cache-Status` (RFC 9211) what the cache did, if it is to be told.
+    pub(crate) fn tell(&self, headers: &mut HeaderMap, what: &str) {
+        if !self.config.cache_status {
+            return;
+        }
+        let text = ["catamaran; ", what].concat();
+        if let Ok(value) = HeaderValue::try_from(text) {
+            // A map that is full is one that no codec would have made.
+            drop(headers.try_append(CACHE_STATUS, value));
+        }
+    }
+}
+
+/// The scheme and the host of a URL as keys have them, and what follows: at least a slash.
+fn origin(text: &str) -> Result<(String, &str), String> {
+    let wrong = || format!("{text:?} is no URL such as https://www.example.org/a");
+    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let usual = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return Err(wrong()),
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end].to_ascii_lowercase();
+    let host = host.strip_suffix(usual).unwrap_or(&host);
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    let path = if rest[end..].is_empty() {
+        "/"
+    } else {
+        &rest[end..]
+    };
+    Ok((format!("{scheme}://{host}"), path))
+}
+
+/// The time by which responses age. A clock that is set back makes them no older.
+pub(crate) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let since = since.unwrap_or_default();
+    since.as_secs() * 1000 + u64::from(since.subsec_millis())
+}
+
+/// What a cache did with a request (RFC 9211).
+pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_written_as_keys_have_them() {
+        let cache = Cache::new(&CacheConfig::new("c"), 1);
+        for (url, expected) in [
+            ("http://A.example/b/../c?d=1", Ok("http://a.example/c?d=1")),
+            ("https://a:443", Ok("https://a/")),
+            ("http://a:8080/%7Eb", Ok("http://a:8080/~b")),
+            ("ftp://a/", Err(())),
+            ("/a", Err(())),
+            ("http:///a", Err(())),
+            ("http://a/..", Err(())),
+        ] {
+            let written = cache.url(url).map_err(|_| ());
+            assert_eq!(
+                written,
+                expected.map(|url| url.as_bytes().to_vec()),
+                "{url}"
+            );
+        }
+        assert_eq!(cache.prefix("http://A/b").unwrap(), b"http://a/b");
+        assert!(cache.prefix("/b").is_err());
+    }
+}

@@ -1,0 +1,579 @@
+//! What a cache does with the response of a backend on its way: it stores it, lets others read it, makes
+//! stored ones invalid, or only tells the client why it does nothing.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use catamaran_cache::key::CacheKey;
+use catamaran_cache::object::{FieldLines, ObjectHead};
+use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, Terms};
+use catamaran_cache::vary::{self, Selection};
+use catamaran_cache::{Millis, freshness, merge, object, tags};
+use catamaran_message::ResponseHead;
+use catamaran_upstream::Culprit;
+use http::header::{CONTENT_LOCATION, ETAG, LOCATION};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::cache::fill::{FetchFacts, Fill, FillFailure, FillHead};
+use crate::cache::store::Object;
+use crate::cache::{self, Cache};
+use crate::config::CacheConfig;
+use crate::counters::Reason;
+use crate::exchange::outgoing::Outgoing;
+
+/// What a cache does with a response.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is kept in a box, and nearly all are tees"
+)]
+pub(crate) enum CacheHook {
+    /// It takes part in it.
+    Tee(Tee),
+    /// It drops what a change has made invalid.
+    Invalidate(Invalidation),
+    /// It tells the client why it has no part in it.
+    Tell(Cache, &'static str),
+}
+
+/// A response that is stored on its way, if it may be.
+#[derive(Debug)]
+pub(crate) struct Tee {
+    cache: Cache,
+    key: CacheKey,
+    /// What the fetch is known by, if others may follow it; then nobody but readers gets the response.
+    name: Option<Bytes>,
+    fill: Arc<Fill>,
+    request: TeeRequest,
+    /// When it was asked for, and how many purges there were.
+    asked: Millis,
+    began: u64,
+    /// What the backend may say is valid.
+    validating: Vec<Arc<Object>>,
+    /// Whether a stale response is there for when the backend fails.
+    has_stale: bool,
+    /// When its head arrived.
+    arrived: Millis,
+    tags: Box<[u8]>,
+    /// The terms on which the response is stored that has begun.
+    terms: Option<Terms>,
+    /// Why it is not.
+    refusal: Option<&'static str>,
+    is_over: bool,
+}
+
+/// What storing depends on of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct TeeRequest {
+    pub(crate) method: Method,
+    pub(crate) path: Bytes,
+    pub(crate) has_query: bool,
+    pub(crate) no_store: bool,
+    pub(crate) credentials: Credentials,
+}
+
+/// What is known of a response when its head is handed over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadFacts<'h> {
+    /// The request that the backend got.
+    pub(crate) request: Option<&'h Outgoing<'h>>,
+    /// Whether a page of the operator's has taken its place.
+    pub(crate) is_replaced: bool,
+    /// Whether its end is told by its framing.
+    pub(crate) is_framed: bool,
+    /// The front's own cookie for the client.
+    pub(crate) cookie: Option<&'h HeaderValue>,
+}
+
+/// What a successful change makes invalid.
+#[derive(Debug)]
+pub(crate) struct Invalidation {
+    pub(crate) cache: Cache,
+    pub(crate) key: CacheKey,
+}
+
+impl CacheHook {
+    /// Sees the head of a response, before what is of this exchange alone is changed of it.
+    pub(crate) fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
+        match self {
+            Self::Tee(tee) => tee.head(head, facts),
+            Self::Invalidate(invalidation) => {
+                invalidation.head(head);
+                invalidation
+                    .cache
+                    .tell(&mut head.headers, "fwd=bypass; detail=method");
+            }
+            Self::Tell(cache, reason) => {
+                cache.tell(&mut head.headers, &format!("fwd=bypass; detail={reason}"));
+            }
+        }
+        tags::remove(&mut head.headers);
+    }
+
+    /// Sees an interim response.
+    pub(crate) fn interim(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Self::Tee(tee) = self
+            && tee.name.is_some()
+        {
+            tee.fill.interim(status, headers.clone());
+        }
+    }
+
+    /// Sees some of the body.
+    pub(crate) fn body(&mut self, data: &Bytes) {
+        if let Self::Tee(tee) = self {
+            tee.body(data);
+        }
+    }
+
+    /// Sees the end. `false` if the response is not as long as announced.
+    #[must_use]
+    pub(crate) fn end(&mut self) -> bool {
+        match self {
+            Self::Tee(tee) => tee.end(),
+            Self::Invalidate(_) | Self::Tell(..) => true,
+        }
+    }
+
+    /// Whether more of the body may be taken; wakes the task when that changes, or nobody reads it any more.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        match self {
+            Self::Tee(tee) if tee.name.is_some() => tee.fill.poll_room(cx),
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Whether more of the body may be taken now.
+    pub(crate) fn has_room(&self) -> bool {
+        match self {
+            Self::Tee(tee) if tee.name.is_some() => tee.fill.has_room(),
+            _ => true,
+        }
+    }
+
+    /// Whether the response is fetched for readers, and there are none.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Tee(tee) => tee.name.is_some() && !tee.is_over && tee.fill.is_abandoned(),
+            Self::Invalidate(_) | Self::Tell(..) => false,
+        }
+    }
+
+    /// Why the response was not stored, if it was not.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::Tee(tee) => tee.refusal,
+            Self::Invalidate(_) | Self::Tell(..) => None,
+        }
+    }
+
+    /// The response did not come.
+    pub(crate) fn fail(&mut self, failure: FillFailure) {
+        if let Self::Tee(tee) = self {
+            tee.fail(failure);
+        }
+    }
+
+    /// Who attempted what.
+    pub(crate) fn note_facts(&self, facts: FetchFacts) {
+        if let Self::Tee(tee) = self {
+            tee.fill.note_facts(facts);
+        }
+    }
+}
+
+impl Tee {
+    /// One beside a response that goes to its client.
+    pub(crate) fn beside(cache: &Cache, key: CacheKey, request: TeeRequest) -> Self {
+        let fill = Arc::new(Fill::new(cache.store.filling()));
+        Self::new(cache, key, (None, fill), request)
+    }
+
+    /// One for readers; `name` is what they know it by.
+    pub(crate) fn leading(
+        cache: &Cache,
+        key: CacheKey,
+        (name, fill): (Bytes, Arc<Fill>),
+        request: TeeRequest,
+    ) -> Self {
+        Self::new(cache, key, (Some(name), fill), request)
+    }
+
+    fn new(
+        cache: &Cache,
+        key: CacheKey,
+        (name, fill): (Option<Bytes>, Arc<Fill>),
+        request: TeeRequest,
+    ) -> Self {
+        Self {
+            began: cache.store.purge_count(),
+            asked: cache::now(),
+            cache: cache.clone(),
+            key,
+            name,
+            fill,
+            request,
+            validating: Vec::new(),
+            has_stale: false,
+            arrived: 0,
+            tags: Box::default(),
+            terms: None,
+            refusal: None,
+            is_over: false,
+        }
+    }
+
+    /// Asks whether these are valid. Some of them may be used if the backend fails, if `has_stale`.
+    pub(crate) fn validate(&mut self, objects: Vec<Arc<Object>>, has_stale: bool) {
+        self.validating = objects;
+        self.has_stale = has_stale;
+    }
+
+    /// What the backend is asked about.
+    pub(crate) fn validating(&self) -> &[Arc<Object>] {
+        &self.validating
+    }
+
+    fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
+        let now = cache::now();
+        self.arrived = now;
+        if head.status == StatusCode::NOT_MODIFIED && !self.validating.is_empty() {
+            return self.validated(head, now);
+        }
+        let selection = match facts.request {
+            Some(request) => self.judge(head, (request, facts), now),
+            None => Err("no-request"),
+        };
+        if let Err(refusal) = &selection {
+            self.refuse(head, refusal, now);
+        }
+        let mut headers = head.headers.clone();
+        let age = freshness::initial_age(&headers, self.asked, now);
+        let date = crate::date::now();
+        let set_cookie = match selection.is_ok() {
+            true => self.cache.config.set_cookie,
+            false => storable::SetCookie::Store,
+        };
+        object::clean(&mut headers, set_cookie, date.as_ref());
+        let is_kept = self.fill.begin(
+            FillHead {
+                status: head.status,
+                reason: head.reason.clone(),
+                headers,
+                content_length: head.content_length,
+                age,
+                storing: selection,
+                cookie: facts.cookie.cloned(),
+            },
+            self.fills_max(),
+        );
+        if !is_kept && self.refusal.is_none() {
+            self.refuse(head, "fills-max", now);
+        }
+        if self.name.is_none() {
+            let storing = match self.refusal {
+                None => "; stored".to_owned(),
+                Some(reason) => format!("; detail={reason}"),
+            };
+            let status = head.status.as_u16();
+            let text = format!("fwd=miss; fwd-status={status}{storing}");
+            self.cache.tell(&mut head.headers, &text);
+        }
+    }
+
+    /// Whether the response may be stored, and which requests it then answers.
+    fn judge(
+        &mut self,
+        head: &ResponseHead,
+        (request, facts): (&Outgoing<'_>, HeadFacts<'_>),
+        now: Millis,
+    ) -> Result<Selection, &'static str> {
+        if facts.is_replaced {
+            return Err("replaced");
+        }
+        let config = &self.cache.config;
+        if self.has_stale && is_stale_status(config, head.status) {
+            return Err("stale-status");
+        }
+        if head
+            .content_length
+            .is_some_and(|length| length > config.object_max)
+        {
+            return Err("object-max");
+        }
+        let response = ResponseFacts {
+            status: head.status,
+            headers: &head.headers,
+            is_framed: facts.is_framed,
+            arrived: now,
+        };
+        let terms = storable::judge(
+            &self.request.facts(),
+            &response,
+            &config.freshness,
+            config.set_cookie,
+        );
+        self.terms = Some(terms.map_err(storable::Refusal::token)?);
+        self.tags = tags::read(&head.headers).unwrap_or_default();
+        let names = vary::names(&head.headers).map_err(|_| "vary")?;
+        Ok(Selection::new(names, request))
+    }
+
+    /// The response is not stored: those who wait for it fetch their own.
+    fn refuse(&mut self, head: &ResponseHead, refusal: &'static str, now: Millis) {
+        self.refusal = Some(refusal);
+        let lasts = !matches!(
+            refusal,
+            "replaced"
+                | "stale-status"
+                | "fills-max"
+                | "session"
+                | "authorization"
+                | "request-no-store"
+        );
+        if self.name.is_some() {
+            self.land();
+            if lasts && !head.status.is_server_error() {
+                let until = now + millis(self.cache.config.uncacheable_for);
+                self.cache.store.note_uncacheable(&self.key, until);
+            }
+        }
+    }
+
+    /// The backend says that what is stored is valid.
+    fn validated(&mut self, head: &ResponseHead, now: Millis) {
+        self.is_over = true;
+        self.land();
+        let etag = |object: &Arc<Object>| {
+            let etag = object.head.fields.get("etag");
+            etag.and_then(|etag| HeaderValue::from_bytes(etag).ok())
+        };
+        let named = head.headers.contains_key(ETAG);
+        let mut validating = self.validating.iter();
+        let about = validating.find(|object| merge::is_about(&head.headers, etag(object).as_ref()));
+        // One that names nothing is about the only one.
+        let about = about.filter(|_| named || self.validating.len() == 1);
+        let Some(stored) = about.cloned() else {
+            for object in &self.validating {
+                self.cache.store.remove(&self.key, object);
+            }
+            return self.fill.finish(None, false);
+        };
+        let mut headers = stored.head.fields.to_map();
+        merge::update(&mut headers, &head.headers);
+        let config = &self.cache.config;
+        let response = ResponseFacts {
+            status: stored.head.status,
+            headers: &headers,
+            is_framed: true,
+            arrived: now,
+        };
+        let request = self.request.facts();
+        let terms = storable::judge(&request, &response, &config.freshness, config.set_cookie);
+        let Ok(terms) = terms else {
+            self.cache.store.remove(&self.key, &stored);
+            return self.fill.finish(None, false);
+        };
+        let tags = tags::read(&head.headers).filter(|tags| !tags.is_empty());
+        let age = freshness::initial_age(&headers, self.asked, now);
+        object::clean(&mut headers, config.set_cookie, None);
+        let object = Arc::new(Object {
+            head: ObjectHead {
+                fields: FieldLines::new(&headers),
+                terms,
+                made: now.saturating_sub(u64::from(age) * 1000),
+                validated: now,
+                tags: tags.unwrap_or_else(|| stored.head.tags.clone()),
+                began: self.began,
+                ..stored.head.clone()
+            },
+            body: stored.body.clone(),
+        });
+        self.cache
+            .store
+            .insert(&self.key, Arc::clone(&object), config);
+        self.fill.finish(Some(object), true);
+    }
+
+    fn body(&mut self, data: &Bytes) {
+        if self.is_over || self.name.is_none() && self.refusal.is_some() {
+            return;
+        }
+        let most = (self.cache.config.object_max, self.fills_max());
+        let kept = self.fill.push(data.clone(), most);
+        if !kept && self.refusal.is_none() {
+            self.refusal = Some("object-max");
+            self.land();
+        }
+    }
+
+    fn end(&mut self) -> bool {
+        if std::mem::replace(&mut self.is_over, true) {
+            return true;
+        }
+        let head = self.fill.head();
+        let body = self.fill.body();
+        let (Some(terms), Some(head), Some(body), None) = (self.terms, head, body, self.refusal)
+        else {
+            self.land();
+            self.fill.finish(None, false);
+            return true;
+        };
+        let is_whole = head.content_length.is_none_or(|length| length == body.len)
+            || head.status == StatusCode::NO_CONTENT;
+        let (Ok(selection), true) = (&head.storing, is_whole) else {
+            self.is_over = false;
+            self.fail(FillFailure {
+                status: StatusCode::BAD_GATEWAY,
+                reason: Reason::new(Culprit::Backend, "response-length"),
+            });
+            return false;
+        };
+        let object = Arc::new(Object {
+            head: ObjectHead {
+                status: head.status,
+                reason: head.reason.clone(),
+                fields: FieldLines::new(&head.headers),
+                terms,
+                // However long the body took, it is as old as its head.
+                made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
+                validated: self.arrived,
+                selection: selection.clone(),
+                tags: std::mem::take(&mut self.tags),
+                began: self.began,
+            },
+            body,
+        });
+        let config = &self.cache.config;
+        self.cache
+            .store
+            .insert(&self.key, Arc::clone(&object), config);
+        self.land();
+        self.fill.finish(Some(object), false);
+        true
+    }
+
+    fn fail(&mut self, failure: FillFailure) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.land();
+            self.fill.fail(failure);
+        }
+    }
+
+    /// Nobody follows it from here on.
+    fn land(&self) {
+        if let Some(name) = &self.name {
+            self.cache.store.land(name, &self.fill);
+        }
+    }
+
+    /// Bytes that may be received at a time.
+    fn fills_max(&self) -> u64 {
+        self.cache.config.memory / 8
+    }
+}
+
+impl TeeRequest {
+    fn facts(&self) -> RequestFacts<'_> {
+        RequestFacts {
+            method: &self.method,
+            path: &self.path,
+            has_query: self.has_query,
+            no_store: self.no_store,
+            credentials: self.credentials,
+        }
+    }
+}
+
+impl Invalidation {
+    /// Drops what the change has made invalid: what is stored for its URL, and for those on the same host
+    /// that the response names (RFC 9111, section 4.4).
+    fn head(&self, head: &ResponseHead) {
+        if head.status.is_client_error() || head.status.is_server_error() {
+            return;
+        }
+        let store = &self.cache.store;
+        store.remove_all(&self.key);
+        for name in [LOCATION, CONTENT_LOCATION] {
+            let named = head.headers.get(&name).map(HeaderValue::as_bytes);
+            if let Some(url) = named.and_then(|url| resolve(self.key.url(), url)) {
+                store.remove_all(&self.key.of_url(&url));
+            }
+        }
+    }
+}
+
+/// The URL that a reference names on the same host as another; `None` if it is another host.
+fn resolve(base: &[u8], reference: &[u8]) -> Option<Vec<u8>> {
+    let end = reference.iter().position(|byte| *byte == b'#');
+    let reference = &reference[..end.unwrap_or(reference.len())];
+    let host = base.iter().position(|byte| *byte == b':')? + 3;
+    let path = host + base.get(host..)?.iter().position(|byte| *byte == b'/')?;
+    let origin = &base[..path];
+    if let Some(rest) = reference.strip_prefix(origin) {
+        return matches!(rest, [b'/', ..]).then(|| reference.to_vec());
+    }
+    match reference {
+        [b'/', b'/', ..] => None,
+        [b'/', ..] => Some([origin, reference].concat()),
+        _ if reference.contains(&b':') || reference.is_empty() => None,
+        relative => {
+            let query = base
+                .iter()
+                .position(|byte| *byte == b'?')
+                .unwrap_or(base.len());
+            let slash = base[..query].iter().rposition(|byte| *byte == b'/')?;
+            Some([&base[..=slash], relative].concat())
+        }
+    }
+}
+
+/// Whether a stale response is used in the place of one with this status.
+pub(crate) fn is_stale_status(config: &CacheConfig, status: StatusCode) -> bool {
+    let mut statuses = config.stale_status.iter();
+    statuses.any(|it| it.contains(&status.as_u16()))
+}
+
+/// A duration in milliseconds.
+pub(crate) fn millis(duration: std::time::Duration) -> Millis {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Drop for Tee {
+    /// Whoever waits is told.
+    fn drop(&mut self) {
+        self.fail(FillFailure {
+            status: StatusCode::BAD_GATEWAY,
+            reason: Reason::new(Culprit::Front, "fetch-lost"),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_resolved_on_the_same_host() {
+        let base = b"http://h:80/a/b?q=/x";
+        for (reference, expected) in [
+            ("/c", Some("http://h:80/c")),
+            ("/c?d#e", Some("http://h:80/c?d")),
+            ("http://h:80/c", Some("http://h:80/c")),
+            ("c", Some("http://h:80/a/c")),
+            ("http://h:8080/c", None),
+            ("http://h:80", None),
+            ("//h:80/c", None),
+            ("https://h:80/c", None),
+            ("", None),
+        ] {
+            let resolved = resolve(base, reference.as_bytes());
+            assert_eq!(
+                resolved.as_deref(),
+                expected.map(str::as_bytes),
+                "{reference}"
+            );
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What a request is to the cache of its route: under which key, with what demands, or why nothing.
+//!
+//! It is made of the request as the backend gets it, so that nothing a client says reaches a backend that
+//! the key does not know, but for fields that `Vary` has to name. What a cache and a backend may read
+//! differently passes the cache by.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use catamaran_cache::directives::Directives;
+use catamaran_cache::key::{CacheKey, KeyBuilder, matches};
+use catamaran_cache::storable::Credentials;
+use catamaran_cache::vary::accepted_codings;
+use catamaran_cache::verdict::Demand;
+use catamaran_message::BodyLength;
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use crate::cache::Cache;
+use crate::config::CacheConfig;
+use crate::exchange::outgoing::Outgoing;
+use crate::exchange::passage::scheme;
+use crate::site::Upstream;
+
+/// A request on a route with a cache.
+#[derive(Debug)]
+pub(crate) struct CacheRequest<'s> {
+    pub(crate) cache: &'s Cache,
+    pub(crate) key: CacheKey,
+    pub(crate) demand: Demand,
+    /// Why the cache has no part in it, in one word.
+    pub(crate) bypass: Option<&'static str>,
+    /// Whether a response of success makes stored ones invalid.
+    pub(crate) changes: bool,
+    /// The query for the backend, if some of it is dropped.
+    query: Option<Option<Bytes>>,
+}
+
+/// What a request's key is made of beside the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyGrounds<'s> {
+    pub(crate) upstream: &'s Upstream,
+    /// Stands for what the route changes of its requests.
+    pub(crate) digest: u64,
+    /// The path that the client sent, if the route changes it.
+    pub(crate) sent: Option<&'s [u8]>,
+}
+
+impl<'s> CacheRequest<'s> {
+    /// What `request` is to `cache`.
+    pub(crate) fn new(cache: &'s Cache, grounds: KeyGrounds<'_>, request: &Outgoing<'_>) -> Self {
+        let head = request.facts(None).head;
+        let query = head.target.query.as_deref();
+        let kept = query.map(|query| cache.config.query.apply(query));
+        let dropped = match &kept {
+            None | Some(Some(Cow::Borrowed(_))) => None,
+            Some(None) => Some(None),
+            Some(Some(Cow::Owned(kept))) => Some(Some(Bytes::copy_from_slice(kept))),
+        };
+        let kept = kept.flatten();
+        Self {
+            key: key(&cache.config, grounds, request, kept.as_deref()),
+            demand: Demand {
+                directives: Directives::of_request(&head.headers),
+                credentials: credentials(&cache.config, grounds.upstream, request),
+            },
+            bypass: bypass(request),
+            changes: !matches!(
+                head.method,
+                Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+            ),
+            query: dropped,
+            cache,
+        }
+    }
+
+    /// Makes the request the one that all clients' requests for the same are.
+    pub(crate) fn settle(&self, request: &mut Outgoing<'_>) {
+        if self.bypass.is_some() {
+            return;
+        }
+        let head = request.head_mut();
+        if let Some(query) = &self.query {
+            head.target.query.clone_from(query);
+        }
+        if head.headers.keys().any(|name| *name == ACCEPT_ENCODING) {
+            let codings = accepted_codings(&head.headers, &self.cache.config.encodings);
+            let codings = codings.and_then(|codings| HeaderValue::try_from(codings).ok());
+            match codings {
+                Some(codings) => drop(head.headers.insert(ACCEPT_ENCODING, codings)),
+                None => drop(head.headers.remove(ACCEPT_ENCODING)),
+            }
+        }
+    }
+}
+
+fn key(
+    config: &CacheConfig,
+    grounds: KeyGrounds<'_>,
+    request: &Outgoing<'_>,
+    query: Option<&[u8]>,
+) -> CacheKey {
+    let facts = request.facts(None);
+    let (headers, forwarded) = (&facts.head.headers, &facts.path.forward[..]);
+    let mut key = KeyBuilder::new(
+        scheme(request.identity.secure),
+        request.host().as_bytes(),
+        grounds.sent.unwrap_or(forwarded),
+        query,
+    );
+    key.part(Some(grounds.upstream.name.as_bytes()));
+    key.part(Some(&hex(grounds.digest)));
+    key.part(grounds.sent.map(|_| forwarded));
+    key.part(request.told_port());
+    for name in &config.key_cookies {
+        key.part(cookie(headers, name.as_bytes()));
+    }
+    for name in &config.key_fields {
+        key.part(lines(headers, name).as_deref());
+    }
+    // Those of anybody but a trusted proxy were removed.
+    for name in &CLAIMED {
+        let claimed = headers.keys().any(|key| key == name);
+        key.part(claimed.then(|| lines(headers, name)).flatten().as_deref());
+    }
+    key.finish()
+}
+
+/// A number in 16 hexadecimal digits.
+fn hex(number: u64) -> [u8; 16] {
+    let digit = |at: u32| b"0123456789abcdef"[(number >> (60 - 4 * at) & 15) as usize];
+    let mut at = 0..;
+    [0; 16].map(|_: u8| at.next().map_or(b'0', digit))
+}
+
+/// All lines of a field.
+fn lines(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let first = lines.next()?.to_vec();
+    Some(lines.fold(first, |mut all, line| {
+        all.extend_from_slice(b", ");
+        all.extend_from_slice(line);
+        all
+    }))
+}
+
+/// The cookies of a request: names and values.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
+    // Without a hash: there are few fields.
+    let fields = headers.iter().filter(|(name, _)| **name == COOKIE);
+    let crumbs = fields.flat_map(|(_, field)| field.as_bytes().split(|byte| *byte == b';'));
+    crumbs.map(|crumb| {
+        let crumb = crumb.trim_ascii();
+        let equals = crumb.iter().position(|byte| *byte == b'=');
+        match equals {
+            Some(at) => (crumb[..at].trim_ascii_end(), &crumb[at + 1..]),
+            None => (crumb, &[][..]),
+        }
+    })
+}
+
+fn cookie<'h>(headers: &'h HeaderMap, name: &[u8]) -> Option<&'h [u8]> {
+    let mut cookies = cookies(headers);
+    cookies.find_map(|(its, value)| (its == name).then_some(value))
+}
+
+/// What a request has that its response may be meant for alone.
+fn credentials(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> Credentials {
+    let headers = &request.facts(None).head.headers;
+    let of_sticky = upstream.sticky.as_ref();
+    let of_sticky = of_sticky.map_or(&[][..], |sticky| sticky.cookies());
+    let begins_session = |name: &[u8]| {
+        let mut names = config.session_cookies.iter();
+        names.any(|it| matches(it, name)) || of_sticky.iter().any(|it| it.as_bytes() == name)
+    };
+    Credentials {
+        authorization: headers.keys().any(|name| *name == AUTHORIZATION),
+        session: cookies(headers).any(|(name, _)| begins_session(name)) || request.names_client(),
+    }
+}
+
+/// Why the cache has no part in a request.
+fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
+    let facts = request.facts(None);
+    let head = facts.head;
+    if !matches!(head.method, Method::GET | Method::HEAD) {
+        return Some("method");
+    }
+    if request.upgrade().is_some() {
+        return Some("tunnel");
+    }
+    if head.expect_continue {
+        return Some("expect");
+    }
+    if head.body != BodyLength::Known(0) {
+        return Some("fat-get");
+    }
+    if has_parameters(&facts.path.forward) {
+        return Some("path-parameters");
+    }
+    let has = |is_such: fn(&HeaderName) -> bool| head.headers.keys().any(is_such);
+    if has(|name| UNKEYED.contains(&name.as_str())) {
+        return Some("unkeyed-field");
+    }
+    has(|name| *name == IF_MATCH || *name == IF_UNMODIFIED_SINCE).then_some("precondition")
+}
+
+/// Whether a path has a parameter in any form, or a separator that only some see.
+fn has_parameters(path: &[u8]) -> bool {
+    let is_escaped = |at: usize| {
+        let escape = path.get(at + 1..at + 3).unwrap_or_default();
+        [&b"2f"[..], b"5c", b"3b"]
+            .iter()
+            .any(|it| escape.eq_ignore_ascii_case(it))
+    };
+    let mut bytes = path.iter().enumerate();
+    bytes.any(|(at, byte)| *byte == b';' || *byte == b'%' && is_escaped(at))
+}
+
+/// Fields by which some applications take another path or method than the request's.
+const UNKEYED: &[&str] = &[
+    "x-original-url",
+    "x-rewrite-url",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+
+/// What trusted proxies say of the URL that the client asked for.
+static CLAIMED: [HeaderName; 5] = [
+    FORWARDED,
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_parameters_in_any_form() {
+        for path in ["/a;b", "/a%3bb", "/a%3Bb", "/a%2Fb", "/a%5cb", "/;"] {
+            assert!(has_parameters(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/a%20b", "/a%2", "/a%", "/a.b,c=d"] {
+            assert!(!has_parameters(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_found_by_name() {
+        let mut headers = HeaderMap::new();
+        headers.insert(COOKIE, HeaderValue::from_static("a=1; b ;c=d=e"));
+        for (name, expected) in [
+            ("a", Some("1")),
+            ("b", Some("")),
+            ("c", Some("d=e")),
+            ("d", None),
+        ] {
+            assert_eq!(
+                cookie(&headers, name.as_bytes()),
+                expected.map(str::as_bytes)
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A fetch for a cache: an exchange without a client, in a task of the worker.
+//!
+//! It keeps its site, as every exchange does. It has no line in the access log: those who read it have.
+
+use std::sync::Arc;
+
+use http::Method;
+use http::header::{HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
+
+use crate::cache::fill::FillFailure;
+use crate::cache::store::Object;
+use crate::exchange::Exchange;
+use crate::exchange::cache_hook::{CacheHook, Tee};
+use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::nobody::Nobody;
+use crate::exchange::outgoing::{DetachedRequest, Outgoing};
+use crate::exchange::scene::Scene;
+use crate::peer::PeerFacts;
+use crate::site::Upstream;
+use crate::worker::{OwnSite, Worker};
+
+/// What is to be fetched.
+#[derive(Debug)]
+pub(crate) struct FetchOrder {
+    site: Arc<OwnSite>,
+    /// By their indices in the site.
+    upstream: usize,
+    route: Option<usize>,
+    listener: usize,
+    peer: PeerFacts,
+    request: DetachedRequest,
+    hook: Box<CacheHook>,
+}
+
+impl FetchOrder {
+    /// The order to fetch what an exchange asks for.
+    pub(super) fn new(
+        exchange: &Exchange<'_>,
+        upstream: &Upstream,
+        outgoing: &Outgoing<'_>,
+        tee: Tee,
+    ) -> Self {
+        let site = exchange.site;
+        let mut upstreams = site.upstreams.iter();
+        let mut request = outgoing.detach();
+        ask(&mut request, tee.validating());
+        Self {
+            upstream: upstreams
+                .position(|it| std::ptr::eq(&**it, upstream))
+                .unwrap_or_default(),
+            route: exchange.decided.route,
+            listener: site.listener(exchange.scene.listener).unwrap_or_default(),
+            peer: exchange.scene.peer.clone(),
+            site: Arc::clone(site),
+            request,
+            hook: Box::new(CacheHook::Tee(tee)),
+        }
+    }
+}
+
+/// Asks for all of it, or for the word that what is stored is valid.
+fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>]) {
+    let head = request.head_mut();
+    head.method = Method::GET;
+    for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_RANGE, RANGE] {
+        head.headers.remove(name);
+    }
+    let fields = validating.iter().map(|object| &object.head.fields);
+    let tags: Vec<&[u8]> = fields
+        .clone()
+        .filter_map(|fields| fields.get("etag"))
+        .collect();
+    if let Ok(tags) = HeaderValue::from_bytes(&tags.join(&b", "[..]))
+        && !tags.is_empty()
+    {
+        head.headers.insert(IF_NONE_MATCH, tags);
+    }
+    // A date cannot tell several apart.
+    if let [only] = validating
+        && let Some(changed) = only.head.fields.get("last-modified")
+        && let Ok(changed) = HeaderValue::from_bytes(changed)
+    {
+        head.headers.insert(IF_MODIFIED_SINCE, changed);
+    }
+}
+
+/// Fetches what was ordered.
+pub(super) async fn run(worker: Arc<Worker>, order: FetchOrder) {
+    let FetchOrder {
+        site,
+        upstream,
+        route,
+        listener,
+        peer,
+        request,
+        hook,
+    } = order;
+    let deadline = worker.deadlines().join();
+    deadline.attach().await;
+    let (Some(upstream), Some(listener)) =
+        (site.upstreams.get(upstream), site.listeners.get(listener))
+    else {
+        return;
+    };
+    let scene = Scene {
+        worker: &worker,
+        listener,
+        deadline: &deadline,
+        peer: &peer,
+    };
+    let mut exchange = Box::new(Exchange::new(scene, &site, None));
+    let outgoing = request.attach(&peer);
+    let rules = route.and_then(|route| site.routes.routes()[route].rules.as_deref());
+    exchange.decided.upstream = Some(upstream);
+    exchange.decided.passage = rules.map(|rules| outgoing.passage(rules, exchange.id));
+    exchange
+        .decided
+        .pages
+        .prefer(rules.and_then(|rules| rules.error_pages()));
+    exchange.progress.body_complete = true;
+    exchange.progress.hook = Some(hook);
+    upstream.retry_budget.request(worker.index());
+    let mut nobody = Downstream::Nobody(Nobody::default());
+    let fetched = exchange
+        .try_backends(upstream, &mut nobody, &outgoing)
+        .await;
+    if let (Err(failure), Some(hook)) = (fetched, &mut exchange.progress.hook) {
+        hook.fail(FillFailure {
+            status: failure.status,
+            reason: failure.reason,
+        });
+    }
+}

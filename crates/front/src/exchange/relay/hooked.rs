@@ -1,0 +1,77 @@
+//! The relay beside a cache: the cache sees what the client is sent, and readers of the cache hold the relay back.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use catamaran_message::ResponseHead;
+
+use crate::exchange::cache_hook::HeadFacts;
+use crate::exchange::relay::{Relay, RelayError};
+
+impl Relay<'_, '_, '_> {
+    /// Whether the cache takes more now; the task is woken when that changes.
+    pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        match &self.progress.hook {
+            Some(hook) => hook.poll_room(cx),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// Whether the cache takes more now.
+    pub(super) fn has_room(&self) -> bool {
+        let hook = self.progress.hook.as_ref();
+        hook.is_none_or(|hook| hook.has_room())
+    }
+
+    /// Whether the response is for readers of the cache alone, and they have left.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let hook = self.progress.hook.as_ref();
+        hook.is_some_and(|hook| hook.is_abandoned())
+    }
+
+    pub(super) fn send_interim(&mut self, head: &ResponseHead) {
+        if let Some(hook) = &self.progress.hook {
+            hook.interim(head.status, &head.headers);
+        }
+        self.down.send_interim(head.status, &head.headers);
+    }
+
+    /// Shows a head to the cache.
+    pub(super) fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
+        let policy = self.terms.policy;
+        let facts = HeadFacts {
+            request: policy.request,
+            is_replaced,
+            is_framed: self.source.is_framed(),
+            cookie: policy.cookie(head),
+        };
+        if let Some(hook) = &mut self.progress.hook {
+            hook.head(head, facts);
+        }
+    }
+
+    /// Sends a body of the front's own in the place of the source's.
+    pub(super) fn send_own_body(&mut self, data: Bytes) {
+        if let Some(hook) = &mut self.progress.hook {
+            hook.body(&data);
+        }
+        self.down.send_data(data);
+    }
+
+    /// Ends the response.
+    ///
+    /// # Errors
+    /// It is not as long as announced.
+    pub(super) fn send_end(&mut self) -> Result<(), RelayError> {
+        let is_stored_whole = match &mut self.progress.hook {
+            Some(hook) => hook.end(),
+            None => true,
+        };
+        let compression = self.progress.compression.as_ref();
+        let is_coded_whole = compression.is_none_or(|it| it.is_whole());
+        match is_coded_whole && self.down.send_end() && is_stored_whole {
+            true => Ok(()),
+            false => Err(RelayError::ResponseLength),
+        }
+    }
+}

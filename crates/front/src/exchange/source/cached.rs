@@ -1,0 +1,402 @@
+//! A response that is stored, or that is being received for several, as the source of an exchange.
+//!
+//! The client's conditions and ranges are judged here, on the response that there is: what was asked of the
+//! backend was the whole of it.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use catamaran_cache::{date, freshness};
+use catamaran_message::ResponseHead;
+use catamaran_message::condition::{self, ConditionOutcome, Validators};
+use catamaran_message::range::{self, RangeSelection};
+use catamaran_upstream::{Culprit, Event};
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
+};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use thiserror::Error;
+
+use crate::cache::counts::CacheResult;
+use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
+use crate::cache::store::{Found, Object};
+use crate::cache::{self, Cache};
+use crate::exchange::cache_hook::is_stale_status;
+use crate::exchange::outgoing::Outgoing;
+
+/// Why a response of the cache does not go to the client that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum CachedError {
+    /// It is for another client.
+    #[error("the response that was waited for is not for this client")]
+    NotShared,
+    /// The backend answered so, and a stale response is better.
+    #[error("the backend answered {0}, which is one of `stale_status`")]
+    StaleStatus(StatusCode),
+    /// It did not come.
+    #[error("the response that was waited for did not come: {}", .0.reason)]
+    Failed(FillFailure),
+}
+
+impl CachedError {
+    pub(super) fn culprit(self) -> Culprit {
+        match self {
+            Self::NotShared => Culprit::Front,
+            Self::StaleStatus(_) => Culprit::Backend,
+            Self::Failed(failure) => failure.reason.culprit(),
+        }
+    }
+
+    pub(super) fn token(self) -> &'static str {
+        match self {
+            Self::NotShared => "not-shared",
+            Self::StaleStatus(_) => "stale-status",
+            Self::Failed(failure) => failure.reason.token(),
+        }
+    }
+
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::NotShared => StatusCode::BAD_GATEWAY,
+            Self::StaleStatus(status) => status,
+            Self::Failed(failure) => failure.status,
+        }
+    }
+}
+
+/// What a source of the cache tells of itself once it has its head.
+#[derive(Debug)]
+pub(crate) struct CacheOutcome {
+    /// By its place in [`CacheResult::ALL`].
+    result: AtomicU8,
+    age: AtomicU32,
+    /// Why the response is not stored.
+    refusal: OnceLock<&'static str>,
+}
+
+impl Default for CacheOutcome {
+    fn default() -> Self {
+        Self {
+            result: AtomicU8::new(u8::MAX),
+            age: AtomicU32::new(0),
+            refusal: OnceLock::new(),
+        }
+    }
+}
+
+impl CacheOutcome {
+    fn set(&self, result: CacheResult, age: u32) {
+        self.result.store(result as u8, Ordering::Relaxed);
+        self.age.store(age, Ordering::Relaxed);
+    }
+
+    /// What the cache did, and the age of what it gave.
+    pub(crate) fn get(&self) -> Option<(CacheResult, u32)> {
+        let result = usize::from(self.result.load(Ordering::Relaxed));
+        let result = CacheResult::ALL.get(result)?;
+        Some((*result, self.age.load(Ordering::Relaxed)))
+    }
+
+    /// Why the response is not stored, if it is not.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        self.refusal.get().copied()
+    }
+}
+
+/// A stored response, or one that is being received.
+#[derive(Debug)]
+pub(crate) struct CachedSource<'a> {
+    cache: &'a Cache,
+    request: &'a Outgoing<'a>,
+    outcome: &'a CacheOutcome,
+    from: From,
+    /// How long it is waited for.
+    patience: Option<Duration>,
+    /// Whether a stale response is there if the backend fails.
+    has_stale: bool,
+    /// Bytes of the body that are left out, and that are sent then; `None` once there are none.
+    window: Option<(u64, u64)>,
+    has_head: bool,
+}
+
+#[derive(Debug)]
+enum From {
+    Object(Arc<Object>, CacheResult, usize),
+    Fill(FillReader),
+}
+
+impl<'a> CachedSource<'a> {
+    /// What is stored, as the answer to a request.
+    pub(crate) fn stored(
+        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        request: &'a Outgoing<'a>,
+        found: &Found,
+        result: CacheResult,
+    ) -> Self {
+        let from = From::Object(Arc::clone(&found.object), result, 0);
+        Self::new((cache, outcome), request, from)
+    }
+
+    /// What is being received. It is waited for so long; if a stale response is there, one of
+    /// `stale_status` is not taken.
+    pub(crate) fn awaited(
+        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        request: &'a Outgoing<'a>,
+        reader: FillReader,
+        (patience, has_stale): (Option<Duration>, bool),
+    ) -> Self {
+        Self {
+            patience,
+            has_stale,
+            ..Self::new((cache, outcome), request, From::Fill(reader))
+        }
+    }
+
+    fn new(
+        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        request: &'a Outgoing<'a>,
+        from: From,
+    ) -> Self {
+        Self {
+            cache,
+            request,
+            outcome,
+            from,
+            patience: None,
+            has_stale: false,
+            window: None,
+            has_head: false,
+        }
+    }
+
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    pub(super) fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
+        if !self.has_head {
+            return self.poll_head(cx);
+        }
+        loop {
+            let Some((skipped, left)) = &mut self.window else {
+                return Poll::Ready(Ok(Event::End));
+            };
+            let piece = match &mut self.from {
+                From::Object(object, _, next) => {
+                    let block = object.body.blocks.get(*next).cloned();
+                    *next += 1;
+                    block
+                }
+                From::Fill(reader) => match reader.poll_body(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(piece) => piece.map_err(CachedError::Failed)?,
+                },
+            };
+            let Some(mut piece) = piece else {
+                return Poll::Ready(Ok(Event::End));
+            };
+            let skip = whole(*skipped).min(piece.len());
+            *skipped -= skip as u64;
+            let piece = piece.split_off(skip);
+            let piece = piece.slice(..piece.len().min(whole(*left)));
+            *left -= piece.len() as u64;
+            if *left == 0 {
+                self.window = None;
+            }
+            if !piece.is_empty() {
+                return Poll::Ready(Ok(Event::Body(piece)));
+            }
+        }
+    }
+
+    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
+        let reader = match &mut self.from {
+            From::Object(object, result, _) => {
+                let (object, result) = (Arc::clone(object), *result);
+                return Poll::Ready(Ok(Event::Head(self.object_head(&object, result))));
+            }
+            From::Fill(reader) => reader,
+        };
+        let leads = reader.leads;
+        let news = match reader.poll_news(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(news) => news,
+        };
+        Poll::Ready(match news {
+            FillNews::Interim(status, headers) => Ok(Event::Interim(Box::new(ResponseHead {
+                status,
+                headers: *headers,
+                ..ResponseHead::default()
+            }))),
+            FillNews::Head(head)
+                if self.has_stale && is_stale_status(&self.cache.config, head.status) =>
+            {
+                Err(CachedError::StaleStatus(head.status))
+            }
+            FillNews::Head(head) => match &head.storing {
+                Ok(selection) if !leads && !selection.matches(self.request) => {
+                    Err(CachedError::NotShared)
+                }
+                _ => Ok(Event::Head(self.fill_head(&head, leads))),
+            },
+            FillNews::Whole(object, _) if !object.head.selection.matches(self.request) => {
+                Err(CachedError::NotShared)
+            }
+            FillNews::Whole(object, validated) => {
+                let result = match (leads, validated) {
+                    (_, true) => CacheResult::Revalidated,
+                    (true, false) => CacheResult::Miss,
+                    (false, false) => CacheResult::Collapsed,
+                };
+                self.from = From::Object(Arc::clone(&object), result, 0);
+                Ok(Event::Head(self.object_head(&object, result)))
+            }
+            FillNews::NotShared(status) => Err(match status {
+                Some(status) if self.has_stale && is_stale_status(&self.cache.config, status) => {
+                    CachedError::StaleStatus(status)
+                }
+                _ => CachedError::NotShared,
+            }),
+            FillNews::Failed(failure) => Err(CachedError::Failed(failure)),
+        })
+    }
+
+    /// The head of what is stored.
+    fn object_head(&mut self, object: &Object, result: CacheResult) -> Box<ResponseHead> {
+        let stored = object.head.stored(false);
+        let age = stored.age(cache::now());
+        let left = i64::from(object.head.terms.lifetime) - i64::from(age);
+        let mut headers = object.head.fields.to_map();
+        headers.insert(AGE, age.into());
+        let status = object.head.status.as_u16();
+        let what = match result {
+            CacheResult::Revalidated => format!("fwd=stale; fwd-status=304; ttl={left}"),
+            CacheResult::Collapsed => format!("hit; ttl={left}; collapsed"),
+            CacheResult::Miss => format!("fwd=miss; fwd-status={status}; stored"),
+            _ => hit(left),
+        };
+        self.cache.tell(&mut headers, &what);
+        self.outcome.set(result, age);
+        self.has_head = true;
+        let head = ResponseHead {
+            status: object.head.status,
+            reason: object.head.reason.clone(),
+            headers,
+            content_length: Some(object.body.len),
+        };
+        self.answer(Box::new(head))
+    }
+
+    /// The head of what is being received.
+    fn fill_head(&mut self, fill: &FillHead, leads: bool) -> Box<ResponseHead> {
+        let mut headers = fill.headers.clone();
+        let status = fill.status.as_u16();
+        if fill.age > 0 || !leads {
+            headers.insert(AGE, fill.age.into());
+        }
+        let (result, what) = match (&fill.storing, leads) {
+            (Ok(_), true) => (
+                CacheResult::Miss,
+                format!("fwd=miss; fwd-status={status}; stored"),
+            ),
+            (Ok(_), false) => (CacheResult::Collapsed, "hit; collapsed".to_owned()),
+            (Err(reason), _) => {
+                let what = format!("fwd=miss; fwd-status={status}; detail={reason}");
+                (CacheResult::Uncacheable, what)
+            }
+        };
+        if let Err(reason) = fill.storing {
+            self.outcome.refusal.get_or_init(|| reason);
+        }
+        self.cache.tell(&mut headers, &what);
+        if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
+            headers.append(SET_COOKIE, cookie.clone());
+        }
+        self.outcome.set(result, fill.age);
+        self.has_head = true;
+        let head = ResponseHead {
+            status: fill.status,
+            reason: fill.reason.clone(),
+            headers,
+            content_length: fill.content_length,
+        };
+        self.answer(Box::new(head))
+    }
+
+    /// What the client's conditions and ranges make of a head.
+    fn answer(&mut self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
+        let asked = self.request.facts(None).head;
+        let (method, conditions) = (&asked.method, &asked.headers);
+        let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
+        self.window = (!is_bodiless).then_some((0, u64::MAX));
+        // Most requests want all of it: dates are read for the others.
+        if head.status != StatusCode::OK || !conditions.keys().any(is_asked) {
+            return head;
+        }
+        let etag = head.headers.get(ETAG).cloned();
+        let made = freshness::date_of(&head.headers);
+        let changed = head.headers.get(LAST_MODIFIED);
+        let changed = changed.and_then(|it| date::parse(it.as_bytes()));
+        let validators = Validators {
+            etag: etag.as_ref().map(HeaderValue::as_bytes),
+            modified: changed.or(made).map(|at| at / 1000),
+            is_modified_strong: changed.is_some() && changed < made,
+        };
+        if condition::evaluate(method, conditions, &validators) == ConditionOutcome::NotModified {
+            self.window = None;
+            head.status = StatusCode::NOT_MODIFIED;
+            head.reason = None;
+            head.content_length = None;
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE] {
+                head.headers.remove(name);
+            }
+            return head;
+        }
+        let Some(length) = head.content_length else {
+            return head;
+        };
+        match range::select(method, conditions, &validators, length, 1) {
+            RangeSelection::Part(part) => {
+                head.status = StatusCode::PARTIAL_CONTENT;
+                head.reason = None;
+                head.content_length = Some(part.len());
+                head.headers
+                    .insert(CONTENT_RANGE, part.content_range(length));
+                self.window = Some((part.first(), part.len()));
+            }
+            RangeSelection::Unsatisfiable => {
+                head.status = StatusCode::RANGE_NOT_SATISFIABLE;
+                head.reason = None;
+                head.content_length = Some(0);
+                head.headers
+                    .insert(CONTENT_RANGE, range::unsatisfied(length));
+                for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE] {
+                    head.headers.remove(name);
+                }
+                self.window = None;
+            }
+            RangeSelection::Whole | RangeSelection::Parts(_) => {}
+        }
+        head
+    }
+}
+
+/// Whether a field may make less of a response than all of it.
+fn is_asked(name: &HeaderName) -> bool {
+    [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE].contains(name)
+}
+
+/// What the cache did with a hit, as `Cache-Status` has it.
+fn hit(left: i64) -> String {
+    let mut text = String::with_capacity(32);
+    text.push_str("hit; ttl=");
+    text.push_str(itoa::Buffer::new().format(left));
+    text
+}
+
+fn whole(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

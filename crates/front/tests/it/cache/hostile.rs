@@ -1,0 +1,170 @@
+//! Attacks by which one client tries to get another one's page, or to give it one.
+
+use super::*;
+
+/// An origin whose account page is a user's, whatever stands behind its path, as many frameworks have it.
+fn account() -> Origin {
+    Origin::start(|asked| {
+        let user = asked.field("cookie").unwrap_or("nobody").to_owned();
+        let fields = match asked.target.starts_with("/account") {
+            true => "Content-Type: text/html\r\n",
+            false => "Cache-Control: max-age=60\r\nContent-Type: text/css\r\n",
+        };
+        (ok(fields, &format!("{user} {}", asked.target)), false)
+    })
+}
+
+#[test]
+fn a_users_page_is_not_stored_under_the_name_of_a_file() {
+    let origin = account();
+    let mut pages = cache();
+    pages.freshness.ttl = vec![(200..=200, 60)];
+    // The application has a login that the operator forgot to name.
+    pages.session_cookies = Vec::new();
+    let front = front(&origin, pages);
+    let victim = "Cookie: login=victim\r\n";
+    for target in [
+        "/account/x.css",
+        "/account/x.js",
+        "/account/a.png",
+        "/account;x.css",
+        "/account%3Bx.css",
+        "/account%2Fx.css",
+        "/account/%2e/x.css",
+        "//account/x.css",
+    ] {
+        let seen = get_as(&front, target, victim);
+        assert!(
+            body(&seen).starts_with("login=victim"),
+            "{target}: {seen:?}"
+        );
+        let stolen = get(&front, target);
+        assert!(body(&stolen).starts_with("nobody"), "{target}: {stolen:?}");
+    }
+    end(front);
+}
+
+#[test]
+fn what_the_key_does_not_know_does_not_poison() {
+    let origin = Origin::start(|asked| {
+        let said = [
+            "x-original-url",
+            "x-rewrite-url",
+            "x-http-method-override",
+            "x-forwarded-host",
+        ];
+        let said: Vec<&str> = said.iter().filter_map(|name| asked.field(name)).collect();
+        (ok(FRESH, &format!("{} {said:?}", asked.target)), false)
+    });
+    let front = front(&origin, cache());
+    for fields in [
+        "X-Original-URL: /admin\r\n",
+        "X-Rewrite-URL: /admin\r\n",
+        "X-HTTP-Method-Override: POST\r\n",
+        "X-Forwarded-Host: evil\r\n",
+        "Content-Length: 5\r\n",
+    ] {
+        let mut client = HttpClient::connect(tcp(&front, 0)).unwrap();
+        let payload = if fields.starts_with("Content-Length") {
+            "q=bad"
+        } else {
+            ""
+        };
+        let request = format!("GET /p HTTP/1.1\r\nHost: a\r\n{fields}\r\n{payload}");
+        client.send(request.as_bytes()).unwrap();
+        client.receive().unwrap();
+        let victim = get(&front, "/p");
+        // The front itself tells the backend the host that was asked for.
+        assert_eq!(body(&victim), "/p [\"a\"]", "{fields}");
+    }
+    end(front);
+}
+
+#[test]
+fn hosts_do_not_share() {
+    let origin = Origin::start(|asked| (ok(FRESH, asked.field("host").unwrap_or("-")), false));
+    let front = front(&origin, cache());
+    let of = |host: &str, target: &str| {
+        let mut client = HttpClient::connect(tcp(&front, 0)).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        client.send(request.as_bytes()).unwrap();
+        client.receive().unwrap()
+    };
+    assert_eq!(body(&of("a", "/")), "a");
+    assert_eq!(body(&of("b", "/")), "b");
+    // The target in absolute form says which host it is.
+    assert_eq!(body(&of("b", "http://a/")), "a");
+    assert_eq!(body(&of("b", "/")), "b");
+    end(front);
+}
+
+#[test]
+fn a_trusted_proxy_that_passes_claims_on_does_not_poison() {
+    let origin = Origin::start(|asked| {
+        let host = asked.field("x-forwarded-host").unwrap_or("-").to_owned();
+        (ok(FRESH, &host), false)
+    });
+    let mut config = cached(origin.backend(), cache());
+    config.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let front = start(config).unwrap();
+    assert_eq!(
+        body(&get_as(&front, "/", "X-Forwarded-Host: evil\r\n")),
+        "evil"
+    );
+    assert_ne!(
+        body(&get_as(&front, "/", "X-Forwarded-Host: good\r\n")),
+        "evil"
+    );
+    assert_ne!(body(&get(&front, "/")), "evil");
+    end(front);
+}
+
+#[test]
+fn bombs_of_fields_are_not_stored() {
+    let origin = Origin::start(|asked| {
+        let names: String = (0..300).map(|at| format!("x{at},")).collect();
+        let fields = match &asked.target[..] {
+            "/vary" => format!("Cache-Control: max-age=60\r\nVary: {names}\r\n"),
+            "/tags" => format!("Cache-Control: max-age=60\r\nCache-Tag: {names}\r\n"),
+            "/age" => "Cache-Control: max-age=60\r\nAge: -1\r\n".to_owned(),
+            _ => "Cache-Control: max-age=100000000000000000000\r\n".to_owned(),
+        };
+        (ok(&fields, &asked.count.to_string()), false)
+    });
+    let front = front(&origin, cache());
+    for (target, expected) in [("/vary", "2"), ("/tags", "2"), ("/age", "1"), ("/max", "1")] {
+        let first = get(&front, target);
+        assert_eq!(field(&first, "cache-tag"), None);
+        assert_eq!(body(&get(&front, target)), expected, "{target}");
+    }
+    end(front);
+}
+
+#[test]
+fn many_waiters_may_leave() {
+    let (release, wait) = std::sync::mpsc::sync_channel::<()>(1);
+    let wait = Mutex::new(wait);
+    let origin = Origin::start(move |_| {
+        wait.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv()
+            .ok();
+        (ok(FRESH, "page"), false)
+    });
+    let front = front(&origin, cache());
+    let waiting: Vec<HttpClient> = (0..500)
+        .map(|_| {
+            let mut client = HttpClient::connect(tcp(&front, 0)).unwrap();
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            client
+        })
+        .collect();
+    let mut last = HttpClient::connect(tcp(&front, 0)).unwrap();
+    last.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    drop(waiting);
+    release.send(()).unwrap();
+    // Should the fetch have been given up with the last waiter, another may be under way.
+    drop(release);
+    assert_eq!(last.receive().unwrap().body, b"page");
+    end(front);
+}

@@ -1,0 +1,279 @@
+//! What is stored, how it is found again, and what takes it away.
+
+use std::sync::Arc;
+
+use catamaran_front::config::{FieldRule, Placeholder, Rewrite, RouteRules, Template};
+use catamaran_front::start;
+use http::HeaderName;
+
+use super::*;
+
+#[test]
+fn the_second_client_gets_what_the_first_had_fetched() {
+    let origin = Origin::saying("Cache-Control: max-age=60\r\nETag: \"e\"\r\n");
+    let front = front(&origin, cache());
+    let first = get(&front, "/a");
+    let second = get(&front, "/a");
+    assert_eq!((body(&first), body(&second)), ("/a 1", "/a 1"));
+    assert_eq!(field(&first, "age"), None);
+    assert_eq!(field(&second, "age"), Some("0"));
+    assert_eq!(
+        status(&first),
+        "catamaran; fwd=miss; fwd-status=200; stored"
+    );
+    assert!(
+        status(&second).starts_with("catamaran; hit; ttl="),
+        "{second:?}"
+    );
+    assert_eq!(field(&second, "etag"), Some("\"e\""));
+    assert!(field(&second, "date").is_some());
+    assert_eq!(body(&get(&front, "/b")), "/b 1");
+    assert_eq!(origin.count("/a"), 1);
+    end(front);
+}
+
+#[test]
+fn what_says_so_is_fetched_each_time() {
+    for fields in [
+        "Cache-Control: no-store\r\n",
+        "Cache-Control: private, max-age=60\r\n",
+        "Cache-Control: max-age=60\r\nSet-Cookie: a=b\r\n",
+        "Cache-Control: max-age=60\r\nVary: *\r\n",
+        "",
+    ] {
+        let origin = Origin::saying(fields);
+        let front = front(&origin, cache());
+        for count in 1..=3 {
+            assert_eq!(body(&get(&front, "/")), format!("/ {count}"), "{fields}");
+        }
+        end(front);
+    }
+}
+
+#[test]
+fn conditions_ranges_and_heads_are_answered_from_memory() {
+    let origin = Origin::start(|_| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"e\"\r\nContent-Type: text/plain\r\n";
+        (ok(fields, "0123456789"), false)
+    });
+    let front = front(&origin, cache());
+    // The first, too, is judged on what came.
+    let first = get_as(&front, "/", "If-None-Match: \"e\"\r\n");
+    assert_eq!((first.status, body(&first)), (304, ""));
+    let known = get_as(&front, "/", "If-None-Match: \"x\", W/\"e\"\r\n");
+    assert_eq!((known.status, field(&known, "content-type")), (304, None));
+    assert_eq!(get_as(&front, "/", "If-None-Match: \"x\"\r\n").status, 200);
+    let part = get_as(&front, "/", "Range: bytes=2-4\r\n");
+    assert_eq!((part.status, body(&part)), (206, "234"));
+    assert_eq!(field(&part, "content-range"), Some("bytes 2-4/10"));
+    let beyond = get_as(&front, "/", "Range: bytes=10-\r\n");
+    assert_eq!(
+        (beyond.status, field(&beyond, "content-range")),
+        (416, Some("bytes */10"))
+    );
+    let other = get_as(&front, "/", "Range: bytes=2-4\r\nIf-Range: \"x\"\r\n");
+    assert_eq!((other.status, body(&other)), (200, "0123456789"));
+    let head = ask_as(&front, "HEAD", "/", "");
+    assert_eq!(
+        (head.status, field(&head, "content-length")),
+        (200, Some("10"))
+    );
+    assert_eq!(origin.count("/"), 1);
+    end(front);
+}
+
+#[test]
+fn missed_ranges_and_heads_are_forwarded() {
+    let origin = Origin::start(|asked| {
+        let bytes = match asked.field("range") {
+            Some(_) => response(
+                "206 Partial Content",
+                "Content-Range: bytes 0-1/4\r\n",
+                "ab",
+            ),
+            None if asked.text.starts_with("HEAD") => {
+                b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\n"
+                    .to_vec()
+            }
+            None => ok(FRESH, "abcd"),
+        };
+        (bytes, false)
+    });
+    let front = front(&origin, cache());
+    assert_eq!(get_as(&front, "/", "Range: bytes=0-1\r\n").status, 206);
+    assert_eq!(ask_as(&front, "HEAD", "/", "").status, 200);
+    assert_eq!(body(&get(&front, "/")), "abcd");
+    assert_eq!(body(&get(&front, "/")), "abcd");
+    assert_eq!(origin.count("/"), 3);
+    end(front);
+}
+
+#[test]
+fn what_is_stale_is_validated_and_updated() {
+    let origin = Origin::start(|asked| {
+        let fields = format!(
+            "Cache-Control: max-age=0\r\nETag: \"e\"\r\nX-Count: {}\r\n",
+            asked.count
+        );
+        let bytes = match asked.field("if-none-match") {
+            Some("\"e\"") => format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes(),
+            _ => ok(&fields, "page"),
+        };
+        (bytes, false)
+    });
+    let front = front(&origin, cache());
+    assert_eq!(field(&get(&front, "/"), "x-count"), Some("1"));
+    let validated = get(&front, "/");
+    assert_eq!((validated.status, body(&validated)), (200, "page"));
+    assert_eq!(field(&validated, "x-count"), Some("2"));
+    assert!(
+        status(&validated).contains("fwd-status=304"),
+        "{validated:?}"
+    );
+    end(front);
+}
+
+#[test]
+fn a_304_about_something_else_is_not_believed() {
+    let origin = Origin::start(|asked| {
+        let bytes = match asked.field("if-none-match") {
+            Some(_) => b"HTTP/1.1 304 Not Modified\r\nETag: \"other\"\r\n\r\n".to_vec(),
+            None => {
+                let fields = "Cache-Control: max-age=0\r\nETag: \"e\"\r\n";
+                ok(fields, &asked.count.to_string())
+            }
+        };
+        (bytes, false)
+    });
+    let front = front(&origin, cache());
+    assert_eq!(body(&get(&front, "/")), "1");
+    // The second fetch was the one that was answered 304.
+    assert_eq!(body(&get(&front, "/")), "3");
+    end(front);
+}
+
+#[test]
+fn browsers_share_what_the_origin_codes_alike() {
+    let origin = Origin::start(|asked| {
+        let coding = asked.field("accept-encoding").unwrap_or("-").to_owned();
+        (
+            ok(
+                "Cache-Control: max-age=60\r\nVary: Accept-Encoding\r\n",
+                &coding,
+            ),
+            false,
+        )
+    });
+    let front = front(&origin, cache());
+    for (accepts, expected) in [
+        ("gzip, deflate, br, zstd", "br, gzip"),
+        ("gzip, deflate, br", "br, gzip"),
+        ("br;q=1.0, gzip;q=0.8, *;q=0.1", "br, gzip"),
+        ("gzip", "gzip"),
+        ("deflate, gzip;q=0.5", "gzip"),
+        ("identity", "-"),
+    ] {
+        let fields = format!("Accept-Encoding: {accepts}\r\n");
+        assert_eq!(body(&get_as(&front, "/", &fields)), expected, "{accepts}");
+    }
+    assert_eq!(origin.count("/"), 3);
+    end(front);
+}
+
+#[test]
+fn a_change_takes_away_what_it_changes() {
+    let origin = Origin::start(|asked| {
+        let bytes = match asked.text.split(' ').next() {
+            Some("POST") if asked.target == "/refused" => response("403 Forbidden", "", ""),
+            Some("POST") => response("303 See Other", "Location: http://a/b\r\n", ""),
+            _ => ok(FRESH, &asked.count.to_string()),
+        };
+        (bytes, false)
+    });
+    let front = front(&origin, cache());
+    for target in ["/a", "/b", "/c", "/refused"] {
+        get(&front, target);
+    }
+    ask_as(&front, "POST", "/a", "Content-Length: 0\r\n");
+    ask_as(&front, "POST", "/refused", "Content-Length: 0\r\n");
+    for (target, expected) in [("/a", "3"), ("/b", "2"), ("/c", "1"), ("/refused", "1")] {
+        assert_eq!(body(&get(&front, target)), expected, "{target}");
+    }
+    end(front);
+}
+
+#[test]
+fn what_a_query_rule_leaves_out_is_not_sent() {
+    let origin = Origin::saying(FRESH);
+    let mut pages = cache();
+    pages.query = catamaran_front::config::QueryRule::Drop(vec!["utm_*".to_owned()]);
+    let front = front(&origin, pages);
+    for target in ["/?a=1&utm_x=2", "/?utm_y=3&a=1", "/?a=1"] {
+        assert_eq!(body(&get(&front, target)), "/?a=1 1");
+    }
+    end(front);
+}
+
+#[test]
+fn each_sending_is_edited_for_its_client() {
+    let origin = Origin::saying(FRESH);
+    let mut config = cached(origin.backend(), cache());
+    let id = Template::parse("{request_id}", Placeholder::OF_FIELDS).unwrap();
+    let rules = RouteRules {
+        response_headers: vec![FieldRule::Set(HeaderName::from_static("x-id"), id)],
+        ..RouteRules::clone(config.routes[0].rules.as_ref().unwrap())
+    };
+    config.routes[0].rules = Some(Arc::new(rules));
+    let front = start(config).unwrap();
+    let ids: Vec<String> = (0..3)
+        .map(|_| field(&get(&front, "/"), "x-id").unwrap().to_owned())
+        .collect();
+    assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+    assert_eq!(origin.count("/"), 1);
+    end(front);
+}
+
+#[test]
+fn a_reload_keeps_what_is_stored_unless_requests_change() {
+    let origin = Origin::saying(FRESH);
+    let config = cached(origin.backend(), cache());
+    let front = start(config.clone()).unwrap();
+    get(&front, "/a");
+    front.reload(config.clone()).unwrap();
+    assert_eq!(body(&get(&front, "/a")), "/a 1");
+    let mut rewritten = config;
+    let rules = RouteRules {
+        rewrite: Some(Rewrite {
+            to: "/inner".to_owned(),
+            reverse: true,
+            internal_hosts: Vec::new(),
+        }),
+        ..RouteRules::clone(rewritten.routes[0].rules.as_ref().unwrap())
+    };
+    rewritten.routes[0].rules = Some(Arc::new(rules));
+    front.reload(rewritten).unwrap();
+    assert_eq!(body(&get(&front, "/a")), "/inner/a 1");
+    end(front);
+}
+
+#[test]
+fn a_response_without_a_length_is_stored_whole() {
+    let origin = Origin::start(|asked| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
+        let text = match &asked.target[..] {
+            "/chunked" => format!("{head}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+            _ => format!("{head}\r\nabc"),
+        };
+        (text.into_bytes(), asked.target != "/chunked")
+    });
+    let front = front(&origin, cache());
+    for target in ["/chunked", "/until-close"] {
+        for _ in 0..2 {
+            assert_eq!(body(&get(&front, target)), "abc", "{target}");
+        }
+    }
+    assert_eq!(origin.count("/chunked"), 1);
+    // What ends with its connection may have been cut.
+    assert_eq!(origin.count("/until-close"), 2);
+    end(front);
+}

@@ -1,0 +1,114 @@
+//! What must hold for the fields of any response and any request where a cache judges them.
+//!
+//! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
+//! committed corpora in the crate's own tests.
+
+use catamaran_cache::directives::{Directives, SECONDS_MAX};
+use catamaran_cache::freshness::{self, FreshnessRules};
+use catamaran_cache::object::{self, FieldLines};
+use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, SetCookie};
+use catamaran_cache::vary::{self, Selection};
+use catamaran_cache::verdict::{Demand, Stored, Verdict};
+use catamaran_cache::{merge, tags};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+/// Lines of fields, the response's and then, after an empty line, the request's.
+fn fields(input: &[u8]) -> (HeaderMap, HeaderMap) {
+    let mut maps = [HeaderMap::new(), HeaderMap::new()];
+    let mut at = 0;
+    for line in input.split(|byte| *byte == b'\n') {
+        if line.is_empty() {
+            at = 1;
+            continue;
+        }
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let name = HeaderName::from_bytes(parts.next().unwrap_or_default());
+        let value = HeaderValue::from_bytes(parts.next().unwrap_or_default().trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            drop(maps[at].try_append(name, value));
+        }
+    }
+    let [response, request] = maps;
+    (response, request)
+}
+
+/// A response that is stored is fresh for no longer than it may be, and is for those alone whom its terms
+/// admit; what must be validated is.
+pub(crate) fn judge(input: &[u8]) {
+    let (response, request) = fields(input);
+    let rules = FreshnessRules {
+        stale_if_error: 10,
+        stale_while_revalidate: 5,
+        ttl: vec![(200..=299, 60)],
+        ..FreshnessRules::default()
+    };
+    let now = 784_111_777_000;
+    let facts = RequestFacts {
+        method: &Method::GET,
+        path: b"/a.css",
+        has_query: false,
+        no_store: false,
+        credentials: Credentials::default(),
+    };
+    let arrived = ResponseFacts {
+        status: StatusCode::OK,
+        headers: &response,
+        is_framed: true,
+        arrived: now,
+    };
+    let age = freshness::initial_age(&response, now, now);
+    assert!(age <= SECONDS_MAX, "{age}");
+    let demand = Demand {
+        directives: Directives::of_request(&request),
+        credentials: Credentials::default(),
+    };
+    let (directives, _) = freshness::directives(&response, &rules);
+    let Ok(terms) = storable::judge(&facts, &arrived, &rules, SetCookie::Refuse) else {
+        return;
+    };
+    assert!(terms.lifetime <= rules.ttl_max, "{terms:?}");
+    assert!(!directives.private, "{directives:?}");
+    assert!(
+        !directives.no_store || directives.must_understand,
+        "{directives:?}"
+    );
+    let names = vary::names(&response).expect("what cannot be told apart is not stored");
+    let selection = Selection::new(names, &request);
+    assert!(selection.matches(&request), "{selection:?}");
+    assert!(tags::read(&response).is_some());
+    let stored = Stored {
+        terms: &terms,
+        made: now,
+        validated: now,
+        is_purged: false,
+    };
+    let much_later = now + 1000 * (u64::from(terms.lifetime) + 11);
+    let later = stored.judge(&demand, much_later);
+    if demand.directives.max_stale.is_none() {
+        let Verdict::Stale(usage) = later else {
+            panic!("{later:?}");
+        };
+        let named =
+            directives.stale_if_error.is_some() || directives.stale_while_revalidate.is_some();
+        assert!(named || !usage.at_once && !usage.on_error, "{usage:?}");
+        assert!(!directives.must_revalidate || !usage.on_error, "{usage:?}");
+    }
+    if directives.no_cache {
+        assert!(!matches!(stored.judge(&demand, now), Verdict::Fresh(_)));
+    }
+}
+
+/// Fields as lines are the same fields again, and a 304 that repeats them changes nothing.
+pub(crate) fn object(input: &[u8]) {
+    let (mut response, update) = fields(input);
+    let lines = FieldLines::new(&response);
+    assert_eq!(lines.to_map(), response);
+    merge::update(&mut response, &update);
+    let merged = response.clone();
+    merge::update(&mut response, &update);
+    assert_eq!(response, merged);
+    object::clean(&mut response, SetCookie::Strip, None);
+    for name in ["age", "set-cookie", "surrogate-key", "cache-tag"] {
+        assert!(!response.contains_key(name), "{name}");
+    }
+}
