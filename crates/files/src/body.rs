@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use thiserror::Error;
 
@@ -26,6 +27,8 @@ pub struct FileBody {
     threads: FileThreads,
     /// What a thread reads.
     reading: Option<Reading>,
+    /// What a thread has the kernel read: that many bytes.
+    warming: Option<(Reading, usize)>,
     /// Bytes given since others last had their turn.
     given: usize,
     /// How often a thread had to read.
@@ -33,6 +36,26 @@ pub struct FileBody {
 }
 
 type Reading = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
+
+/// A piece of a body.
+#[derive(Debug)]
+pub enum FilePiece {
+    /// Bytes that were read.
+    Bytes(Bytes),
+    /// Bytes that the kernel has in memory, for it to send.
+    Part(FilePart),
+}
+
+/// Bytes of a file.
+#[derive(Clone, Debug)]
+pub struct FilePart {
+    /// The file.
+    pub fd: Arc<OwnedFd>,
+    /// Where they begin.
+    pub from: u64,
+    /// How many there are.
+    pub len: usize,
+}
 
 /// Why the rest of a body cannot be had.
 #[derive(Debug, Error)]
@@ -58,6 +81,7 @@ impl FileBody {
             segments: std::mem::take(&mut sending.segments),
             threads: threads.clone(),
             reading: None,
+            warming: None,
             given: 0,
             thread_reads: 0,
         }
@@ -125,6 +149,83 @@ impl FileBody {
         Poll::Ready(Ok(Some(piece)))
     }
 
+    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. The end of
+    /// the file is read, so that it is not sent if the file was changed meanwhile.
+    ///
+    /// # Errors
+    /// The rest of the body will not come.
+    pub fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<FilePiece>, FileBodyError>> {
+        if let Some((warming, len)) = &mut self.warming {
+            let len = *len;
+            ready!(warming.as_mut().poll(cx))?;
+            self.warming = None;
+            return Poll::Ready(Ok(self.part(len)));
+        }
+        let (from, len) = match self.segments.front() {
+            Some(Segment::File { from, len }) if self.reading.is_none() && *len > TAIL_MAX => {
+                (*from, *len)
+            }
+            _ => {
+                let piece = ready!(self.poll_next(cx))?;
+                return Poll::Ready(Ok(piece.map(FilePiece::Bytes)));
+            }
+        };
+        if self.given >= TURN_MAX {
+            // Others have their turn.
+            self.given = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let window = usize::try_from(len - TAIL_MAX).unwrap_or(WINDOW_MAX);
+        let window = window.min(WINDOW_MAX);
+        let last = from + window as u64 - 1;
+        if self.is_in_memory(from)? && self.is_in_memory(last)? {
+            return Poll::Ready(Ok(self.part(window)));
+        }
+        let (fd, threads) = (Arc::clone(&self.fd), self.threads.clone());
+        self.thread_reads += 1;
+        let warming = Box::pin(async move {
+            let read = threads
+                .run(move || warm_blocking(&fd, from, window))
+                .await?;
+            read.map(|()| Bytes::new())
+        });
+        self.warming = Some((warming, window));
+        self.poll_piece(cx)
+    }
+
+    /// Whether the kernel has this byte in memory. The pages between the first and the last of a window were
+    /// read with them, but for those that it has dropped since.
+    fn is_in_memory(&self, at: u64) -> Result<bool, FileBodyError> {
+        let mut byte = [0];
+        let mut slices = [IoSliceMut::new(&mut byte)];
+        match preadv2(&self.fd, &mut slices, at, ReadWriteFlags::NOWAIT) {
+            Ok(0) => Err(FileBodyError::Changed),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => Ok(false),
+            Err(error) => Err(FileBodyError::Read(error.into())),
+        }
+    }
+
+    /// The beginning of what comes next, as a part.
+    fn part(&mut self, window: usize) -> Option<FilePiece> {
+        let Some(Segment::File { from, len }) = self.segments.front_mut() else {
+            return None;
+        };
+        let part = FilePart {
+            fd: Arc::clone(&self.fd),
+            from: *from,
+            len: window,
+        };
+        *from += window as u64;
+        *len -= window as u64;
+        self.given += window;
+        Some(FilePiece::Part(part))
+    }
+
     /// Reads the beginning of a part from the kernel's memory; `None` if a thread has to read it.
     fn read(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
         let mut piece = vec![0; usize::try_from(len).unwrap_or(PIECE_MAX).min(PIECE_MAX)];
@@ -189,6 +290,24 @@ fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Byte
     Ok(piece.into())
 }
 
+/// Has the kernel read a window into its memory.
+fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyError> {
+    // What is read ahead beyond the window would be waited for by whoever sends it.
+    fadvise(fd, 0, None, Advice::Random).ok();
+    let mut scratch = vec![0; len.min(PIECE_MAX)];
+    let mut done = 0;
+    while done < len {
+        let piece = scratch.len().min(len - done);
+        match pread(fd, &mut scratch[..piece], from + done as u64) {
+            Ok(0) => return Err(FileBodyError::Changed),
+            Ok(read) => done += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(FileBodyError::Read(error.into())),
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Debug for FileBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileBody")
@@ -200,6 +319,12 @@ impl fmt::Debug for FileBody {
 
 /// The largest piece that is read at a time.
 const PIECE_MAX: usize = 64 * 1024;
+
+/// The largest part that the kernel sends at a time: what a thread may have to read before it.
+const WINDOW_MAX: usize = 256 * 1024;
+
+/// The end of a file, which is read.
+const TAIL_MAX: u64 = 16 * 1024;
 
 /// Bytes after which others have their turn.
 const TURN_MAX: usize = 1024 * 1024;

@@ -20,7 +20,7 @@ mod open;
 mod response;
 mod threads;
 
-pub use body::{FileBody, FileBodyError};
+pub use body::{FileBody, FileBodyError, FilePart, FilePiece};
 pub use config::{FilesConfig, Links};
 pub use directory::{Directory, FileQuery, FindError};
 pub use found::{Found, FoundFile};

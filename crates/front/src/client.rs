@@ -17,11 +17,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use catamaran_files::FilePart;
 pub(crate) use catamaran_http1::ResponseError;
 use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
 use catamaran_message::{BodyLength, RequestHead, Response};
 use catamaran_tls::{Profile, Session, TlsError};
-use catamaran_transport::{FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers};
+use catamaran_transport::{
+    FileOutput, FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers,
+};
 use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use thiserror::Error;
@@ -55,6 +58,8 @@ struct Active {
     codec: Server,
     input: BytesMut,
     output: Output,
+    /// Bytes of a file that follow those of `output`.
+    file: FileOutput,
     /// Bytes asked for in the next read; grows while reads fill what they get.
     read_size: usize,
     /// Bytes of the current response's body taken so far.
@@ -84,6 +89,7 @@ impl Active {
                 codec: Server::new(*limits),
                 input: BytesMut::new(),
                 output: Output::default(),
+                file: FileOutput::default(),
                 read_size: READ_MIN,
                 sent: 0,
                 is_http10: false,
@@ -93,13 +99,24 @@ impl Active {
         }
     }
 
+    /// Writes the output, and the file behind it.
+    fn poll_write_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(self.output.poll_write(cx, stream))?;
+        let sent = ready!(self.file.poll_write(cx, stream))?;
+        Poll::Ready(Ok(written + sent))
+    }
+
     /// Leaves the memory to the next connection that becomes busy.
     fn give(mut self: Box<Self>) {
         debug_assert!(
             self.input.is_empty(),
             "only an idle connection lets go of its buffers"
         );
-        if !self.output.is_empty() {
+        if !self.output.is_empty() || !self.file.is_empty() {
             return;
         }
         self.output.release();
@@ -504,6 +521,20 @@ impl ClientConnection {
         active.codec.finish_data(active.output.staging());
     }
 
+    /// Whether the kernel can send bytes of a file: not if they have to be encrypted.
+    pub(crate) fn takes_files(&self) -> bool {
+        !self.stream.is_tls()
+    }
+
+    /// Takes some of the response's body from a file. Its length was announced, so no framing follows it.
+    pub(crate) fn send_file(&mut self, part: FilePart) {
+        let active = self.active();
+        let taken = active.codec.begin_data(part.len, active.output.staging());
+        active.sent += taken as u64;
+        active.codec.finish_data(active.output.staging());
+        active.file.set(part.fd, part.from, taken);
+    }
+
     /// Ends the response. An error means that it is shorter than announced: cut the connection.
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
         let active = self.active();
@@ -544,19 +575,25 @@ impl ClientConnection {
     pub(crate) fn is_full(&self) -> bool {
         self.active
             .as_ref()
-            .is_some_and(|active| active.output.is_full())
+            .is_some_and(|active| active.output.is_full() || !active.file.is_empty())
     }
 
     /// Bytes not yet written.
     pub(crate) fn unwritten(&self) -> usize {
-        let queued = self.active.as_ref().map_or(0, |active| active.output.len());
+        let queued = self
+            .active
+            .as_ref()
+            .map_or(0, |active| active.output.len() + active.file.len());
         queued + self.stream.unsent()
     }
 
     /// Writes the output; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match &mut self.active {
-            Some(active) => active.output.poll_write(cx, &mut self.stream),
+            Some(active) if active.file.is_empty() => {
+                active.output.poll_write(cx, &mut self.stream)
+            }
+            Some(active) => active.poll_write_file(cx, &mut self.stream),
             None => Poll::Ready(Ok(0)),
         }
     }

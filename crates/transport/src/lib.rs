@@ -8,6 +8,7 @@
 
 mod acknowledged;
 pub mod buffers;
+mod file_output;
 mod free_list;
 mod listen;
 mod output;
@@ -17,6 +18,7 @@ mod stream;
 mod tls_stream;
 mod worker_local;
 
+pub use file_output::{FileOutput, FileOutputFault};
 pub use free_list::FreeList;
 pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 pub use output::{HIGH_WATER, Output};

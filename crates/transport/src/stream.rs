@@ -6,13 +6,14 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, BytesMut};
 use catamaran_tls::Session;
+use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
@@ -314,6 +315,42 @@ impl Stream {
         }
     }
 
+    /// Has the kernel send bytes of a file, as many as the socket takes; 0 is the file's end. Of a stream
+    /// without TLS.
+    ///
+    /// # Errors
+    /// The socket's, and the file's.
+    pub(crate) fn poll_send_file(
+        &self,
+        cx: &mut Context<'_>,
+        file: &OwnedFd,
+        from: u64,
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |socket| {
+            let mut from = from;
+            sendfile(socket, file, Some(&mut from), len)
+        })
+    }
+
+    /// Sends bytes, as many as the socket takes. Of a stream without TLS.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn poll_send_bytes(
+        &self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL))
+    }
+
+    /// Whether there is TLS on it.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// Whether the peer has neither sent anything nor closed, as of the event loop's last look at
     /// all sockets.
     #[must_use]
@@ -426,7 +463,7 @@ impl AsyncWrite for Stream {
         if let Self::Tls(stream) = &mut *self {
             return stream.poll_write(cx, &[io::IoSlice::new(buf)]);
         }
-        self.poll_send(cx, |socket| send(socket, buf, SendFlags::NOSIGNAL))
+        self.poll_send_bytes(cx, buf)
     }
 
     fn poll_write_vectored(

@@ -129,3 +129,73 @@ async fn others_have_their_turn() {
     assert_eq!(given, 3 * TURN_MAX);
     assert!(pauses >= 2, "{pauses}");
 }
+
+/// Follows the pieces to the end, or to the failure. Returns the bytes, how many of them the kernel was to send,
+/// and the largest part.
+async fn all_pieces(body: &mut FileBody) -> (Vec<u8>, usize, usize, Result<(), FileBodyError>) {
+    let (mut bytes, mut sent, mut largest) = (Vec::new(), 0, 0);
+    loop {
+        match poll_fn(|cx| body.poll_piece(cx)).await {
+            Ok(Some(FilePiece::Bytes(piece))) => bytes.extend_from_slice(&piece),
+            Ok(Some(FilePiece::Part(part))) => {
+                let mut piece = vec![0; part.len];
+                let read = pread(&part.fd, &mut piece[..], part.from).unwrap();
+                bytes.extend_from_slice(&piece[..read]);
+                sent += part.len;
+                largest = largest.max(part.len);
+            }
+            Ok(None) => return (bytes, sent, largest, Ok(())),
+            Err(error) => return (bytes, sent, largest, Err(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_kernel_sends_all_but_the_end_of_a_file() {
+    let tail = TAIL_MAX as usize;
+    for len in [
+        0,
+        1,
+        tail,
+        tail + 1,
+        WINDOW_MAX + tail,
+        WINDOW_MAX + tail + 1,
+        3 * TURN_MAX + 7,
+    ] {
+        let (file, mut body) = body(len);
+        let (bytes, sent, largest, ended) = all_pieces(&mut body).await;
+        assert!(ended.is_ok(), "{len}");
+        assert!(bytes == std::fs::read(file.path()).unwrap(), "{len}");
+        assert_eq!(sent, len.saturating_sub(tail), "{len}");
+        assert!(largest <= WINDOW_MAX, "{len}: {largest}");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_changed_file_is_not_sent_after_its_parts() {
+    type Change = fn(&File);
+    let changes: [Change; 4] = [
+        |file| file.set_len(PIECE_MAX as u64).unwrap(),
+        |file| file.set_len(0).unwrap(),
+        |file| file.set_len(8 << 20).unwrap(),
+        |file| file.set_modified(std::time::UNIX_EPOCH).unwrap(),
+    ];
+    for change in changes {
+        let (file, mut body) = body(4 * WINDOW_MAX);
+        let first = poll_fn(|cx| body.poll_piece(cx)).await.unwrap();
+        assert!(matches!(first, Some(FilePiece::Part(_))), "{first:?}");
+        change(&File::options().write(true).open(file.path()).unwrap());
+        let (_, sent, _, ended) = all_pieces(&mut body).await;
+        assert!(matches!(ended, Err(FileBodyError::Changed)), "{ended:?}");
+        assert!(sent < 3 * WINDOW_MAX + PIECE_MAX);
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_is_not_in_memory_is_read_by_a_thread() {
+    let (file, _body) = body(2 * WINDOW_MAX);
+    let fd = OwnedFd::from(File::open(file.path()).unwrap());
+    warm_blocking(&fd, 5, WINDOW_MAX).unwrap();
+    let beyond = warm_blocking(&fd, WINDOW_MAX as u64 + 1, WINDOW_MAX);
+    assert!(matches!(beyond, Err(FileBodyError::Changed)));
+}

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use catamaran_files::FilePart;
 use catamaran_message::{BodyLength, RequestHead, Response, ResponseHead};
 use catamaran_upstream::LeftBehind;
 use http::StatusCode;
@@ -239,6 +240,25 @@ impl Downstream<'_> {
             Self::Http1(client) => client.reset_on_close(),
             Self::Http2(stream) => stream.fail_tunnel(),
             Self::Nobody(_) => {}
+        }
+    }
+
+    /// Whether the kernel can send bytes of a file to the client.
+    pub(crate) fn takes_files(&self) -> bool {
+        match self {
+            Self::Http1(client) => client.takes_files(),
+            Self::Http2(_) | Self::Nobody(_) => false,
+        }
+    }
+
+    /// Takes a part of a file as some of the response's body, whose length was announced. Only if
+    /// [`Self::takes_files`] says so.
+    pub(crate) fn send_file(&mut self, part: FilePart) {
+        match self {
+            Self::Http1(client) => client.send_file(part),
+            Self::Http2(_) | Self::Nobody(_) => {
+                debug_assert!(false, "only clients in clear take parts");
+            }
         }
     }
 

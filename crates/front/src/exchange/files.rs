@@ -302,7 +302,7 @@ impl<'a> Exchange<'a> {
         } = opened;
         // The body has it.
         drop(file);
-        let source = FileSource::new(sending, body, counters);
+        let source = FileSource::new(sending, body, down.takes_files(), counters);
         let served = self.serve_own(down, version, Source::File(Box::new(source)));
         match served.await {
             Ok(()) => After::Done,

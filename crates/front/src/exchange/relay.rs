@@ -12,6 +12,7 @@
 //! Timeouts of a side run only while something is expected of it. The backend's do not run while the
 //! client uploads or reads too slowly; the client's do not run while the backend works.
 
+mod error;
 mod hooked;
 
 use std::task::{Context, Poll};
@@ -21,12 +22,12 @@ use bytes::Bytes;
 use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::Event;
+pub(crate) use error::RelayError;
 use http::{StatusCode, Version};
-use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::client::pace::{Demand, Pace, Waits};
-use crate::client::{BodyPart, ClientError, ResponseError};
+use crate::client::{BodyPart, ClientError};
 use crate::deadlines::Tick;
 use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::compression::Compression;
@@ -36,7 +37,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::replay::Replay;
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
-use crate::exchange::source::{Source, SourceError};
+use crate::exchange::source::{Source, SourceError, SourceEvent};
 use crate::worker::in_flight::Phase;
 
 /// What the relay needs to know of the request and its exchange.
@@ -93,50 +94,6 @@ pub(crate) struct LeftClient {
     pub(crate) failure: Failure,
     /// What it had been sent.
     pub(crate) status: Option<StatusCode>,
-}
-
-/// Why a relay failed.
-#[derive(Debug, Error)]
-pub(crate) enum RelayError {
-    #[error(transparent)]
-    Source(SourceError),
-    #[error("the backend sent no response in time")]
-    FirstByteTimeout,
-    #[error("the backend was put out while its answer was awaited")]
-    BackendOut,
-    #[error("the backend answered {0}, which is one of `retry_status`")]
-    Declined(StatusCode),
-    #[error("the backend fell silent within the response")]
-    IdleBodyTimeout,
-    #[error("the exchange took too long")]
-    ExchangeTimeout,
-    #[error("the backend answered {0} to a request for a tunnel, without changing to its protocol")]
-    NotUpgraded(StatusCode),
-    #[error("the backend's Sec-WebSocket-Accept is not the one for the front's key")]
-    WebSocketAccept,
-    #[error("the response cannot be sent to the client")]
-    Response(#[source] ResponseError),
-    #[error("the response is not as long as announced")]
-    ResponseLength,
-    #[error(transparent)]
-    Client(ClientError),
-    #[error("the client sent nothing of its body for too long")]
-    BodyTimeout,
-    #[error("the client took nothing of the response for too long")]
-    WriteTimeout,
-    #[error("the request's body is larger than allowed")]
-    BodyTooLarge,
-}
-
-impl RelayError {
-    /// Whether nobody is left to send the response to.
-    fn is_client_gone(&self) -> bool {
-        match self {
-            Self::Client(error) => error.is_gone(),
-            Self::WriteTimeout => true,
-            _ => false,
-        }
-    }
 }
 
 /// The client and the source of one attempt, and the state of both directions.
@@ -489,8 +446,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 continue;
             }
             // Asks for the request's body are collected: their answers leave in one write.
-            let flush = matches!(event, Ok(Event::Flush));
-            self.handle(event.map_err(RelayError::Source)?)?;
+            let flush = matches!(event, Ok(SourceEvent::Plain(Event::Flush)));
+            match event.map_err(RelayError::Source)? {
+                SourceEvent::Plain(event) => self.handle(event)?,
+                SourceEvent::File(part) => {
+                    self.head_held = None;
+                    self.down.send_file(part);
+                }
+            }
             if flush {
                 break;
             }
@@ -500,7 +463,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     /// The next event of the response, as the client is to have it. A cache sees the body before it is coded.
     #[inline]
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<SourceEvent, SourceError>> {
         let Self {
             source,
             progress,
@@ -513,16 +476,28 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let mut hook = hook
             .as_mut()
             .filter(|_| !matches!(download, Download::Discard(_)));
-        let mut poll_plain = |cx: &mut Context<'_>| {
-            let event = source.poll_event(cx);
-            if let (Some(hook), Poll::Ready(Ok(Event::Body(data)))) = (&mut hook, &event) {
+        let mut show = |data: &Bytes| {
+            if let Some(hook) = &mut hook {
                 hook.body(data);
             }
-            event
         };
         match compression {
-            None => poll_plain(cx),
-            Some(compression) => compression.poll_event(cx, poll_plain),
+            None => {
+                let event = source.poll_event(cx);
+                if let Poll::Ready(Ok(SourceEvent::Plain(Event::Body(data)))) = &event {
+                    show(data);
+                }
+                event
+            }
+            Some(compression) => compression
+                .poll_event(cx, |cx| {
+                    let event = source.poll_plain_event(cx);
+                    if let Poll::Ready(Ok(Event::Body(data))) = &event {
+                        show(data);
+                    }
+                    event
+                })
+                .map_ok(SourceEvent::Plain),
         }
     }
 
@@ -650,7 +625,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             return Ok(false);
         }
         let was_full = self.down.is_full();
-        let written = self.down.poll_write(cx).map_err(RelayError::Client)?;
+        let written = self.down.poll_write(cx).map_err(RelayError::from_write)?;
         let taken = waiting - self.down.unwritten();
         if taken > 0 {
             self.writing.moved(self.now(), taken as u64);
@@ -783,7 +758,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
 impl Rest {
     /// What follows an event of a response that is discarded.
-    fn after(self, event: &Result<Event, SourceError>) -> Download {
+    fn after(self, event: &Result<SourceEvent, SourceError>) -> Download {
+        let event = match event {
+            Ok(SourceEvent::Plain(event)) => Ok(event),
+            Ok(SourceEvent::File(_)) | Err(_) => Err(()),
+        };
         match event {
             Ok(Event::Body(data)) if data.len() <= self.bytes => Download::Discard(Self {
                 bytes: self.bytes - data.len(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_coding::EncoderFault;
-use catamaran_files::{FileBody, FileBodyError, FileSending};
+use catamaran_files::{FileBody, FileBodyError, FilePart, FilePiece, FileSending};
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Event, Lease};
@@ -47,6 +47,21 @@ pub(crate) enum Source<'a, 'b> {
     /// What a test has written down.
     #[cfg(test)]
     Scripted(scripted::Scripted),
+}
+
+/// What a source gives.
+#[derive(Debug)]
+pub(crate) enum SourceEvent {
+    /// What every source may give.
+    Plain(Event),
+    /// Some bytes of the body, which the kernel is to send.
+    File(FilePart),
+}
+
+impl From<Event> for SourceEvent {
+    fn from(event: Event) -> Self {
+        Self::Plain(event)
+    }
 }
 
 /// Why a source did not give the whole response.
@@ -227,6 +242,8 @@ pub(crate) struct FileSource<'a> {
     head: Option<Box<ResponseHead>>,
     /// `None` for a HEAD.
     body: Option<FileBody>,
+    /// Whether the kernel can send bytes of a file to the client.
+    by_parts: bool,
     counters: &'a WorkerCounters,
 }
 
@@ -235,6 +252,7 @@ impl<'a> FileSource<'a> {
     pub(crate) fn new(
         sending: FileSending,
         body: Option<FileBody>,
+        by_parts: bool,
         counters: &'a WorkerCounters,
     ) -> Self {
         let head = ResponseHead {
@@ -246,6 +264,7 @@ impl<'a> FileSource<'a> {
         Self {
             head: Some(Box::new(head)),
             body,
+            by_parts,
             counters,
         }
     }
@@ -259,6 +278,24 @@ impl<'a> FileSource<'a> {
         };
         let piece = body.poll_next(cx);
         piece.map_ok(|piece| piece.map_or(Event::End, Event::Body))
+    }
+
+    /// As [`Self::poll_event`], with parts of the file if the client takes them.
+    fn poll_source_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<SourceEvent, FileBodyError>> {
+        match &mut self.body {
+            Some(body) if self.by_parts && self.head.is_none() => {
+                let piece = body.poll_piece(cx);
+                piece.map_ok(|piece| match piece {
+                    Some(FilePiece::Part(part)) => SourceEvent::File(part),
+                    Some(FilePiece::Bytes(bytes)) => SourceEvent::Plain(Event::Body(bytes)),
+                    None => SourceEvent::Plain(Event::End),
+                })
+            }
+            _ => self.poll_event(cx).map_ok(SourceEvent::Plain),
+        }
     }
 }
 
@@ -383,7 +420,25 @@ impl Source<'_, '_> {
     ///
     /// # Errors
     /// The rest of the response will not come.
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+    #[inline]
+    pub(crate) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<SourceEvent, SourceError>> {
+        match self {
+            Self::File(file) => file.poll_source_event(cx).map_err(SourceError::File),
+            other => other.poll_plain_event(cx).map_ok(SourceEvent::Plain),
+        }
+    }
+
+    /// As [`Self::poll_event`], with all bytes of the body in memory.
+    ///
+    /// # Errors
+    /// The rest of the response will not come.
+    pub(crate) fn poll_plain_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Event, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
             Self::Answer(answer) => Poll::Ready(Ok(answer.next())),

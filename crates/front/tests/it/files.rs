@@ -2,6 +2,7 @@
 
 mod cases;
 mod hostile;
+mod large;
 mod through;
 
 use std::net::SocketAddr;

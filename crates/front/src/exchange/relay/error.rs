@@ -1,0 +1,70 @@
+//! Why a relay failed.
+
+use catamaran_files::FileBodyError;
+use catamaran_transport::FileOutputFault;
+use http::StatusCode;
+use thiserror::Error;
+
+use crate::client::{ClientError, ResponseError};
+use crate::exchange::source::SourceError;
+
+/// Why a relay failed.
+#[derive(Debug, Error)]
+pub(crate) enum RelayError {
+    #[error(transparent)]
+    Source(SourceError),
+    #[error("the backend sent no response in time")]
+    FirstByteTimeout,
+    #[error("the backend was put out while its answer was awaited")]
+    BackendOut,
+    #[error("the backend answered {0}, which is one of `retry_status`")]
+    Declined(StatusCode),
+    #[error("the backend fell silent within the response")]
+    IdleBodyTimeout,
+    #[error("the exchange took too long")]
+    ExchangeTimeout,
+    #[error("the backend answered {0} to a request for a tunnel, without changing to its protocol")]
+    NotUpgraded(StatusCode),
+    #[error("the backend's Sec-WebSocket-Accept is not the one for the front's key")]
+    WebSocketAccept,
+    #[error("the response cannot be sent to the client")]
+    Response(#[source] ResponseError),
+    #[error("the response is not as long as announced")]
+    ResponseLength,
+    #[error(transparent)]
+    Client(ClientError),
+    #[error("the client sent nothing of its body for too long")]
+    BodyTimeout,
+    #[error("the client took nothing of the response for too long")]
+    WriteTimeout,
+    #[error("the request's body is larger than allowed")]
+    BodyTooLarge,
+}
+
+impl RelayError {
+    /// Of a write to the client, during which a file may have failed as well.
+    #[cold]
+    pub(super) fn from_write(error: ClientError) -> Self {
+        let fault = match &error {
+            ClientError::Io(error) => error.get_ref(),
+            _ => None,
+        };
+        match fault.and_then(|fault| fault.downcast_ref()) {
+            Some(FileOutputFault::Ended) => Self::Source(SourceError::File(FileBodyError::Changed)),
+            Some(FileOutputFault::Read(errno)) => {
+                let error = FileBodyError::Read((*errno).into());
+                Self::Source(SourceError::File(error))
+            }
+            None => Self::Client(error),
+        }
+    }
+
+    /// Whether nobody is left to send the response to.
+    pub(super) fn is_client_gone(&self) -> bool {
+        match self {
+            Self::Client(error) => error.is_gone(),
+            Self::WriteTimeout => true,
+            _ => false,
+        }
+    }
+}
