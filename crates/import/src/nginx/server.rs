@@ -3,7 +3,7 @@
 //! `=` goes before all. Else the longest prefix is found; unless it has `^~`, the first expression that
 //! matches goes before it. Prefixes are texts, not segments.
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, missing};
@@ -228,7 +228,7 @@ impl Reader<'_, '_> {
         }
         let slashes = slashes(&prefixes, &rules);
         rules.extend(slashes);
-        ordered(prefixes, &expressions, &mut rules);
+        ordered(prefixes, &expressions, &mut rules, self.expansion.ledger);
         join_prefixes(&mut rules, self.expansion.ledger);
         rules
     }
@@ -629,6 +629,7 @@ fn ordered(
     mut prefixes: Vec<(String, bool, Vec<Rule>)>,
     expressions: &[Rule],
     rules: &mut Vec<Rule>,
+    ledger: &mut Ledger,
 ) {
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
     let firm: Vec<String> = prefixes
@@ -652,6 +653,9 @@ fn ordered(
                 match expression.matcher.common(&rule.matcher) {
                     Common::Set(set) => rules.push(expression.narrowed(set)),
                     Common::Unsaid => {
+                        let text = "an expression takes some of its paths, which no pattern says; its requests are \
+                                    answered 403, or kept";
+                        ledger.say(Weight::Risk, rule.place.clone(), text);
                         rules.push(Rule::new(
                             rule.place.as_ref(),
                             rule.matcher.clone(),
