@@ -188,20 +188,26 @@ pub(crate) fn proxies<'d>(
         ledger.mapped(section.id);
         let inner = section.inside();
         let access = guards(inner, ledger).joined();
-        if access == Access::Open {
-            continue;
-        }
         let all = matches!(section.words.last().map(String::as_str), Some("*" | ".*"));
-        // Several of them, or one for some backends, cannot be told apart here.
-        said = Some(match (said, all) {
-            (None, true) => access,
-            _ => Access::Unsaid,
-        });
+        // Of those for all backends the last counts; one for some of them cannot be told apart here.
+        said = match (said, all) {
+            (Some(Access::Unsaid), _) => Some(Access::Unsaid),
+            (_, true) => Some(access),
+            (said, false) if access == Access::Open => said,
+            (_, false) => {
+                ledger.unmapped(section.id, "whose backends it is about cannot be said");
+                Some(Access::Unsaid)
+            }
+        };
     }
     let Some(said) = said else { return };
     let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
     let forwards = rules.iter_mut().filter(forwards);
-    forwards.for_each(|it| it.settings.access = said.clone());
+    // A rule may be closed already.
+    forwards.for_each(|it| {
+        let before = std::mem::take(&mut it.settings.access);
+        it.settings.access = access::both(before, said.clone());
+    });
 }
 
 /// A section that is not about paths.
