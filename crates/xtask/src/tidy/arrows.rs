@@ -97,7 +97,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "import", may_use: &["config", "front"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "import", "load", "lab", "units"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "http1", "import", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "xtask", may_use: &["gauge", "stats", "tier", "units"] },
