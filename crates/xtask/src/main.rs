@@ -1,11 +1,11 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | advisories | figures | fuzz |
-//! package | libraries | payara | instructions`.
+//! package | installed | libraries | payara | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
 //! neither rustc nor clippy can see, [`deny`] what may be linked, [`advisories`] what is known to be faulty,
 //! [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz targets, [`package`] makes packages,
-//! [`libraries`] packs crates, [`instructions`] counts those of a request. It measures no speed:
+//! [`installed`] and [`libraries`] try them, [`instructions`] counts those of a request. It measures no speed:
 //! `catamaran lab` does.
 
 mod advisories;
@@ -13,6 +13,7 @@ mod deny;
 mod figures;
 mod fuzz;
 mod graph;
+mod installed;
 mod instructions;
 mod libraries;
 mod needs;
@@ -56,6 +57,12 @@ fn main() -> ExitCode {
             Some(options) => run(|steps, root| package::run(steps, root, &options)),
             None => usage(),
         },
+        ["installed"] => {
+            run(|steps, root| installed::run(steps, root, &installed::default_binary(root)?))
+        }
+        ["installed", "--binary", binary] => {
+            run(|steps, root| installed::run(steps, root, Path::new(binary)))
+        }
         ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
         ["instructions", options @ ..] => match Options::parse(options) {
@@ -98,7 +105,10 @@ fn ci() -> anyhow::Result<()> {
         steps.run("deny", || deny::run(root))?;
         steps.run("advisories", || advisories::run(root))?;
         fuzz::check(steps, root)?;
-        test::all(steps, root)
+        test::all(steps, root)?;
+        // Of the binary that was tested.
+        package::of_binary(steps, root, &installed::default_binary(root)?, None)?;
+        Ok(())
     })
 }
 
@@ -122,7 +132,8 @@ fn usage() -> anyhow::Result<()> {
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  ci              everything CI checks: formatting, lints, docs, tidiness, licences, advisories, tests
+  ci              everything CI checks: formatting, lints, docs, tidiness, licences, advisories, tests,
+                  the Debian package
   needs           install the servers that the tests run against
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
@@ -136,6 +147,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   crates, symbols; with --twice build again elsewhere and compare the bytes
   package --binary FILE [--version VERSION]
                   pack a Debian package of that binary alone
+  installed [--binary FILE]
+                  pack target/release/catamaran, or FILE, and try the package in a clean Debian with systemd, by the
+                  commands of docs/install.md; then the image of target/package
   libraries       pack the crates below the connector as they would be published, and build the application of
                   docs/connector.md from what was packed
   payara          send 2,000 requests to Payara and check each response; fetches Payara

@@ -1,0 +1,157 @@
+//! Tries the packages as somebody who installs them: in a clean Debian with systemd, which boots in a container, and
+//! from the image as an ordinary user.
+//!
+//! No part of `ci`: the clean root takes minutes and some 460 MB. The container has a network of its own without a way
+//! out, so ports are its own too.
+
+mod image;
+mod page;
+mod root;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use self::root::CleanRoot;
+use crate::package;
+use crate::step::{Steps, say};
+use crate::test::target_directory;
+
+/// Packs `binary` twice, as this version and as the next one, and tries both in a clean root; then the image of
+/// `target/package`, if there is one.
+pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::Result<()> {
+    let target = target_directory(checkout)?;
+    let package = package::of_binary(steps, checkout, binary, None)?;
+    let next = format!("{VERSION}+next");
+    let next = package::of_binary(steps, checkout, binary, Some(&next))?;
+    let folder = target.join("installed");
+    let tar = steps.run("a clean Debian", || root::make(&folder))?;
+    let clean = steps.run("boot it", || CleanRoot::boot(&tar, &folder))?;
+    clean.lend(&package)?;
+    clean.lend(&next)?;
+    let before = clean.files()?;
+    steps.run("docs/install.md as typed", || type_page(checkout, &clean))?;
+    steps.run("three lines edited", || three_lines(&clean, &package))?;
+    steps.run("the next version under load", || upgrade(&clean, &next))?;
+    steps.run("purge", || purge(&clean, &before))?;
+    drop(clean);
+    match image::find(&target.join("package"))? {
+        Some(archive) => steps.run("the image", || image::serve(&archive, &folder)),
+        None => {
+            say("no image: `cargo xtask package --only static` makes one");
+            Ok(())
+        }
+    }
+}
+
+/// From the package to https before a Tomcat, by the page's commands alone.
+fn type_page(checkout: &Path, clean: &CleanRoot) -> anyhow::Result<()> {
+    let text = fs::read_to_string(checkout.join(page::PAGE))?;
+    let commands = page::commands(&text);
+    let script = commands.join("\n");
+    let said = clean.run(&format!("set -ex\n{script}"))?;
+    ensure!(said.contains(TOMCAT), "Tomcat's page is not in: {said}");
+    say(&format!(
+        "{} commands, and https before a Tomcat",
+        commands.len()
+    ));
+    Ok(())
+}
+
+/// The file that the package installs needs three lines changed; the unit's own command line serves it.
+fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
+    let name = root::name(package)?;
+    let installed = "etc/catamaran/catamaran.toml";
+    clean.run(&format!(
+        "set -e
+         systemctl stop catamaran
+         rm -r /etc/systemd/system/catamaran.service.d /etc/catamaran/site.key /etc/catamaran/site.pem
+         dpkg-deb --fsys-tarfile {name} | tar -xO ./{installed} > /{installed}
+         systemctl daemon-reload
+         systemctl start catamaran
+         curl --silent --output /dev/null --write-out '%{{http_code}}' http://127.0.0.1:8081/ | grep 404
+         cp /{installed} before"
+    ))?;
+    let page = clean.run(&format!(
+        "set -e
+         sed -i 's/^address = \"127.0.0.1:8081\"/address = \"0.0.0.0:80\"/' /{installed}
+         sed -i 's/^secret = \"change me\"/secret = \"change me\" # ours/' /{installed}
+         sed -i 's/^status = 404/upstream = \"tomcat\"/' /{installed}
+         diff before /{installed} | grep -c '^>' | grep -x 3
+         test -z \"$(catamaran check --config /{installed} 2>&1 >/dev/null)\"
+         systemctl reload catamaran
+         curl --silent --fail --retry 60 --retry-connrefused http://127.0.0.1/"
+    ))?;
+    ensure!(page.contains(TOMCAT), "Tomcat's page is not in: {page}");
+    let line = clean.run("tr '\\0' ' ' < /proc/$(systemctl show -P MainPID catamaran)/cmdline")?;
+    let expected = format!("/usr/bin/catamaran serve --config /{installed}");
+    ensure!(line.trim() == expected, "the unit runs {line}");
+    let manual = clean.run("MANPAGER=cat man catamaran-serve | head -4")?;
+    ensure!(manual.contains("catamaran-serve - "), "man shows {manual}");
+    say(&format!("a page of Tomcat over AJP, by {expected}"));
+    Ok(())
+}
+
+/// Installs the next version while clients ask for pages.
+fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
+    let main = "systemctl show -P MainPID catamaran";
+    let old = clean.run(main)?.trim().to_owned();
+    let load = clean.start(&format!(
+        "catamaran bench -k -n {REQUESTS} -c 8 --rate {RATE} --json http://127.0.0.1/"
+    ))?;
+    // The load has begun when the front has logged pages of it.
+    clean.run(&format!(
+        "timeout 60 sh -c 'until test $({LOGGED}{old} | wc -l) -gt 20; do :; done'"
+    ))?;
+    let name = root::name(next)?;
+    let said = clean.run(&format!("apt-get install -y ./{name} 2>&1"))?;
+    let new = clean.run(main)?.trim().to_owned();
+    ensure!(new != old, "the old process still serves: {said}");
+    clean.run(&format!(
+        "timeout 60 sh -c 'until test $({LOGGED}{new} | wc -l) -gt 20; do :; done'"
+    ))?;
+    let output = load.wait_with_output()?;
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let [done, failed] = counts(&document).context("bench printed another document")?;
+    say(&format!(
+        "{failed} of {done} failed while process {new} took over from {old}"
+    ));
+    ensure!(done == REQUESTS && failed == 0, "{document:#}");
+    clean.run("dpkg-query --show catamaran | grep -F +next && systemctl is-active catamaran")?;
+    Ok(())
+}
+
+fn purge(clean: &CleanRoot, before: &[String]) -> anyhow::Result<()> {
+    clean.run("apt-get purge -y catamaran")?;
+    let after = clean.files()?;
+    let left: Vec<&String> = after.iter().filter(|it| !before.contains(*it)).collect();
+    ensure!(left.is_empty(), "purge leaves {left:?}");
+    let is_left = "pgrep catamaran; systemctl list-units --all --plain --no-legend 'catamaran*'";
+    let left = clean.run(&format!("{is_left}; true"))?;
+    ensure!(left.trim().is_empty(), "purge leaves {left}");
+    say(&format!("{} files, as before", after.len()));
+    Ok(())
+}
+
+/// Requests that were made and that failed, of a report of bench.
+fn counts(document: &Value) -> Option<[u64; 2]> {
+    let of = |name: &str| document.pointer(name).and_then(Value::as_u64);
+    Some([of("/requests/completed")?, of("/requests/failed")?])
+}
+
+/// Where Debian's packages lie that were made for this version.
+pub(crate) fn default_binary(checkout: &Path) -> anyhow::Result<PathBuf> {
+    Ok(target_directory(checkout)?.join("release/catamaran"))
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Of the page that Debian's Tomcat serves at `/`.
+const TOMCAT: &str = "<h1>It works !</h1>";
+/// Lines of the journal by a process, whose number follows.
+const LOGGED: &str = "journalctl --quiet --output=cat --unit=catamaran _PID=";
+const REQUESTS: u64 = 10_000;
+/// Requests a second, so that the load lasts longer than the installation.
+const RATE: u64 = 250;

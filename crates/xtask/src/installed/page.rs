@@ -1,0 +1,49 @@
+//! The commands of docs/install.md, as a reader types them.
+
+/// The commands of all blocks for a shell; what a command is given as its input belongs to it.
+pub(super) fn commands(page: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut is_block = false;
+    let mut input = None;
+    for line in page.lines() {
+        if let Some(end) = input {
+            let command = commands.last_mut().expect("an input belongs to a command");
+            command.push('\n');
+            command.push_str(line);
+            input = (line != end).then_some(end);
+        } else if line.starts_with("```") {
+            is_block = !is_block && line == "```sh";
+        } else if is_block {
+            commands.push(line.to_owned());
+            input = line
+                .split_once("<<'")
+                .and_then(|it| it.1.strip_suffix('\''));
+        }
+    }
+    commands
+}
+
+/// The page.
+pub(super) const PAGE: &str = "docs/install.md";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_belongs_to_its_command() {
+        let page = "```\nnot this\n```\n```sh\none\ncat > x <<'END'\na = 1\n\nEND\n```\ntext\n```sh\ntwo\n```\n";
+        assert_eq!(
+            commands(page),
+            ["one", "cat > x <<'END'\na = 1\n\nEND", "two"]
+        );
+    }
+
+    #[test]
+    fn the_page_has_fewer_than_ten_commands_and_names_this_version() {
+        let commands = commands(include_str!("../../../../docs/install.md"));
+        assert!((2..10).contains(&commands.len()), "{commands:?}");
+        let package = concat!("./catamaran_", env!("CARGO_PKG_VERSION"), "_amd64.deb");
+        assert!(commands[0].ends_with(package), "{}", commands[0]);
+    }
+}
