@@ -202,7 +202,7 @@ fn pack(
     musl: Option<&Stripped>,
 ) -> anyhow::Result<()> {
     let out = order.out;
-    let mut made = vec![sbom::write(release, order.root, out)?];
+    let mut made = Vec::new();
     if let Some(stripped) = gnu {
         let package = debian::pack(release, &stripped.binary, out)?;
         lint(&package)?;
@@ -213,6 +213,8 @@ fn pack(
         made.extend(image::pack(release, &stripped.binary, out)?);
         made.push(stripped.symbols.clone());
     }
+    // The last, because its tool has to be built the first time.
+    made.push(sbom::write(release, order.root, out)?);
     for path in made {
         let size = fs::metadata(&path)?.len();
         say(&format!("{:>7} KiB  {}", size / 1024, path.display()));

@@ -24,7 +24,7 @@ pub(super) fn serve(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     let (archive, place) = (archive.to_string_lossy(), place.to_string_lossy());
     let version = env!("CARGO_PKG_VERSION");
     let script = format!(
-        "set -e; cd \"$2\"; tar -xf \"$1\" -C layout; umoci unpack --image layout:{version} bundle 2>&1"
+        "set -e; cd \"$2\"; tar -xf \"$1\" -C layout; umoci unpack --image layout:catamaran:{version} bundle 2>&1"
     );
     program("sh", &["-c", &script, "sh", &archive, &place]).finish()?;
     let said = program(

@@ -31,7 +31,9 @@ pub(super) fn pack(
         "layers": [compressed],
     });
     let mut manifest = blobs.add(&manifest, MANIFEST)?;
-    manifest["annotations"] = json!({"org.opencontainers.image.ref.name": release.version});
+    // `podman load` makes `localhost/catamaran:VERSION` of it.
+    let name = format!("catamaran:{}", release.version);
+    manifest["annotations"] = json!({"org.opencontainers.image.ref.name": name});
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest]});
     layout.write("index.json", &index.to_string())?;
     layout.write("oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#)?;
@@ -39,9 +41,9 @@ pub(super) fn pack(
     let archive = out.join(format!("catamaran-{}-oci.tar", release.version));
     layout.tar(&archive, release.epoch)?;
     let file = out.join("Containerfile");
-    let name = layer.path.file_name().context("a layer has a name")?;
-    let name = name.to_str().context("its name is ours")?;
-    fs::write(&file, containerfile(name))?;
+    let layer_name = layer.path.file_name().and_then(|it| it.to_str());
+    let layer_name = layer_name.context("a layer has a name of ours")?;
+    fs::write(&file, containerfile(layer_name))?;
     Ok([archive, layer.path, file])
 }
 
