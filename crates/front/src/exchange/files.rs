@@ -19,7 +19,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::{Failure, Stopped};
-use crate::exchange::source::{Answer, FileSource, Source, SourceError};
+use crate::exchange::source::file::FileSource;
+use crate::exchange::source::{Answer, Source, SourceError};
 use crate::exchange::verdict::{FilesOrigin, FilesRequest, OwnAnswer, OwnContent};
 use crate::exchange::{After, Exchange, unless_left};
 

@@ -5,6 +5,7 @@
 //! each: a further source does not compile until every question has its answer.
 
 pub(crate) mod cached;
+pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod scripted;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_coding::EncoderFault;
-use catamaran_files::{FileBody, FileBodyError, FilePart, FilePiece, FileSending};
+use catamaran_files::{FileBodyError, FilePart};
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Event, Lease};
@@ -22,13 +23,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use thiserror::Error;
 
 use crate::config::BackendConfig;
-use crate::counters::WorkerCounters;
 use crate::deadlines::Tick;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::relay::Progress;
 use crate::exchange::respond;
 use crate::exchange::source::cached::{CachedError, CachedSource};
+use crate::exchange::source::file::FileSource;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 use crate::worker::in_flight::{Phase, Seen};
@@ -231,78 +232,6 @@ impl Answer {
         match std::mem::take(&mut self.body) {
             body if body.is_empty() => Event::End,
             body => Event::Body(body),
-        }
-    }
-}
-
-/// A file on its way to the client.
-#[derive(Debug)]
-pub(crate) struct FileSource<'a> {
-    /// `None` once it was taken.
-    head: Option<Box<ResponseHead>>,
-    /// `None` for a HEAD.
-    body: Option<FileBody>,
-    /// Whether the kernel can send bytes of a file to the client.
-    by_parts: bool,
-    counters: &'a WorkerCounters,
-}
-
-impl<'a> FileSource<'a> {
-    /// What was decided to be sent of a file, with its body.
-    pub(crate) fn new(
-        sending: FileSending,
-        body: Option<FileBody>,
-        by_parts: bool,
-        counters: &'a WorkerCounters,
-    ) -> Self {
-        let head = ResponseHead {
-            status: sending.status,
-            reason: None,
-            headers: sending.headers,
-            content_length: Some(sending.length),
-        };
-        Self {
-            head: Some(Box::new(head)),
-            body,
-            by_parts,
-            counters,
-        }
-    }
-
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, FileBodyError>> {
-        if let Some(head) = self.head.take() {
-            return Poll::Ready(Ok(Event::Head(head)));
-        }
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(Ok(Event::End));
-        };
-        let piece = body.poll_next(cx);
-        piece.map_ok(|piece| piece.map_or(Event::End, Event::Body))
-    }
-
-    /// As [`Self::poll_event`], with parts of the file if the client takes them.
-    fn poll_source_event(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<SourceEvent, FileBodyError>> {
-        match &mut self.body {
-            Some(body) if self.by_parts && self.head.is_none() => {
-                let piece = body.poll_piece(cx);
-                piece.map_ok(|piece| match piece {
-                    Some(FilePiece::Part(part)) => SourceEvent::File(part),
-                    Some(FilePiece::Bytes(bytes)) => SourceEvent::Plain(Event::Body(bytes)),
-                    None => SourceEvent::Plain(Event::End),
-                })
-            }
-            _ => self.poll_event(cx).map_ok(SourceEvent::Plain),
-        }
-    }
-}
-
-impl Drop for FileSource<'_> {
-    fn drop(&mut self) {
-        if let Some(body) = &self.body {
-            self.counters.file_thread_reads(body.thread_reads());
         }
     }
 }
