@@ -7,7 +7,7 @@ use super::outcome;
 
 #[test]
 fn each_command_has_a_man_page() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().to_str().unwrap();
     let (code, _, stderr) = outcome(&["generate", "man", path]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
@@ -37,10 +37,10 @@ fn each_command_has_a_man_page() {
 fn offered(shell: &str, ask: &str) -> String {
     let (code, script, _) = outcome(&["completions", shell]);
     assert_eq!(code, Some(0));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a directory");
     // zsh finds it by this name.
     let path = folder.path().join("_catamaran");
-    fs::write(&path, script).unwrap();
+    fs::write(&path, script).expect("a file");
     let output = Command::new(shell)
         .args(["-c", ask])
         .env("SCRIPT", path)

@@ -221,6 +221,22 @@ impl Record<'_> {
         }
     }
 
+    /// As [`Self::append_origin`], as members of a JSON object.
+    fn append_json_origin(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        json_text("file", self.file.map(str::as_bytes), out);
+        if let Some((coding, plain)) = self.compressed {
+            write!(out, ",\"compressed\":\"{coding}\",\"plain\":{plain}")?;
+        }
+        if let Some(cache) = &self.cache {
+            json_text("cache", Some(cache.result.as_bytes()), out);
+            json_text("cache_reason", cache.reason.map(str::as_bytes), out);
+            if let Some(age) = cache.age {
+                write!(out, ",\"cache_age\":{age}")?;
+            }
+        }
+        Ok(())
+    }
+
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
         write!(
             out,
@@ -261,17 +277,7 @@ impl Record<'_> {
             );
         }
         write!(out, ",\"attempts\":{}", self.attempts)?;
-        json_text("file", self.file.map(str::as_bytes), out);
-        if let Some((coding, plain)) = self.compressed {
-            write!(out, ",\"compressed\":\"{coding}\",\"plain\":{plain}")?;
-        }
-        if let Some(cache) = &self.cache {
-            json_text("cache", Some(cache.result.as_bytes()), out);
-            json_text("cache_reason", cache.reason.map(str::as_bytes), out);
-            if let Some(age) = cache.age {
-                write!(out, ",\"cache_age\":{age}")?;
-            }
-        }
+        self.append_json_origin(out)?;
         for (name, value) in [
             ("lease_us", self.lease),
             ("upload_us", self.upload),

@@ -101,9 +101,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     {
         tunnelled.sample(&[direction], bytes);
     }
-    render_files(&mut page, counters);
-    render_compression(&mut page, observed);
-    render_caches(&mut page, &observed.caches);
+    render_contents(&mut page, observed);
     let mut sticky = page.family(&families::STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -133,6 +131,13 @@ fn render_ready(page: &mut Exposition, observed: &Observed) {
     for (upstream, is_ready) in &observed.upstreams {
         ready.sample(&[upstream], u8::from(*is_ready));
     }
+}
+
+/// What stands between a backend and a client's copy.
+fn render_contents(page: &mut Exposition, observed: &Observed) {
+    render_files(page, &observed.counters);
+    render_compression(page, observed);
+    render_caches(page, &observed.caches);
 }
 
 fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {

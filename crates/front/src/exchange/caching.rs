@@ -5,6 +5,7 @@
 //! ends; all that want it read it as it comes. So nobody waits for a slow client. A request whose response is
 //! likely for itself alone goes to a backend as it would without a cache, and is stored beside if it may be.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,82 +70,90 @@ impl<'a> Exchange<'a> {
         if let Some(reason) = request.bypass {
             return boxed(|| self.pass_by(upstream, down, outgoing, (&request, reason))).await;
         }
-        let (mut rounds, mut last) = (0, None);
+        let stale = match self
+            .serve_from_cache(upstream, down, outgoing, &request)
+            .await
+        {
+            ControlFlow::Break(served) => return served,
+            ControlFlow::Continue(stale) => stale,
+        };
+        let fetched = boxed(|| self.fetch_alone(upstream, down, outgoing, &request)).await;
+        match (fetched, stale) {
+            (Err(failure), Some(found))
+                if self.progress.status.is_none() && !failure.client_gone =>
+            {
+                let found = (&found, CacheResult::Stale);
+                self.serve_stored(down, outgoing, &request, found).await
+            }
+            (fetched, _) => fetched,
+        }
+    }
+
+    /// Serves a request from memory, or from what is fetched for several. If it is to be fetched for itself
+    /// alone, a stale response may be there for when that fails.
+    async fn serve_from_cache(
+        &mut self,
+        upstream: &'a Upstream,
+        down: &mut Downstream<'_>,
+        outgoing: &Outgoing<'a>,
+        request: &CacheRequest<'a>,
+    ) -> ControlFlow<Result<(), Failure>, Option<Found>> {
+        let mut rounds = 0;
         loop {
             let entry = request.cache.store.entry(&request.key);
-            let plan = plan(&request, entry.as_deref(), outgoing);
-            let stale = match plan {
+            let entry = entry.as_deref();
+            let stale = match plan(request, entry, outgoing) {
                 Plan::Serve(found, result) => {
-                    return self
-                        .serve_stored(down, outgoing, &request, (&found, result))
-                        .await;
+                    let found = (&found, result);
+                    return ControlFlow::Break(
+                        self.serve_stored(down, outgoing, request, found).await,
+                    );
                 }
                 Plan::Refresh(found) => {
-                    self.refresh(upstream, outgoing, &request, entry.as_deref());
-                    let result = CacheResult::Stale;
-                    return self
-                        .serve_stored(down, outgoing, &request, (&found, result))
-                        .await;
-                }
-                Plan::Refuse => {
-                    self.note_cache(
-                        request.cache,
-                        CacheResult::Miss,
-                        (Some("only-if-cached"), None),
+                    self.refresh(upstream, outgoing, request, entry);
+                    let found = (&found, CacheResult::Stale);
+                    return ControlFlow::Break(
+                        self.serve_stored(down, outgoing, request, found).await,
                     );
-                    let status = StatusCode::GATEWAY_TIMEOUT;
-                    return Err(Failure::new(Culprit::Client, status, "only-if-cached"));
                 }
-                Plan::Direct => break,
+                Plan::Refuse => return ControlFlow::Break(Err(self.refuse_fetch(request))),
+                Plan::Direct => return ControlFlow::Continue(None),
                 Plan::Await(stale) => stale,
             };
-            let Some((leads, reader)) = self.join(
-                upstream,
-                outgoing,
-                &request,
-                (entry.as_deref(), stale.is_some()),
-            ) else {
-                break;
+            let joined = self.join(upstream, outgoing, request, (entry, stale.is_some()));
+            let Some((leads, reader)) = joined else {
+                return ControlFlow::Continue(stale);
             };
-            let waited = self
-                .wait_for(down, outgoing, &request, (leads, reader, stale.as_ref()))
-                .await;
-            match (waited, stale) {
-                (Waited::Served, _) => return Ok(()),
+            let wait = (leads, reader, stale.as_ref());
+            match (self.wait_for(down, outgoing, request, wait).await, stale) {
+                (Waited::Served, _) => return ControlFlow::Break(Ok(())),
                 (Waited::Failed(failure), _)
                     if self.progress.status.is_some() || failure.client_gone =>
                 {
-                    return Err(failure);
+                    return ControlFlow::Break(Err(failure));
                 }
                 (Waited::Failed(_) | Waited::Again, Some(found)) => {
-                    self.note_failure(&request, entry.as_deref());
-                    let result = CacheResult::Stale;
-                    return self
-                        .serve_stored(down, outgoing, &request, (&found, result))
-                        .await;
+                    self.note_failure(request, entry);
+                    let found = (&found, CacheResult::Stale);
+                    return ControlFlow::Break(
+                        self.serve_stored(down, outgoing, request, found).await,
+                    );
                 }
                 (Waited::Again, None) if rounds < ROUNDS_MAX => rounds += 1,
                 (Waited::Failed(failure), None) => {
                     self.note_cache(request.cache, CacheResult::Miss, (None, None));
-                    return Err(failure);
+                    return ControlFlow::Break(Err(failure));
                 }
-                (Waited::Alone | Waited::Again, stale) => {
-                    last = stale;
-                    break;
-                }
+                (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
             }
         }
-        let fetched = boxed(|| self.fetch_alone(upstream, down, outgoing, &request)).await;
-        match (fetched, last) {
-            (Err(failure), Some(found))
-                if self.progress.status.is_none() && !failure.client_gone =>
-            {
-                let result = CacheResult::Stale;
-                self.serve_stored(down, outgoing, &request, (&found, result))
-                    .await
-            }
-            (fetched, _) => fetched,
-        }
+    }
+
+    /// Refuses to fetch for a client that wants nothing but what is stored.
+    fn refuse_fetch(&mut self, request: &CacheRequest<'a>) -> Failure {
+        let token = "only-if-cached";
+        self.note_cache(request.cache, CacheResult::Miss, (Some(token), None));
+        Failure::new(Culprit::Client, StatusCode::GATEWAY_TIMEOUT, token)
     }
 
     /// Leaves a request to the backends; a successful change drops what it has made invalid.
