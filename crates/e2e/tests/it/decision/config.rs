@@ -148,6 +148,8 @@ impl Configuration {
 
     /// What holds for all routes.
     fn of_all_routes(&mut self, rng: &mut Rng, surroundings: &Surroundings<'_>) {
+        self.table("[cache.pages]");
+        self.maybe(rng, "encodings", &[r#"["gzip"]"#]);
         if rng.bool() {
             self.changes("[server.response_headers]", rng);
         }
@@ -279,6 +281,32 @@ impl Configuration {
     fn route(&mut self, rng: &mut Rng, index: usize, path: &str, surroundings: &Surroundings<'_>) {
         self.table("[[route]]");
         self.maybe(rng, "exclude", &[r#"["/app/static", "*.gif"]"#]);
+        let has_prefix = self.place(rng, index, path);
+        let forwards = self.target(rng, path, has_prefix, surroundings);
+        let networks = [r#"["127.0.0.1", "192.0.2.0/24"]"#, r#""127.0.0.0/8""#];
+        if forwards && rng.u8(..6) == 0 {
+            self.key("allow", rng.choice(networks).expect("one"));
+        }
+        if forwards && index % 5 == 3 {
+            self.key("deny", r#"["192.0.2.0/24", "127.0.0.2"]"#);
+        }
+        if rng.u8(..8) == 0 && !self.last_has("listen") && !self.last_has("scheme") {
+            self.key("client_certificate", r#""required""#);
+        }
+        if rng.u8(..5) == 0 {
+            self.key(
+                "body_max",
+                rng.choice([r#""15B""#, r#""off""#]).expect("one"),
+            );
+        }
+        self.fields(rng, forwards);
+        if rng.u8(..5) == 0 {
+            self.pages("[route.error_pages]", rng, surroundings);
+        }
+    }
+
+    /// Which requests it is for. `false` if not for what is below a path.
+    fn place(&mut self, rng: &mut Rng, index: usize, path: &str) -> bool {
         let mut has_prefix = true;
         // What is left goes to somebody: the root has no conditions.
         if path != "/" {
@@ -301,7 +329,18 @@ impl Configuration {
             }
             _ => self.key("path", format!("\"{path}\"")),
         }
-        let forwards = match rng.u8(..12) {
+        has_prefix
+    }
+
+    /// What becomes of its requests. `true` if backends get them.
+    fn target(
+        &mut self,
+        rng: &mut Rng,
+        path: &str,
+        has_prefix: bool,
+        surroundings: &Surroundings<'_>,
+    ) -> bool {
+        match rng.u8(..12) {
             0 if path != "/" => {
                 self.key("status", rng.choice([204, 403, 404, 503]).expect("one"));
                 false
@@ -318,6 +357,7 @@ impl Configuration {
                 false
             }
             2 if path != "/" => {
+                self.compression(rng);
                 self.files(rng, surroundings);
                 self.maybe(rng, "fallback", &[r#""index.html""#]);
                 if has_prefix {
@@ -326,6 +366,7 @@ impl Configuration {
                 false
             }
             _ => {
+                self.compression(rng);
                 let upstreams = ["ajp", "ajp", "http", "http", "mixed", "placed"];
                 let upstream = *rng.choice(&upstreams).expect("one");
                 self.key("upstream", format!("\"{upstream}\""));
@@ -335,26 +376,14 @@ impl Configuration {
                 }
                 true
             }
-        };
-        let networks = [r#"["127.0.0.1", "192.0.2.0/24"]"#, r#""127.0.0.0/8""#];
-        if forwards && rng.u8(..6) == 0 {
-            self.key("allow", rng.choice(networks).expect("one"));
         }
-        if forwards && index % 5 == 3 {
-            self.key("deny", r#"["192.0.2.0/24", "127.0.0.2"]"#);
-        }
-        if rng.u8(..8) == 0 && !self.last_has("listen") && !self.last_has("scheme") {
-            self.key("client_certificate", r#""required""#);
-        }
-        if rng.u8(..5) == 0 {
-            self.key(
-                "body_max",
-                rng.choice([r#""15B""#, r#""off""#]).expect("one"),
-            );
-        }
-        self.fields(rng, forwards);
-        if rng.u8(..5) == 0 {
-            self.pages("[route.error_pages]", rng, surroundings);
+    }
+
+    fn compression(&mut self, rng: &mut Rng) {
+        if rng.u8(..4) == 0 {
+            self.key("compress", r#"["zstd", "gzip"]"#);
+            self.maybe(rng, "compress_types", &[r#""text/html""#]);
+            self.maybe(rng, "compress_min", &[r#""2KiB""#]);
         }
     }
 
@@ -410,6 +439,7 @@ impl Configuration {
             self.maybe(rng, "activation", &controls);
         }
         self.maybe(rng, "cookie_flags", &[r#"["Secure", "SameSite=Lax"]"#]);
+        self.maybe(rng, "cache", &[r#""pages""#]);
         if rng.bool() {
             self.key("upgrade", r#"["websocket", "other"]"#);
             self.maybe(rng, "tunnel_idle_timeout", &[r#""1m""#]);
