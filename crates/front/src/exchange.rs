@@ -260,6 +260,7 @@ impl<'a> Exchange<'a> {
 
     /// Keeps what lasts of a decision to forward a request.
     fn forward(&mut self, mut forward: Forward<'a>) -> Forwarding<'a> {
+        forward.settle();
         let worker = self.scene.worker;
         let decided = &mut self.decided;
         decided.upstream = Some(forward.upstream);
@@ -268,10 +269,7 @@ impl<'a> Exchange<'a> {
         if let Some(reason) = forward.dropped {
             worker.counters().reason(reason);
         }
-        if let Some(cache) = forward.cache {
-            cache.settle(&mut forward.outgoing);
-            decided.cache = Some(cache);
-        }
+        decided.cache = forward.cache;
         (forward.upstream, forward.outgoing)
     }
 

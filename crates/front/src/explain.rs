@@ -218,12 +218,10 @@ impl Explanation {
                 let why = normal.err().map(|fault| fault.to_string());
                 self.fail(failure, why.as_deref().unwrap_or_default());
             }
-            Decision::Files(request) => self.show_file(site, route, &request),
+            Decision::Files(request) => self.show_file(site, route, request),
             Decision::Answer(answer) => self.show_answer(*answer),
             Decision::Forward(mut forward) => {
-                if let Some(cache) = &forward.cache {
-                    cache.settle(&mut forward.outgoing);
-                }
+                forward.settle();
                 let rules = route.and_then(|route| route.rules.as_deref());
                 self.forward(site, rules, &forward);
             }

@@ -86,6 +86,15 @@ pub(crate) struct Forward<'s> {
     pub(crate) cache: Option<Box<CacheRequest<'s>>>,
 }
 
+impl Forward<'_> {
+    /// Makes the request the one that a cache's clients share, since no file is served.
+    pub(crate) fn settle(&mut self) {
+        if let Some(cache) = &self.cache {
+            cache.settle(&mut self.outgoing);
+        }
+    }
+}
+
 /// A GET or a HEAD of what may be a file.
 #[derive(Debug)]
 pub(crate) struct FilesRequest<'s> {

@@ -63,7 +63,10 @@ impl CacheShown {
                 format!("cache `{name}` has a stale response, and a backend is asked for another")
             }
             (None, "foreign") => format!("cache `{name}` has a response for others alone"),
-            (None, _) => format!("cache `{name}` has nothing, and stores the response if it may"),
+            (None, _) => format!(
+                "cache `{name}` has nothing, and stores the response if it may; to have all of it, it may ask \
+                 without the client's conditions and ranges"
+            ),
         }
     }
 }

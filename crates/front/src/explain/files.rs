@@ -14,11 +14,11 @@ impl Explanation {
         &mut self,
         site: &Site,
         route: Option<&Route>,
-        request: &FilesRequest<'_>,
+        request: FilesRequest<'_>,
     ) {
         let config = request.directory.config();
         let named = named(request.path(), config);
-        match &request.origin {
+        match request.origin {
             FilesOrigin::Alone(_, path) => {
                 self.show_rewrite(&text(path));
                 match named {
@@ -29,9 +29,10 @@ impl Explanation {
                     Err(why) => self.answer(404, "file-hidden", &why),
                 }
             }
-            FilesOrigin::Before(forward) => {
+            FilesOrigin::Before(mut forward) => {
+                forward.settle();
                 let rules = route.and_then(|route| route.rules.as_deref());
-                self.forward(site, rules, forward);
+                self.forward(site, rules, &forward);
                 match named {
                     Ok(file) => {
                         self.summary = format!("{file}; without it {}", self.summary);
