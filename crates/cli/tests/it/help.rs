@@ -54,6 +54,7 @@ fn the_commands_for_a_front_that_runs() {
         ("weight", include_str!("../help/weight.txt")),
         ("reset", include_str!("../help/reset.txt")),
         ("reload", include_str!("../help/reload.txt")),
+        ("purge", include_str!("../help/purge.txt")),
         ("explain", include_str!("../help/explain.txt")),
         ("import", include_str!("../help/import.txt")),
         ("upgrade", include_str!("../help/upgrade.txt")),
