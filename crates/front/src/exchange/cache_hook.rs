@@ -259,7 +259,7 @@ impl Tee {
         let is_kept = self.fill.begin(
             FillHead {
                 status: head.status,
-                reason: head.reason.clone(),
+                reason: own_reason(head),
                 headers,
                 content_length: head.content_length,
                 age,
@@ -529,6 +529,15 @@ fn resolve(base: &[u8], reference: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// The reason phrase of a head, if it is an unusual one. A copy: the head's own keeps the buffer in memory that
+/// it was read into.
+fn own_reason(head: &ResponseHead) -> Option<Bytes> {
+    let usual = head.status.canonical_reason().map(str::as_bytes);
+    let reason = head.reason.as_deref();
+    let unusual = reason.filter(|reason| Some(*reason) != usual);
+    unusual.map(Bytes::copy_from_slice)
+}
+
 /// Whether a stale response is used in the place of one with this status.
 pub(crate) fn is_stale_status(config: &CacheConfig, status: StatusCode) -> bool {
     let mut statuses = config.stale_status.iter();
@@ -553,6 +562,23 @@ impl Drop for Tee {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A stored response must not keep the buffer of the connection that it came by.
+    #[test]
+    fn the_reason_is_kept_if_it_is_unusual_and_then_a_copy() {
+        let buffer = Bytes::from_static(b"HTTP/1.1 200 OK then");
+        let of = |reason: Bytes| {
+            own_reason(&ResponseHead {
+                reason: Some(reason),
+                ..ResponseHead::default()
+            })
+        };
+        assert_eq!(of(buffer.slice(13..15)), None);
+        let unusual = of(buffer.slice(13..)).unwrap();
+        assert_eq!(unusual, "OK then");
+        assert_ne!(unusual.as_ptr(), buffer[13..].as_ptr());
+        assert_eq!(own_reason(&ResponseHead::default()), None);
+    }
 
     #[test]
     fn references_are_resolved_on_the_same_host() {
