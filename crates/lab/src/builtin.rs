@@ -72,8 +72,9 @@ pub fn demo() -> Experiment {
 }
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 16] = [
+const BUILTIN: [(&str, &str); 17] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
+    ("static", include_str!("../experiments/static.toml")),
     (
         "ajp-vs-http",
         include_str!("../experiments/ajp-vs-http.toml"),

@@ -87,7 +87,15 @@ fn keep_alive_can_be_turned_off() {
 }
 
 #[test]
-fn a_front_without_a_backend_is_told() {
-    let fault = start(&space("none"), "front", &[]).unwrap_err().to_string();
-    assert!(fault.contains("it needs a backend"), "{fault}");
+fn servers_without_a_backend_have_pages_of_their_own() {
+    let space = space("pages");
+    for (target, pages) in [
+        ("front", "files"),
+        ("nginx", "files"),
+        ("nginx", "looked-up"),
+    ] {
+        let set = [("page_bytes", "100000"), ("pages", pages)];
+        let server = start(&space, target, &set).unwrap();
+        assert_eq!(get(&space, &server), (100_000, true), "{target} {pages}");
+    }
 }
