@@ -303,6 +303,7 @@ impl Downstream<'_> {
     ///
     /// # Errors
     /// The client left.
+    #[inline]
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ClientError>> {
         match self {
             Self::Http1(client) => client.poll_write(cx).map_err(ClientError::Io),

@@ -37,7 +37,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::replay::Replay;
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
-use crate::exchange::source::{Source, SourceError, SourceEvent};
+use crate::exchange::source::{Source, SourceError};
 use crate::worker::in_flight::Phase;
 
 /// What the relay needs to know of the request and its exchange.
@@ -446,14 +446,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 continue;
             }
             // Asks for the request's body are collected: their answers leave in one write.
-            let flush = matches!(event, Ok(SourceEvent::Plain(Event::Flush)));
-            match event.map_err(RelayError::Source)? {
-                SourceEvent::Plain(event) => self.handle(event)?,
-                SourceEvent::File(part) => {
-                    self.head_held = None;
-                    self.down.send_file(part);
-                }
-            }
+            let flush = matches!(event, Ok(Event::Flush));
+            self.handle(event.map_err(RelayError::Source)?)?;
             if flush {
                 break;
             }
@@ -461,9 +455,18 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(moved)
     }
 
-    /// The next event of the response, as the client is to have it. A cache sees the body before it is coded.
+    /// The next event of the response, as the client is to have it.
     #[inline]
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<SourceEvent, SourceError>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+        match (&self.progress.compression, &self.progress.hook) {
+            (None, None) => self.source.poll_event(cx),
+            _ => self.poll_seen(cx),
+        }
+    }
+
+    /// As [`Self::poll_source`]; a cache sees the body, and then it is compressed.
+    #[inline(never)]
+    fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         let Self {
             source,
             progress,
@@ -473,31 +476,18 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let Progress {
             compression, hook, ..
         } = &mut **progress;
-        let mut hook = hook
-            .as_mut()
-            .filter(|_| !matches!(download, Download::Discard(_)));
-        let mut show = |data: &Bytes| {
-            if let Some(hook) = &mut hook {
+        let is_sent = !matches!(download, Download::Discard(_));
+        let mut hook = hook.as_mut().filter(|_| is_sent);
+        let mut poll_plain = |cx: &mut Context<'_>| {
+            let event = source.poll_event(cx);
+            if let (Some(hook), Poll::Ready(Ok(Event::Body(data)))) = (&mut hook, &event) {
                 hook.body(data);
             }
+            event
         };
         match compression {
-            None => {
-                let event = source.poll_event(cx);
-                if let Poll::Ready(Ok(SourceEvent::Plain(Event::Body(data)))) = &event {
-                    show(data);
-                }
-                event
-            }
-            Some(compression) => compression
-                .poll_event(cx, |cx| {
-                    let event = source.poll_plain_event(cx);
-                    if let Poll::Ready(Ok(Event::Body(data))) = &event {
-                        show(data);
-                    }
-                    event
-                })
-                .map_ok(SourceEvent::Plain),
+            None => poll_plain(cx),
+            Some(compression) => compression.poll_event(cx, poll_plain),
         }
     }
 
@@ -574,6 +564,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 self.progress.upgraded = true;
                 self.download = Download::Ended;
             }
+            Event::Body(data) if data.is_empty() => self.send_part(),
             Event::Body(data) => self.down.send_data(data),
             Event::End => {
                 self.send_end()?;
@@ -590,6 +581,17 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             && self.source.may_be_compressed()
         {
             self.progress.compression = offer.begin(head, self.scene);
+            if self.progress.compression.is_some() {
+                self.source.read_all();
+            }
+        }
+    }
+
+    /// Has the kernel send a part of a file.
+    #[cold]
+    fn send_part(&mut self) {
+        if let Some(part) = self.source.take_part() {
+            self.down.send_file(part);
         }
     }
 
@@ -758,11 +760,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
 impl Rest {
     /// What follows an event of a response that is discarded.
-    fn after(self, event: &Result<SourceEvent, SourceError>) -> Download {
-        let event = match event {
-            Ok(SourceEvent::Plain(event)) => Ok(event),
-            Ok(SourceEvent::File(_)) | Err(_) => Err(()),
-        };
+    fn after(self, event: &Result<Event, SourceError>) -> Download {
         match event {
             Ok(Event::Body(data)) if data.len() <= self.bytes => Download::Discard(Self {
                 bytes: self.bytes - data.len(),

@@ -50,21 +50,6 @@ pub(crate) enum Source<'a, 'b> {
     Scripted(scripted::Scripted),
 }
 
-/// What a source gives.
-#[derive(Debug)]
-pub(crate) enum SourceEvent {
-    /// What every source may give.
-    Plain(Event),
-    /// Some bytes of the body, which the kernel is to send.
-    File(FilePart),
-}
-
-impl From<Event> for SourceEvent {
-    fn from(event: Event) -> Self {
-        Self::Plain(event)
-    }
-}
-
 /// Why a source did not give the whole response.
 #[derive(Debug, Error)]
 pub(crate) enum SourceError {
@@ -345,29 +330,12 @@ impl Source<'_, '_> {
         }
     }
 
-    /// The next event of the response; see [`Lease::poll_event`].
+    /// The next event of the response; see [`Lease::poll_event`]. A body's piece without bytes stands for a part
+    /// of a file: see [`Self::take_part`].
     ///
     /// # Errors
     /// The rest of the response will not come.
-    #[inline]
-    pub(crate) fn poll_event(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<SourceEvent, SourceError>> {
-        match self {
-            Self::File(file) => file.poll_source_event(cx).map_err(SourceError::File),
-            other => other.poll_plain_event(cx).map_ok(SourceEvent::Plain),
-        }
-    }
-
-    /// As [`Self::poll_event`], with all bytes of the body in memory.
-    ///
-    /// # Errors
-    /// The rest of the response will not come.
-    pub(crate) fn poll_plain_event(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Event, SourceError>> {
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
             Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
@@ -375,6 +343,27 @@ impl Source<'_, '_> {
             Self::Cached(cached) => cached.poll_event(cx).map_err(SourceError::Cached),
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.poll_event(cx),
+        }
+    }
+
+    /// The part of a file that the kernel is to send, after an event without bytes.
+    #[cold]
+    pub(crate) fn take_part(&mut self) -> Option<FilePart> {
+        match self {
+            Self::File(file) => file.part.take(),
+            Self::Backend(_) | Self::Answer(_) | Self::Cached(_) => None,
+            #[cfg(test)]
+            Self::Scripted(_) => None,
+        }
+    }
+
+    /// Has all bytes of the body read into memory, because they are not sent as they are.
+    pub(crate) fn read_all(&mut self) {
+        match self {
+            Self::File(file) => file.by_parts = false,
+            Self::Backend(_) | Self::Answer(_) | Self::Cached(_) => {}
+            #[cfg(test)]
+            Self::Scripted(_) => {}
         }
     }
 

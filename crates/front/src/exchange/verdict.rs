@@ -522,6 +522,7 @@ impl<'s> Case<'s> {
 
     /// What compresses the response, if the route wants that. It goes by what the client sent: the route may
     /// hide from backends which codings the client takes.
+    #[inline]
     fn compression(
         &self,
         rules: Option<&'s Rules>,

@@ -1,13 +1,13 @@
 //! A file as the source of a response.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use catamaran_files::{FileBody, FileBodyError, FilePiece, FileSending};
+use bytes::Bytes;
+use catamaran_files::{FileBody, FileBodyError, FilePart, FilePiece, FileSending};
 use catamaran_message::ResponseHead;
 use catamaran_upstream::Event;
 
 use crate::counters::WorkerCounters;
-use crate::exchange::source::SourceEvent;
 
 /// A file on its way to the client.
 #[derive(Debug)]
@@ -17,7 +17,9 @@ pub(crate) struct FileSource<'a> {
     /// `None` for a HEAD.
     body: Option<FileBody>,
     /// Whether the kernel can send bytes of a file to the client.
-    by_parts: bool,
+    pub(super) by_parts: bool,
+    /// What the kernel is to send next.
+    pub(super) part: Option<FilePart>,
     counters: &'a WorkerCounters,
 }
 
@@ -39,6 +41,7 @@ impl<'a> FileSource<'a> {
             head: Some(Box::new(head)),
             body,
             by_parts,
+            part: None,
             counters,
         }
     }
@@ -50,26 +53,18 @@ impl<'a> FileSource<'a> {
         let Some(body) = &mut self.body else {
             return Poll::Ready(Ok(Event::End));
         };
-        let piece = body.poll_next(cx);
-        piece.map_ok(|piece| piece.map_or(Event::End, Event::Body))
-    }
-
-    /// As [`Self::poll_event`], with parts of the file if the client takes them.
-    pub(super) fn poll_source_event(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<SourceEvent, FileBodyError>> {
-        match &mut self.body {
-            Some(body) if self.by_parts && self.head.is_none() => {
-                let piece = body.poll_piece(cx);
-                piece.map_ok(|piece| match piece {
-                    Some(FilePiece::Part(part)) => SourceEvent::File(part),
-                    Some(FilePiece::Bytes(bytes)) => SourceEvent::Plain(Event::Body(bytes)),
-                    None => SourceEvent::Plain(Event::End),
-                })
-            }
-            _ => self.poll_event(cx).map_ok(SourceEvent::Plain),
+        if !self.by_parts {
+            let piece = body.poll_next(cx);
+            return piece.map_ok(|piece| piece.map_or(Event::End, Event::Body));
         }
+        Poll::Ready(Ok(match ready!(body.poll_piece(cx))? {
+            Some(FilePiece::Bytes(bytes)) => Event::Body(bytes),
+            Some(FilePiece::Part(part)) => {
+                self.part = Some(part);
+                Event::Body(Bytes::new())
+            }
+            None => Event::End,
+        }))
     }
 }
 
