@@ -335,6 +335,8 @@ impl Source<'_, '_> {
     ///
     /// # Errors
     /// The rest of the response will not come.
+    // Called for a compressed response as well, which would make it a call for all others, too.
+    #[inline(always)]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
