@@ -218,7 +218,7 @@ impl Explanation {
                 let why = normal.err().map(|fault| fault.to_string());
                 self.fail(failure, why.as_deref().unwrap_or_default());
             }
-            Decision::Files(request) => self.show_file(site, route, request),
+            Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
             Decision::Forward(mut forward) => {
                 forward.settle();

@@ -20,7 +20,7 @@ impl Explanation {
         let named = named(request.path(), config);
         match request.origin {
             FilesOrigin::Alone(_, path) => {
-                self.show_rewrite(&text(path));
+                self.show_rewrite(&text(&path));
                 match named {
                     Ok(file) => {
                         self.answer(200, "file", &format!("{file}, or 404 without it"));

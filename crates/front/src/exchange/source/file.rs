@@ -46,7 +46,10 @@ impl<'a> FileSource<'a> {
         }
     }
 
-    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, FileBodyError>> {
+    pub(super) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Event, FileBodyError>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Ok(Event::Head(head)));
         }
