@@ -18,11 +18,11 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME")]
     cache: String,
 
-    /// All responses of this URL, such as https://www.example.org/a?b
+    /// All responses of this URL, such as `https://www.example.org/a?b`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// All responses whose URL begins so, such as https://www.example.org/images/
+    /// All responses whose URL begins so, such as `https://www.example.org/images/`
     #[arg(long, value_name = "URL")]
     prefix: Option<String>,
 
