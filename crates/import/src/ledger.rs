@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::kept::AddressGuards;
+
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -100,7 +102,7 @@ impl Sums {
 }
 
 /// Names one directive of the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(usize);
 
 /// A directive whose fate may still be open.
@@ -120,6 +122,8 @@ pub(crate) struct Ledger {
     remarks: Vec<Remark>,
     /// The same, so that nothing is said twice.
     said: HashSet<Remark>,
+    /// What the old server has to guard by clients' addresses.
+    pub(crate) address_guards: AddressGuards,
     /// Whether there is an old server that takes what cannot be mapped.
     pub(crate) keeps: bool,
 }
@@ -191,6 +195,11 @@ impl Ledger {
     /// Whether nothing was said of it.
     pub(crate) fn is_open(&self, id: Id) -> bool {
         self.entries[id.0].fate.is_none()
+    }
+
+    /// Whether it is of no use.
+    pub(crate) fn is_dropped(&self, id: Id) -> bool {
+        self.entries[id.0].fate == Some(Fate::Dropped)
     }
 
     /// It is of no use, unless something was said of it already.

@@ -14,6 +14,7 @@ mod emit;
 mod files;
 mod httpd;
 mod index;
+mod kept;
 mod ledger;
 mod matcher;
 mod mod_jk;
@@ -301,9 +302,12 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         kept,
     } = write(&closed, options.inline_secrets);
     if options.keep.is_some() && kept > 0 {
-        let text = "the old server must listen at the address of --keep; with \
-                    `RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy` of this front it knows its clients";
+        let remedy = ledger.address_guards.remedy();
+        let text = format!(
+            "the old server must listen at the address of --keep; with {remedy} it knows its clients"
+        );
         ledger.say(Weight::Note, None, text);
+        kept::say(plan, &mut ledger);
     }
     let (directives, remarks) = ledger.finish();
     Import {

@@ -495,6 +495,9 @@ pub(crate) fn table_name(name: &str) -> String {
     }
 }
 
+/// A host that nobody has.
+pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";
+
 const NAME_MAX: usize = 60;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 use crate::emit::KEPT;
 use crate::ledger::Place;
 use crate::matcher::{encoded, is_sayable};
-use crate::plan::{Access, Action, Decision, Model, Plan};
+use crate::plan::{Access, Action, Decision, Model, Plan, UNKNOWN_HOST};
 
 /// A request that the written file treats otherwise than the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
     };
     let paths = paths(plan);
     let model = Model::new(plan);
-    let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN.to_owned()]);
+    let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN_HOST.to_owned()]);
     for name in plan.hosts.iter().flat_map(|it| &it.names) {
         hosts.insert(name.replacen('*', "x", 1));
     }
@@ -187,9 +187,6 @@ fn paths(plan: &Plan) -> Vec<String> {
     }
     found.into_iter().collect()
 }
-
-/// A host that nobody has.
-const UNKNOWN: &str = "unknown.invalid";
 
 const PATHS_MAX: usize = 5_000;
 const REQUESTS_MAX: usize = 100_000;

@@ -71,7 +71,8 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     groups
 }
 
-fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+/// The routes of a virtual host.
+pub(crate) fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
     let tls = |listener: &usize| {
         plan.listeners
             .get(*listener)

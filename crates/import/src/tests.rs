@@ -6,6 +6,7 @@ use super::*;
 
 mod files;
 mod guards;
+mod kept;
 
 /// Files in memory.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::httpd::tree::Directive;
-use crate::ledger::Ledger;
+use crate::ledger::{Id, Ledger};
 use crate::plan::Access;
 
 /// What the directives of a section say of access. mod_authz_core and mod_access_compat are asked one after
@@ -93,7 +93,34 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
             _ => {}
         }
     }
+    let asked = addresses(directives);
+    match guards.joined() {
+        Access::Unsaid => ledger.address_guards.void(asked),
+        _ => ledger.address_guards.written(asked),
+    }
     guards
+}
+
+/// What asks for clients' addresses, in a section and in those within it.
+pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
+    let mut found = Vec::new();
+    for directive in directives {
+        let words = lower(directive);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let asks = match (directive.name.as_str(), &words[..]) {
+            ("require", ["not", kind, ..] | [kind, ..]) => {
+                matches!(*kind, "ip" | "local" | "host" | "forward-dns" | "expr")
+            }
+            ("allow" | "deny", ["from", from, ..]) => *from != "all",
+            ("rewritecond" | "setenvif", [subject, ..]) => subject.contains("remote_"),
+            _ => false,
+        };
+        if asks {
+            found.push(directive.id);
+        }
+        found.extend(addresses(directive.inside()));
+    }
+    found
 }
 
 /// Whether a directive is of a module by which clients sign on.

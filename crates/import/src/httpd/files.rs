@@ -64,6 +64,7 @@ impl<'a> Site<'a> {
         let (path, target) = (directive.word(0), directive.word(1));
         if path.ends_with('/') != target.ends_with('/') || !path.starts_with('/') {
             ledger.kept_or_risk(directive.id, "one of path and directory ends with a slash");
+            self.leave_guards(ledger);
             return None;
         }
         let target = target.trim_end_matches('/');
@@ -82,6 +83,7 @@ impl<'a> Site<'a> {
         let Some((guards, deeper)) = self.guards(path, &mut keys, ledger) else {
             let text = "what guards these files cannot be said here";
             ledger.kept_or_risk(id, text);
+            self.leave_guards(ledger);
             return None;
         };
         let reason = match inside {
@@ -114,7 +116,18 @@ impl<'a> Site<'a> {
             }
         };
         ledger.kept_or_risk(id, &format!("`{path}` is not served here: {reason}"));
+        self.leave_guards(ledger);
         None
+    }
+
+    /// The guards of a directory that is not served here are no part of the written file.
+    fn leave_guards(&self, ledger: &mut Ledger) {
+        let is_of_files =
+            |it: &&Directive| it.name.starts_with("directory") || it.name.starts_with("files");
+        for section in self.all().filter(is_of_files) {
+            let asked = access::addresses(section.inside());
+            ledger.address_guards.void(asked);
+        }
     }
 
     fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {

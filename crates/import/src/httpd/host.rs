@@ -89,7 +89,9 @@ pub(crate) fn convert(
         reader.host(None, &main, &server_mounts, &[])?;
     }
     reader.workers.finish(reader.files.ledger);
-    senders::read(&main, &hosts, plan, expansion.ledger);
+    let ledger = &mut *expansion.ledger;
+    ledger.address_guards.enter(access::addresses(top), REMEDY);
+    senders::read(&main, &hosts, plan, ledger);
     unserved(&main, &hosts, expansion.ledger);
     Ok(())
 }
@@ -312,6 +314,7 @@ impl Reader<'_, '_> {
         {
             let text = "the front cannot tell its address from others that have the port";
             self.files.ledger.unmapped(host.id, text);
+            self.files.ledger.address_guards.void_all();
             let rules = result.rules.iter_mut();
             rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
@@ -416,7 +419,7 @@ impl Reader<'_, '_> {
         for section in main.iter().chain(inner) {
             overlay(section, &mut rules, self.plan, self.files.ledger);
         }
-        settle(&mut rules);
+        settle(&mut rules, self.files.ledger);
         self.strangers(main, inner, &mut rules);
         Ok(rules)
     }
@@ -437,6 +440,7 @@ impl Reader<'_, '_> {
             closed |= is_stranger(directive, self.files.ledger);
         }
         if closed {
+            self.files.ledger.address_guards.void_all();
             rules
                 .iter_mut()
                 .for_each(|it| it.settings.access = Access::Unsaid);
@@ -728,6 +732,9 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
         }
     }
 }
+
+/// By what httpd knows clients behind the front.
+const REMEDY: &str = "`RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy 127.0.0.1`";
 
 /// Directives that need no counterpart, in lower case, and why.
 const DROPPED: &[(&str, &str)] = &[

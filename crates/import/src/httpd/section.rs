@@ -1,5 +1,7 @@
 //! Sections such as `<Location>`, laid over the rules of a host.
 
+use std::cell::Cell;
+
 use crate::httpd::access::{self, Guards};
 use crate::httpd::tree::{Directive, MISSING};
 use crate::httpd::{fields, proxy, redirect};
@@ -45,8 +47,16 @@ pub(crate) fn overlay(
     if !is_exact && !laid.guards.is_some() {
         return;
     }
+    let is_left = Cell::new(!is_exact);
     for matcher in &matchers {
-        split(rules, matcher, |it| laid.over(it), |it| laid.close(it));
+        let close = |rule: &mut Rule| {
+            is_left.set(true);
+            laid.close(rule);
+        };
+        split(rules, matcher, |it| laid.over(it), close);
+    }
+    if is_left.get() {
+        ledger.address_guards.void(access::addresses(inner));
     }
 }
 
@@ -103,6 +113,7 @@ impl Laid {
 /// Who is let in by a section, with what is strange in it.
 fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = access::of_section(inner, ledger);
+    let is_said = guards.joined() != Access::Unsaid;
     for directive in inner {
         let name = directive.name.as_str();
         let is_section = directive.inner.is_some() && !name.starts_with("require");
@@ -123,6 +134,9 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             );
             guards = Guards::unsaid();
         }
+    }
+    if is_said && guards.joined() == Access::Unsaid {
+        ledger.address_guards.void(access::addresses(inner));
     }
     guards
 }
@@ -196,6 +210,7 @@ pub(crate) fn proxies<'d>(
             (said, false) if access == Access::Open => said,
             (_, false) => {
                 ledger.unmapped(section.id, "whose backends it is about cannot be said");
+                ledger.address_guards.void_all();
                 Some(Access::Unsaid)
             }
         };
@@ -230,6 +245,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
                 "it is part of a section that was not converted",
                 ledger,
             );
+            ledger.address_guards.void_all();
             rules
                 .iter_mut()
                 .for_each(|it| it.settings.access = Access::Unsaid);
@@ -239,12 +255,17 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
 }
 
 /// Makes one guard of what two modules say, and closes what was reached in clear to those who must come over TLS.
-pub(crate) fn settle(rules: &mut Vec<Rule>) {
+pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
         let settings = &mut rule.settings;
         let compat = std::mem::take(&mut settings.compat);
-        settings.access = access::both(std::mem::take(&mut settings.access), compat);
+        let authz = std::mem::take(&mut settings.access);
+        let is_said = authz != Access::Unsaid || compat != Access::Open;
+        settings.access = access::both(authz, compat);
+        if is_said && settings.access == Access::Unsaid {
+            ledger.address_guards.void_all();
+        }
         let tls_only = std::mem::take(&mut settings.tls_only);
         if tls_only && rule.scheme != Some(Scheme::Https) {
             let mut clear = rule.clone();

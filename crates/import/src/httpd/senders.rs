@@ -49,6 +49,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
     for it in &all {
         it.ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));
     }
+    ledger.address_guards.void_all();
     plan.hide_networks();
 }
 

@@ -318,6 +318,7 @@ pub(crate) fn senders<'d>(
                 X-Forwarded-For. Whoever was let in by a network is answered 403";
     ledger.risk(ids[0], text);
     ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));
+    ledger.address_guards.void_all();
     plan.hide_networks();
 }
 

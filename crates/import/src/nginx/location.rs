@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
-use crate::ledger::Ledger;
+use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::files::serve;
@@ -385,6 +385,11 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
             false => ledger.mapped(satisfy.id),
         }
     }
+    let asked: Vec<Id> = rules.iter().map(|it| it.id).collect();
+    match unsaid {
+        true => ledger.address_guards.void(asked),
+        false => ledger.address_guards.written(asked),
+    }
     match ends {
         _ if unsaid => {
             rules
@@ -400,6 +405,30 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
             deny,
         },
     }
+}
+
+/// Leaves the guards by addresses that hold in a block to the old server.
+pub(crate) fn leave_guards(scope: Scope<'_>, ledger: &mut Ledger) {
+    let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
+    ledger.address_guards.void(rules.iter().map(|it| it.id));
+}
+
+/// What asks for clients' addresses, in a block and in those within it.
+pub(crate) fn addresses<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
+    let mut found = Vec::new();
+    for directive in directives {
+        let asks = match directive.name.as_str() {
+            "allow" | "deny" => directive.word(0) != "all",
+            "geo" => true,
+            "if" => directive.words.iter().any(|it| it.contains("remote_addr")),
+            _ => false,
+        };
+        if asks {
+            found.push(directive.id);
+        }
+        found.extend(addresses(directive.inside()));
+    }
+    found
 }
 
 /// Whether a block, or one that it inherits from, has what may be a guard that is not known here.

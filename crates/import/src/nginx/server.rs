@@ -9,7 +9,7 @@ use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    Scope, access, action, answer, drop_needless, inner_rewrite, keep_all, settings, template,
+    self, Scope, access, action, answer, drop_needless, inner_rewrite, keep_all, settings, template,
 };
 use crate::nginx::tree::{Directive, Expansion};
 use crate::nginx::upstream::{self, Upstreams};
@@ -63,6 +63,8 @@ pub(crate) fn convert(
         };
         reader.server(server, vhosts);
     }
+    let asked = location::addresses(top);
+    expansion.ledger.address_guards.enter(asked, REMEDY);
     senders(servers(), &outer, plan, expansion.ledger);
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
@@ -77,6 +79,9 @@ pub(crate) fn convert(
         }
     }
 }
+
+/// By what nginx knows clients behind the front.
+const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
 
 struct Reader<'a, 'e> {
     expansion: &'a mut Expansion<'e>,
@@ -138,6 +143,7 @@ impl Reader<'_, '_> {
         if is_hidden {
             let text = "the front cannot tell its address from others that have the port";
             self.expansion.ledger.unmapped(server.id, text);
+            self.expansion.ledger.address_guards.void_all();
             let rules = host.rules.iter_mut();
             rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
@@ -276,6 +282,9 @@ impl Reader<'_, '_> {
             settled.access = Access::Unsaid;
         }
         let named = self.named(scope.own("try_files"), server, &mut settled.access);
+        if settled.access == Access::Unsaid {
+            location::leave_guards(scope, self.expansion.ledger);
+        }
         let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
             let ledger = &mut *self.expansion.ledger;
@@ -449,6 +458,9 @@ impl Reader<'_, '_> {
             settled.access = Access::Unsaid;
         }
         let named = self.named(tries, server, &mut settled.access);
+        if settled.access == Access::Unsaid {
+            location::leave_guards(scope, self.expansion.ledger);
+        }
         let matcher = Matcher::everything();
         let action = super::files::serve(
             scope,

@@ -1,0 +1,138 @@
+//! What stays guarded on the old server (`--keep`), which sees all requests come from the front to one address.
+//!
+//! There its own guards by clients' addresses hold for the front alone, and virtual hosts that differ by
+//! address or port are one. Either can open what was closed, so it is said with its line.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::ledger::{Id, Ledger, Weight};
+use crate::plan::{Action, Model, Plan, UNKNOWN_HOST};
+use crate::routes::{outcome, settled};
+
+/// Guards by clients' addresses, and which of them the written file has itself.
+#[derive(Debug, Default)]
+pub(crate) struct AddressGuards {
+    /// All that the source has.
+    all: Vec<Id>,
+    /// Those that became `allow` or `deny` of a route.
+    written: HashSet<Id>,
+    /// Those that did so at first, but are left to the old server.
+    void: HashSet<Id>,
+    /// Whether that holds for all of them.
+    is_none_sure: bool,
+    /// What the old server needs to know its clients.
+    remedy: &'static str,
+}
+
+impl AddressGuards {
+    /// Enters guards of the source.
+    pub(crate) fn enter(&mut self, ids: impl IntoIterator<Item = Id>, remedy: &'static str) {
+        self.all.extend(ids);
+        self.remedy = remedy;
+    }
+
+    /// These are in the written file.
+    pub(crate) fn written(&mut self, ids: impl IntoIterator<Item = Id>) {
+        self.written.extend(ids);
+    }
+
+    /// These are left to the old server.
+    pub(crate) fn void(&mut self, ids: impl IntoIterator<Item = Id>) {
+        self.void.extend(ids);
+    }
+
+    /// Any of them may be left to it.
+    pub(crate) fn void_all(&mut self) {
+        self.is_none_sure = true;
+    }
+
+    /// What the old server needs to know its clients behind the front.
+    pub(crate) fn remedy(&self) -> &'static str {
+        self.remedy
+    }
+
+    fn left(&self) -> Vec<Id> {
+        let is_left =
+            |it: &&Id| self.is_none_sure || self.void.contains(it) || !self.written.contains(it);
+        self.all.iter().filter(is_left).copied().collect()
+    }
+}
+
+/// Says what the old server no longer guards once it has the address of `--keep`.
+pub(crate) fn say(plan: &Plan, ledger: &mut Ledger) {
+    same_names(plan, ledger);
+    let knows_front = plan.trusted.iter().any(|it| {
+        let address = it.split('/').next().unwrap_or_default();
+        address.starts_with("127.") || address == "::1"
+    });
+    if knows_front {
+        return;
+    }
+    let remedy = ledger.address_guards.remedy();
+    for id in ledger.address_guards.left() {
+        if !ledger.is_dropped(id) {
+            let text = format!(
+                "the old server asks here for clients' addresses, and all requests come to it from the front: \
+                 give it {remedy}, or it may let in everybody"
+            );
+            ledger.risk(id, text);
+        }
+    }
+}
+
+/// Virtual hosts that serve one name on several listeners: the old server has one of them for all requests
+/// that are passed to it.
+fn same_names(plan: &Plan, ledger: &mut Ledger) {
+    let model = Model::new(plan);
+    let keeps: Vec<bool> = plan
+        .hosts
+        .iter()
+        .map(|host| {
+            let kept = |it: &Action| matches!(it, Action::Files | Action::Closed);
+            settled(plan, host)
+                .iter()
+                .any(|it| kept(&outcome(&it.rule)))
+        })
+        .collect();
+    let mut said: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let names = plan.hosts.iter().flat_map(|it| &it.names);
+    for name in names.map(String::as_str).chain([UNKNOWN_HOST]) {
+        let name = name.replacen('*', "x", 1);
+        let on = (0..plan.listeners.len()).filter_map(|it| model.host(it, &name));
+        let hosts: BTreeSet<usize> = on.collect();
+        let (kept, others): (Vec<usize>, Vec<usize>) = hosts.iter().partition(|&&it| keeps[it]);
+        // Of several that keep something, each later one is at the mercy of the first.
+        let Some((&first, later)) = kept.split_first() else {
+            continue;
+        };
+        let of_name = match name.as_str() {
+            UNKNOWN_HOST => "hosts that no virtual host names".to_owned(),
+            name => format!("`{name}`"),
+        };
+        for &at in later.iter().filter(|&&at| said.insert((first, at))) {
+            let other = shown(plan, first);
+            let text = format!(
+                "{of_name} is served here and by {other}, on listeners of their own, and both keep something: at the \
+                 one address of --keep the old server takes the first of them for both, and its guards alone hold"
+            );
+            ledger.say(Weight::Risk, plan.hosts[at].place.clone(), text);
+        }
+        for at in others.into_iter().filter(|_| later.is_empty()) {
+            if said.insert((first, at)) {
+                let text = format!(
+                    "move {} to the address of --keep, and not this one, which serves {of_name}, too",
+                    shown(plan, first)
+                );
+                ledger.say(Weight::Note, plan.hosts[at].place.clone(), text);
+            }
+        }
+    }
+}
+
+/// A virtual host by its place.
+fn shown(plan: &Plan, host: usize) -> String {
+    match &plan.hosts[host].place {
+        Some(place) => format!("that of {place}"),
+        None => "the server outside its virtual hosts".to_owned(),
+    }
+}
