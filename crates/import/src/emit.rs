@@ -363,9 +363,16 @@ impl Writer<'_> {
                     self.line("rewrite", &quoted(&encoded(rewrite)));
                 }
                 self.keys(&serve.keys);
-                if let Some(upstream) = serve.upstream {
-                    self.line("upstream", &quoted(&plan.upstreams[upstream].name));
-                    self.route_keys(&rule.settings.keys);
+                let keys = &rule.settings.keys;
+                match serve.upstream {
+                    Some(upstream) => {
+                        self.line("upstream", &quoted(&plan.upstreams[upstream].name));
+                        self.route_keys(keys);
+                    }
+                    None => {
+                        let compression = keys.iter().filter(|it| it.0.starts_with("compress"));
+                        compression.for_each(|(key, value)| self.line(key, value));
+                    }
                 }
             }
             _ => {

@@ -9,6 +9,7 @@
 //! The crate opens no file: it is lent [`Files`].
 #![forbid(unsafe_code)]
 
+mod compress;
 mod directory;
 mod emit;
 mod files;

@@ -2,7 +2,7 @@
 
 mod files;
 mod listen;
-mod location;
+pub(crate) mod location;
 mod server;
 pub(crate) mod tree;
 mod upstream;

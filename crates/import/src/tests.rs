@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::*;
 
+mod compress;
 mod files;
 mod guards;
 mod kept;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::Sources;
+use crate::compress;
 use crate::files::ImportError;
 use crate::httpd::files::Site;
 use crate::httpd::listen::address_of;
@@ -413,6 +414,10 @@ impl Reader<'_, '_> {
             .any(|it| it.name == "sslengine" && it.word(0).eq_ignore_ascii_case("on"));
         for directives in [main, inner] {
             whole(directives, has_tls, &mut rules, self.files);
+        }
+        let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
+        for rule in &mut rules {
+            rule.settings.keys.extend(compression.clone());
         }
         // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
         proxies(main.iter().chain(inner), &mut rules, self.files.ledger);

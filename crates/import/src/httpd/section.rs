@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::compress;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::tree::{Directive, MISSING};
 use crate::httpd::{fields, proxy, redirect};
@@ -29,7 +30,7 @@ pub(crate) fn overlay(
     };
     let inner = section.inside();
     let mut laid = Laid {
-        change: fields::settings(inner, false, ledger),
+        change: of_section(inner, ledger),
         guards: guards(inner, ledger),
         answer: answer(inner, plan, ledger),
     };
@@ -60,6 +61,13 @@ pub(crate) fn overlay(
     }
 }
 
+/// Fields, bodies and compression of a section.
+fn of_section(inner: &[Directive], ledger: &mut Ledger) -> Settings {
+    let mut settings = fields::settings(inner, false, ledger);
+    settings.keys.extend(compress::of_httpd(inner, ledger));
+    settings
+}
+
 /// What a section changes of the rules for its paths.
 struct Laid {
     change: Settings,
@@ -82,6 +90,9 @@ impl Laid {
     }
 
     fn over(&self, rule: &mut Rule) {
+        if self.change.keys.contains_key("compress") {
+            rule.settings.keys.remove("compress_types");
+        }
         rule.settings.merge(&self.change);
         // httpd redirects before it asks who the client is.
         if matches!(rule.action, Action::Redirect { .. }) && self.answer.is_none() {

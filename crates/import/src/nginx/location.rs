@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::compress;
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
@@ -499,6 +500,7 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             .insert("client_certificate".to_owned(), quoted("required"));
         ledger.mapped(directive.id);
     }
+    settings.keys.extend(compress::of_nginx(scope, ledger));
     cookie_flags(scope, &mut settings, ledger);
     if let Some(directive) = scope.find("client_max_body_size") {
         let text = directive.word(0);
@@ -618,14 +620,20 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
         if is_needless {
             ledger.dropped(directive.id, "the front needs no such setting");
         }
-        if name == "gzip" && directive.word(0) == "on" {
-            ledger.note(
+        if COMPRESSION.split_whitespace().any(|it| it == name) {
+            ledger.dropped(directive.id, "the front compresses by settings of its own");
+        }
+        if name.starts_with("proxy_cache") || name == "proxy_no_cache" {
+            ledger.dropped(
                 directive.id,
-                "responses are not compressed here: let the application do it",
+                "nothing is cached until a route names a `cache`",
             );
         }
-        if COMPRESSION.split_whitespace().any(|it| it == name) {
-            ledger.dropped(directive.id, "responses are not compressed here");
+        if name == "proxy_cache" && directive.word(0) != "off" {
+            ledger.note(
+                directive.id,
+                "responses are not cached: give their route a `cache`, and say in [cache.NAME] for how long",
+            );
         }
     }
 }
@@ -713,5 +721,5 @@ const DROPPED_STARTS: &[&str] = &[
     "lua_shared_",
 ];
 
-const COMPRESSION: &str = "etag gzip gzip_types gzip_vary gzip_proxied \
-    gzip_comp_level gzip_min_length gzip_buffers gzip_http_version gzip_disable gzip_static open_file_cache";
+/// What belongs to `gzip`, or to files, and has no key here. Of a `gzip` that no location reads nothing is lost.
+const COMPRESSION: &str = "etag gzip_vary gzip_proxied gzip_comp_level gzip_buffers gzip_http_version gzip_disable gzip_static open_file_cache";

@@ -78,6 +78,17 @@ pub(crate) fn convert(
             expansion.ledger.dropped_if_open(directive.id, text);
         }
     }
+    let unused = |it: &Directive, ledger: &mut Ledger| {
+        if matches!(it.name.as_str(), "gzip" | "gzip_types" | "gzip_min_length") {
+            ledger.dropped_if_open(it.id, "nothing is compressed by it");
+        }
+    };
+    for directive in outer.iter().chain(servers().flat_map(Directive::inside)) {
+        unused(directive, expansion.ledger);
+        for inner in directive.inside() {
+            unused(inner, expansion.ledger);
+        }
+    }
 }
 
 /// By what nginx knows clients behind the front.
