@@ -269,10 +269,10 @@ pub(crate) struct Backend {
 }
 
 /// What a request meets in the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) action: Action,
-    pub(crate) access: Access,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision<'p> {
+    pub(crate) action: &'p Action,
+    pub(crate) access: &'p Access,
 }
 
 impl Rule {
@@ -454,7 +454,7 @@ impl<'p> Model<'p> {
     }
 
     /// What the source does with a request.
-    pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision {
+    pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision<'p> {
         let listens = self.plan.listeners.get(listener);
         let secure = listens.is_some_and(|it| it.tls.is_some());
         let scheme = if secure { Scheme::Https } else { Scheme::Http };
@@ -466,12 +466,12 @@ impl<'p> Model<'p> {
         });
         match rule {
             Some(rule) => Decision {
-                action: rule.action.clone(),
-                access: rule.settings.access.clone(),
+                action: &rule.action,
+                access: &rule.settings.access,
             },
             None => Decision {
-                action: Action::Files,
-                access: Access::Open,
+                action: &Action::Files,
+                access: &Access::Open,
             },
         }
     }

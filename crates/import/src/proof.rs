@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use catamaran_front::config::{Config, RouteTarget};
+use catamaran_front::config::{Config, RouteConfig, RouteTarget};
 use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use crate::emit::KEPT;
@@ -27,7 +27,13 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
     let Ok(finder) = RouteFinder::new(config) else {
         return Vec::new();
     };
-    let paths = paths(plan);
+    let paths: Vec<(String, String)> = paths(plan)
+        .into_iter()
+        .map(|path| {
+            let encoded = encoded(&path).replace('?', "%3F").replace('*', "%2A");
+            (path, encoded)
+        })
+        .collect();
     let model = Model::new(plan);
     let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN_HOST.to_owned()]);
     for name in plan.hosts.iter().flat_map(|it| &it.names) {
@@ -40,69 +46,79 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
             if model.host(listener, host).is_none() {
                 continue;
             }
-            for path in &paths {
+            for (path, encoded) in &paths {
                 asked += 1;
                 if asked > REQUESTS_MAX || differences.len() >= DIFFERENCES_MAX {
                     return differences;
                 }
                 let secure = plan.listeners[listener].tls.is_some();
-                let encoded = encoded(path).replace('?', "%3F").replace('*', "%2A");
                 let found = finder.find(RouteRequest {
                     host: Some(host),
-                    path: &encoded,
+                    path: encoded,
                     listener,
                     secure,
                 });
                 let decision = model.decide(listener, host, path);
-                let request = format!(
-                    "http{}://{host}:{}{encoded}",
-                    if secure { "s" } else { "" },
-                    plan.listeners[listener].port
+                let Some(opens) = compared(plan, config, decision, found) else {
+                    continue;
+                };
+                let port = plan.listeners[listener].port;
+                let scheme = if secure { "https" } else { "http" };
+                let target = route_of(config, found).map(|it| &it.1.target);
+                let text = format!(
+                    "{scheme}://{host}:{port}{encoded}: in the source {}; here {}",
+                    expected(plan, decision),
+                    shown(target)
                 );
-                differences.extend(difference(plan, config, &decision, found, &request));
+                differences.push(Difference {
+                    opens,
+                    place: None,
+                    text,
+                });
             }
         }
     }
     differences
 }
 
-fn difference(
+/// The route that was found, with its number.
+fn route_of(config: &Config, found: FoundRoute) -> Option<(usize, &RouteConfig)> {
+    match found {
+        FoundRoute::Route(index) => Some((index, &config.routes[index])),
+        _ => None,
+    }
+}
+
+/// What the source does, in words.
+fn expected(plan: &Plan, decision: Decision<'_>) -> String {
+    let what = match (decision.access, decision.action) {
+        (Access::Nobody, _) => return "it is closed".to_owned(),
+        (Access::Unsaid, _) => return "it is guarded".to_owned(),
+        (_, Action::Forward { upstream, .. }) => {
+            format!("upstream {}", plan.upstreams[*upstream].name)
+        }
+        (_, Action::Answer(status)) => format!("status {status}"),
+        (_, Action::Redirect { to, .. }) => format!("redirect to {to}"),
+        (_, Action::Files | Action::Serve(_)) => "files".to_owned(),
+        (_, Action::Closed) => "it is not converted".to_owned(),
+    };
+    match decision.access {
+        Access::Open => what,
+        _ => format!("{what}, for some clients"),
+    }
+}
+
+/// `None` if the route that was found does what the source decides; else the route if it opens what is closed.
+fn compared(
     plan: &Plan,
     config: &Config,
-    decision: &Decision,
+    decision: Decision<'_>,
     found: FoundRoute,
-    request: &str,
-) -> Option<Difference> {
-    let route = match found {
-        FoundRoute::Route(index) => Some((index, &config.routes[index])),
-        FoundRoute::Nothing => None,
-        FoundRoute::Refused => return None,
-    };
-    let expected = match decision {
-        Decision {
-            access: Access::Nobody,
-            ..
-        } => "it is closed".to_owned(),
-        Decision {
-            access: Access::Unsaid,
-            ..
-        } => "it is guarded".to_owned(),
-        Decision { action, access } => {
-            let what = match action {
-                Action::Forward { upstream, .. } => {
-                    format!("upstream {}", plan.upstreams[*upstream].name)
-                }
-                Action::Answer(status) => format!("status {status}"),
-                Action::Redirect { to, .. } => format!("redirect to {to}"),
-                Action::Files | Action::Serve(_) => "files".to_owned(),
-                Action::Closed => "it is not converted".to_owned(),
-            };
-            match access {
-                Access::Open => what,
-                _ => format!("{what}, for some clients"),
-            }
-        }
-    };
+) -> Option<Option<usize>> {
+    if matches!(found, FoundRoute::Refused) {
+        return None;
+    }
+    let route = route_of(config, found);
     let target = route.map(|it| &it.1.target);
     let guarded = route.is_some_and(|(_, it)| {
         it.rules
@@ -114,7 +130,7 @@ fn difference(
         Some(RouteTarget::Upstream(name)) if name != KEPT => Some(name.as_str()),
         _ => None,
     };
-    let served = match (&decision.access, &decision.action) {
+    let served = match (decision.access, decision.action) {
         (Access::Open | Access::Networks { .. }, action) => {
             action.upstream().map(|it| plan.upstreams[it].name.as_str())
         }
@@ -132,14 +148,7 @@ fn difference(
         || serves && wants_guard && !guarded;
     let differs =
         opens || forwards_to != served || redirects != should_redirect || shows != should_show;
-    differs.then(|| Difference {
-        opens: route.map(|it| it.0).filter(|_| opens),
-        place: None,
-        text: format!(
-            "{request}: in the source {expected}; here {}",
-            shown(target)
-        ),
-    })
+    differs.then(|| route.map(|it| it.0).filter(|_| opens))
 }
 
 fn shown(target: Option<&RouteTarget>) -> String {
