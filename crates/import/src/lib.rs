@@ -27,6 +27,7 @@ mod regex;
 mod report;
 mod routes;
 mod stock;
+mod tomcat;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ pub struct Options {
     pub vhosts: Vec<String>,
     /// The URL of the old server, which gets what cannot be converted.
     pub keep: Option<String>,
+    /// `server.xml` of the Tomcats that the source passes requests to.
+    pub tomcats: Vec<PathBuf>,
     /// Addresses in the place of the source's, in their order.
     pub listens: Vec<String>,
     /// Whether secrets stand in the text, or else in files beside it.
@@ -141,6 +144,10 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             (&mut budget, &mut ledger, &mut plan),
         )?;
     }
+    let tomcats = options.tomcats.iter();
+    let tomcats = tomcats.map(|path| tomcat::read(&budget.read(files, path)?));
+    let tomcats: Vec<tomcat::Tomcat> = tomcats.collect::<Result<_, _>>()?;
+    tomcat::apply(&tomcats, &mut plan, &mut ledger);
     for (listener, address) in plan.listeners.iter_mut().zip(&options.listens) {
         listener.address.clone_from(address);
     }

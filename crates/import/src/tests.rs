@@ -8,6 +8,7 @@ mod compress;
 mod files;
 mod guards;
 mod kept;
+mod tomcat;
 
 /// Files in memory.
 #[derive(Default)]

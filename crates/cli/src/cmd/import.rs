@@ -38,6 +38,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     keep: Option<String>,
 
+    /// The `server.xml` of a Tomcat behind the source, for secrets, packet sizes and times; may be repeated
+    #[arg(long, value_name = "FILE")]
+    tomcat: Vec<PathBuf>,
+
     /// An address in the place of the source's first, second, ... one; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Vec<String>,
@@ -121,12 +125,13 @@ fn convert(args: &Args) -> Result<ExitCode, Failure> {
             .map(|it| it.to_ascii_lowercase())
             .collect(),
         keep: args.keep.clone(),
+        tomcats: args.tomcat.clone(),
         listens: args.listen.clone(),
         inline_secrets: args.out.is_none(),
     };
     let disk = Disk {
         root: args.root.clone(),
-        given: args.files.clone(),
+        given: [&args.files[..], &args.tomcat].concat(),
     };
     let import = catamaran_import::import(&disk, &options)
         .map_err(|error| Failure::Usage(error.to_string()))?;

@@ -1,0 +1,290 @@
+//! `server.xml` of the Tomcats behind the source (`--tomcat`): what their connectors demand of who calls them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use crate::emit::quoted;
+use crate::files::{ImportError, Text};
+use crate::ledger::{Ledger, Place, Weight};
+use crate::mod_jk::workers::{duration, hoist, number};
+use crate::plan::{Backend, Keys, Plan};
+
+/// A Tomcat.
+#[derive(Debug)]
+pub(crate) struct Tomcat {
+    /// `jvmRoute` of its engines, with their places.
+    routes: Vec<(String, Place)>,
+    connectors: Vec<Connector>,
+}
+
+/// A connector that a backend may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Connector {
+    place: Place,
+    is_ajp: bool,
+    port: u16,
+    secret: Option<String>,
+    /// Bytes.
+    packet_size: u64,
+    threads: u64,
+    /// Milliseconds; `None` for ever.
+    keep_alive: Option<u64>,
+}
+
+/// Reads a `server.xml`.
+pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
+    let options = ParsingOptions {
+        nodes_limit: NODES_MAX,
+        ..ParsingOptions::default()
+    };
+    let document =
+        Document::parse_with_options(&text.text, options).map_err(|error| ImportError::Syntax {
+            file: Arc::clone(&text.name),
+            line: error.pos().row as usize,
+            message: format!("it is no server.xml: {error}"),
+        })?;
+    let place = |node: Node<'_, '_>| Place {
+        file: Arc::clone(&text.name),
+        line: document.text_pos_at(node.range().start).row as usize,
+    };
+    let named = |name: &'static str| {
+        document
+            .descendants()
+            .filter(move |it| it.has_tag_name(name))
+    };
+    let threads_of = |executor: &str| {
+        let found = named("Executor").find(|it| it.attribute("name") == Some(executor));
+        found
+            .and_then(|it| numeric(it, "maxThreads"))
+            .unwrap_or(THREADS)
+    };
+    let connectors = named("Connector").filter_map(|node| {
+        let protocol = node.attribute("protocol").unwrap_or_default();
+        let is_ajp = protocol.to_ascii_lowercase().contains("ajp");
+        let connection =
+            numeric(node, "connectionTimeout").or((!is_ajp).then_some(CONNECTION_TIMEOUT));
+        let keep_alive = match node.attribute("keepAliveTimeout") {
+            Some(_) => numeric(node, "keepAliveTimeout"),
+            None => connection,
+        };
+        Some(Connector {
+            place: place(node),
+            is_ajp,
+            port: node.attribute("port")?.trim().parse().ok()?,
+            secret: node
+                .attribute("secret")
+                .or_else(|| node.attribute("requiredSecret"))
+                .filter(|it| !it.is_empty())
+                .map(str::to_owned),
+            packet_size: numeric(node, "packetSize").unwrap_or(PACKET_MIN),
+            threads: match node.attribute("executor") {
+                Some(executor) => threads_of(executor),
+                None => numeric(node, "maxThreads").unwrap_or(THREADS),
+            },
+            keep_alive,
+        })
+    });
+    let routes =
+        named("Engine").filter_map(|it| Some((it.attribute("jvmRoute")?.to_owned(), place(it))));
+    Ok(Tomcat {
+        routes: routes.collect(),
+        connectors: connectors.collect(),
+    })
+}
+
+/// An attribute that is a number; none if it is negative.
+fn numeric(node: Node<'_, '_>, name: &str) -> Option<u64> {
+    number(node.attribute(name)?)
+}
+
+/// Gives backends what their connectors demand.
+pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
+    let mut met: BTreeSet<&Place> = BTreeSet::new();
+    for upstream in &mut plan.upstreams {
+        let shared = upstream.keys.clone();
+        for backend in &mut upstream.backends {
+            match connector(tomcats, backend) {
+                Found::One(connector) => {
+                    met.insert(&connector.place);
+                    demand(connector, backend, &shared, ledger);
+                }
+                Found::Several => {
+                    let text = format!(
+                        "several of --tomcat have a connector for `{}` and none has its jvmRoute: nothing is taken from them",
+                        backend.url
+                    );
+                    ledger.say(Weight::Note, backend.place.clone(), text);
+                }
+                Found::Nothing => {}
+            }
+        }
+        hoist(upstream);
+    }
+    for connector in tomcats.iter().flat_map(|it| &it.connectors) {
+        if !met.contains(&connector.place) {
+            let text = format!("no backend is this connector, of port {}", connector.port);
+            ledger.say(Weight::Note, Some(connector.place.clone()), text);
+        }
+    }
+    for (route, place) in tomcats.iter().flat_map(|it| &it.routes) {
+        let mut backends = plan.upstreams.iter().flat_map(|it| &it.backends);
+        if !backends.any(|it| route_of(it).as_deref() == Some(&quoted(route))) {
+            let text = format!(
+                "no member has the jvmRoute `{route}`: its sessions are not found again, and each request may go to \
+                 another Tomcat"
+            );
+            ledger.say(Weight::Risk, Some(place.clone()), text);
+        }
+    }
+}
+
+/// The connector that a backend is.
+enum Found<'t> {
+    One(&'t Connector),
+    Several,
+    Nothing,
+}
+
+fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> Found<'t> {
+    let Some((is_ajp, port)) = scheme_and_port(&backend.url) else {
+        return Found::Nothing;
+    };
+    let of = |tomcat: &'t Tomcat| {
+        let mut all = tomcat.connectors.iter();
+        all.find(|it| it.is_ajp == is_ajp && it.port == port)
+    };
+    let all: Vec<(&Tomcat, &Connector)> = tomcats
+        .iter()
+        .filter_map(|it| Some((it, of(it)?)))
+        .collect();
+    let mine = |it: &&(&Tomcat, &Connector)| {
+        let route = route_of(backend);
+        it.0.routes
+            .iter()
+            .any(|(text, _)| route.as_deref() == Some(&quoted(text)))
+    };
+    match (&all[..], all.iter().find(mine)) {
+        (_, Some(found)) => Found::One(found.1),
+        ([], None) => Found::Nothing,
+        ([only], None) => Found::One(only.1),
+        ([first, others @ ..], None) if others.iter().all(|it| same(first.1, it.1)) => {
+            Found::One(first.1)
+        }
+        _ => Found::Several,
+    }
+}
+
+/// Whether two connectors demand the same.
+fn same(one: &Connector, two: &Connector) -> bool {
+    let placed = Connector {
+        place: one.place.clone(),
+        ..two.clone()
+    };
+    *one == placed
+}
+
+/// By what a Tomcat's sessions name the backend; as TOML.
+fn route_of(backend: &Backend) -> Option<String> {
+    backend
+        .keys
+        .get("jvm_route")
+        .or_else(|| backend.keys.get("name"))
+        .cloned()
+}
+
+fn scheme_and_port(url: &str) -> Option<(bool, u16)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_ajp = match scheme {
+        "ajp" => true,
+        "http" | "https" => false,
+        _ => return None,
+    };
+    let authority = rest.split('/').next()?;
+    let port = authority.rsplit_once(':').and_then(|it| it.1.parse().ok());
+    Some((is_ajp, port?))
+}
+
+fn demand(connector: &Connector, backend: &mut Backend, shared: &Keys, ledger: &mut Ledger) {
+    let known =
+        |key: &str, backend: &Backend| backend.keys.get(key).or_else(|| shared.get(key)).cloned();
+    let place = Some(connector.place.clone());
+    if let Some(secret) = connector.secret.as_ref().filter(|_| connector.is_ajp) {
+        match known("secret", backend) {
+            _ if secret.contains("${") => {
+                let text = "its secret is a variable: give `secret` to its backends";
+                ledger.say(Weight::Risk, place.clone(), text);
+            }
+            Some(mine) if mine != *secret => {
+                let text = format!(
+                    "its secret is another one than the source has for `{}`",
+                    backend.url
+                );
+                ledger.say(Weight::Risk, place.clone(), text);
+            }
+            _ => drop(backend.keys.insert("secret".to_owned(), secret.clone())),
+        }
+    }
+    let mine = known("packet_size", backend).and_then(|it| kibibytes(&it));
+    if connector.is_ajp && connector.packet_size != mine.unwrap_or(PACKET_MIN) {
+        let size = connector.packet_size.clamp(PACKET_MIN, PACKET_MAX);
+        if mine.is_some() {
+            let text = format!(
+                "its packetSize is not that of the source for `{}`; that of Tomcat holds",
+                backend.url
+            );
+            ledger.say(Weight::Note, place, text);
+        }
+        backend
+            .keys
+            .insert("packet_size".to_owned(), size.to_string());
+    }
+    // More connections than threads wait in Tomcat without having been read.
+    let threads = connector.threads.clamp(1, CONNECTIONS_MAX);
+    let fewer = known("connections_max", backend)
+        .and_then(|it| number(&it))
+        .is_some_and(|it| it < threads);
+    if !fewer {
+        backend
+            .keys
+            .insert("connections_max".to_owned(), threads.to_string());
+    }
+    if let Some(keep_alive) = connector.keep_alive {
+        let mine = known("idle_timeout", backend);
+        let mine = mine.map_or(Some(IDLE_TIMEOUT), |it| milliseconds(&it));
+        let below = keep_alive - (keep_alive / 4).min(1_000);
+        if mine.is_none_or(|it| it >= keep_alive)
+            && let Some(time) = duration(below, 1)
+        {
+            backend.keys.insert("idle_timeout".to_owned(), time);
+        }
+    }
+}
+
+/// A size as readers of the source write it, in bytes.
+fn kibibytes(text: &str) -> Option<u64> {
+    let digits = text.trim_matches('"').strip_suffix("KiB")?;
+    number(digits)?.checked_mul(1_024)
+}
+
+/// A duration as it is written by [`duration`].
+fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim_matches('"');
+    match text.strip_suffix("ms") {
+        Some(digits) => number(digits),
+        None => number(text.strip_suffix('s')?)?.checked_mul(1_000),
+    }
+}
+
+/// Tomcat's defaults.
+const THREADS: u64 = 200;
+const CONNECTION_TIMEOUT: u64 = 60_000;
+const PACKET_MIN: u64 = 8_192;
+
+/// What the front takes at most, and how long it keeps an idle connection by default.
+const PACKET_MAX: u64 = 65_536;
+const CONNECTIONS_MAX: u64 = 65_535;
+const IDLE_TIMEOUT: u64 = 15_000;
+
+const NODES_MAX: u32 = 100_000;
