@@ -4,6 +4,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+mod golden;
+
 #[path = "../../../../fuzz/bodies/import.rs"]
 mod body;
 

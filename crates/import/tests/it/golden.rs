@@ -1,0 +1,149 @@
+//! Configurations in `tests/golden`, with the file that each of them becomes, and the fate of each directive. Both are
+//! there for an import without and with an old server (`--keep`). `GOLDEN=write` writes what is written now, for review.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use catamaran_import::{Fate, Files, Import, Options, Sums, import};
+
+/// The files of one configuration, by the names that it has for them.
+struct Source(PathBuf);
+
+impl Source {
+    /// The machine that the files are from begins here.
+    fn place(&self, path: &Path) -> PathBuf {
+        self.0.join(path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+impl Files for Source {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(self.place(path))
+    }
+
+    fn matching(&self, pattern: &str) -> Vec<PathBuf> {
+        let path = PathBuf::from(pattern);
+        self.0
+            .join(&path)
+            .is_file()
+            .then_some(path)
+            .into_iter()
+            .collect()
+    }
+
+    fn names(&self, directory: &Path) -> Option<Vec<String>> {
+        let entries = fs::read_dir(self.place(directory)).ok()?;
+        let name = |it: fs::DirEntry| it.file_name().to_string_lossy().into_owned();
+        Some(entries.flatten().map(name).collect())
+    }
+
+    fn located(&self, path: &Path) -> String {
+        self.place(path).display().to_string()
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// What a configuration is imported as, with the name that its files begin with.
+const FORMS: [(&str, Option<&str>); 2] = [("alone", None), ("kept", Some("http://127.0.0.1:8081"))];
+
+fn converted(case: &Path, keep: Option<&str>) -> Import {
+    let source = Source(case.join("source"));
+    let names = [
+        "httpd.conf",
+        "nginx.conf",
+        "workers.properties",
+        "uriworkermap.properties",
+    ];
+    let is_there = |it: &&&str| source.0.join(it).is_file();
+    let options = Options {
+        files: names.iter().filter(is_there).map(PathBuf::from).collect(),
+        keep: keep.map(str::to_owned),
+        inline_secrets: true,
+        ..Options::default()
+    };
+    import(&source, &options).unwrap()
+}
+
+/// Every directive with its fate, and the sums.
+fn ledger(import: &Import) -> String {
+    let mut text = String::new();
+    for it in &import.directives {
+        let fate = match it.fate {
+            Fate::Mapped => "mapped",
+            Fate::Dropped => "dropped",
+            Fate::Decided => "decided",
+            Fate::Kept => "kept",
+        };
+        let line = format!("{fate:8}{} {}: {}", it.place, it.name, it.reason);
+        let _ = writeln!(text, "{}", line.trim_end_matches([':', ' ']));
+    }
+    let _ = writeln!(text, "{}", shown(import.sums));
+    text
+}
+
+fn shown(sums: Sums) -> String {
+    let Sums {
+        mapped,
+        dropped,
+        decided,
+        kept,
+    } = sums;
+    let total = sums.total();
+    format!(
+        "{total} directives: {mapped} served here, {kept} kept, {dropped} dropped, {decided} to decide on"
+    )
+}
+
+/// Compares a file with what should be in it, or writes it.
+fn compare(path: &Path, text: &str) {
+    match env::var_os("GOLDEN").is_some_and(|it| it == "write") {
+        true => fs::write(path, text).unwrap(),
+        false => {
+            let expected = fs::read_to_string(path).unwrap_or_default();
+            assert!(
+                expected == text,
+                "{} differs; it is here:\n{text}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn configurations_become_what_was_reviewed() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut cases: Vec<PathBuf> = fs::read_dir(&golden)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 12, "{cases:?}");
+    for (form, keep) in FORMS {
+        let mut all = Sums::default();
+        for case in &cases {
+            let import = converted(case, keep);
+            let mut real = import.text.as_str();
+            if let Err(report) = catamaran_config::parse("catamaran.toml", real) {
+                panic!("{}: {report}\n{real}", case.display());
+            }
+            let source = case.join("source").display().to_string();
+            let text = import.text.replace(&source, "SOURCE");
+            real = &text;
+            assert_eq!(import.sums.total(), import.directives.len());
+            all.mapped += import.sums.mapped;
+            all.dropped += import.sums.dropped;
+            all.decided += import.sums.decided;
+            all.kept += import.sums.kept;
+            compare(&case.join(format!("{form}.toml")), real);
+            let ledger = ledger(&import).replace(&source, "SOURCE");
+            compare(&case.join(format!("{form}.ledger")), &ledger);
+        }
+        println!("{} configurations, {form}: {}", cases.len(), shown(all));
+        // An old server alone converts nothing: most of what is needed must be served here.
+        assert!(all.mapped > all.kept + all.decided, "{}", shown(all));
+    }
+}
