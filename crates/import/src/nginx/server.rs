@@ -106,6 +106,8 @@ struct Reader<'a, 'e> {
 #[derive(Clone, Copy)]
 struct Server<'s> {
     inner: &'s [Directive],
+    /// What its locations inherit: all but themselves, of which there may be very many.
+    plain: &'s [Directive],
     names: &'s [String],
     port: u16,
 }
@@ -146,8 +148,11 @@ impl Reader<'_, '_> {
             .listeners
             .first()
             .map_or(80, |&it| self.plan.listeners[it].port);
+        let plain = inner.iter().filter(|it| it.name != "location");
+        let plain: Vec<Directive> = plain.cloned().collect();
         host.rules = self.rules(Server {
             inner,
+            plain: &plain,
             names: &host.names,
             port,
         });
@@ -281,7 +286,7 @@ impl Reader<'_, '_> {
         let inner = location.inside();
         self.expansion.ledger.mapped(location.id);
         drop_needless(inner, self.expansion.ledger);
-        let blocks = [inner, server.inner, self.outer];
+        let blocks = [inner, server.plain, self.outer];
         let scope = Scope {
             blocks: &blocks,
             upstreams: self.upstreams,
@@ -455,7 +460,7 @@ impl Reader<'_, '_> {
 
     /// What the server does outside its locations.
     fn whole(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let blocks = [server.inner, self.outer];
+        let blocks = [server.plain, self.outer];
         let scope = Scope {
             blocks: &blocks,
             upstreams: self.upstreams,
