@@ -48,6 +48,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     if report.faults() == 0 {
         unused(file, report);
         listeners::check_ways_around(file, report);
+        listeners::check_wider_routes(file, report);
         let upstreams = file.upstreams.iter();
         upstreams.for_each(|upstream| unasked(file, upstream, report));
         redirects::check(file, report);
@@ -373,7 +374,8 @@ fn profiles(file: &File, report: &mut Report) {
         let packet = backend.value.ajp.packet_size.bytes();
         if backend.value.protocol == Protocol::Ajp && packet < PACKET_WITH_CERTIFICATE {
             let message = "a client's certificate may not fit into a packet of this backend";
-            let hint = "set `packet_size` to \"16KiB\" or more, here and in the connector";
+            let hint = "set packet_size = \"16KiB\" here and packetSize=\"16384\" in the connector; for longer \
+                        chains more, up to \"64KiB\" and \"65536\"";
             report.push(Finding::warning(message, backend.place.clone()).hint(hint));
         }
     }

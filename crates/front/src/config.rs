@@ -659,6 +659,14 @@ pub enum RouteTarget {
     Files,
 }
 
+impl RouteTarget {
+    /// Whether its requests get an error of the front's own, whatever they ask for.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        matches!(self, Self::Status(status) if status.as_u16() >= 400)
+    }
+}
+
 /// Where the access log goes and how its lines look.
 #[derive(Clone, Debug)]
 pub struct LogConfig {

@@ -223,7 +223,8 @@ fn check_leaf(
     if names(leaf).is_empty() {
         fault(
             format!("the certificate in {path} has no subjectAltName, so no client accepts it"),
-            "reissue it with the names: openssl req -addext subjectAltName=DNS:www.example.org",
+            "reissue it with the names: openssl req -x509 with -addext subjectAltName=DNS:www.example.org; \
+             openssl x509 -req takes names only from -extfile, or from the request with -copy_extensions copy",
         );
     }
     if let Ok(PublicKey::RSA(key)) = leaf.public_key().parsed()

@@ -59,9 +59,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         0 => "fine".to_owned(),
         warnings => format!("usable, with {}", count(warnings, "warning")),
     };
+    let serves = match config.routes.iter().all(|it| it.target.is_error()) {
+        true => ", but each request is answered with an error: no route leads anywhere",
+        false => "",
+    };
     writeln!(
         io::stdout(),
-        "{name}: {verdict} ({listeners}, {upstreams}, {routes})"
+        "{name}: {verdict}{serves} ({listeners}, {upstreams}, {routes})"
     )?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Whether the directories are there in which the front makes files: its sockets and its state.
+//! Whether the directories are there in which the front makes files, its sockets and its state, and that in
+//! which another client of ACME puts its challenges.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +16,16 @@ pub(super) fn check(file: &File, report: &mut Report) {
             && !is_made_by_systemd(path)
         {
             look(path, &listener.place, report);
+        }
+        if let Some(webroot) = &listener.value.acme_webroot
+            && !webroot.is_dir()
+        {
+            let message = format!(
+                "`acme_webroot` of this listener is no directory, so every challenge is answered 404: {}",
+                webroot.display()
+            );
+            let hint = "create it, and name it to the client that gets certificates (certbot --webroot -w)";
+            report.push(Finding::warning(message, listener.place.clone()).hint(hint));
         }
     }
     let Some(admin) = &file.admin else {

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 
-use catamaran_front::config::{ClientCertificate, ListenerConfig, RouteScheme, RouteTarget};
+use catamaran_front::config::{
+    Address, ClientCertificate, ListenerConfig, RouteConfig, RouteScheme, RouteTarget,
+};
+use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 
+use super::redirects::{FrontOfRoutes, sample, sample_host};
 use crate::file::route::Route;
 use crate::file::{File, Placed};
 use crate::report::{Finding, Report};
@@ -44,8 +48,7 @@ fn names(file: &File, report: &mut Report) {
 /// Warns of routes that clients without a certificate reach by another listener than the one whose profile
 /// requires certificates. A route that names its listeners is meant so.
 pub(super) fn check_ways_around(file: &File, report: &mut Report) {
-    let is_guarded =
-        |it: &ListenerConfig| mode(file, it) == ClientCertificate::Required && it.tls.is_some();
+    let is_guarded = |it: &ListenerConfig| is_guarded(file, it);
     let Some(guarded) = file.listeners.iter().find(|it| is_guarded(&it.value)) else {
         return;
     };
@@ -84,6 +87,119 @@ pub(super) fn check_ways_around(file: &File, report: &mut Report) {
     );
     report.push(Finding::warning(message, first.place.clone()).hint(hint));
 }
+
+/// Warns of routes for a listener that requires certificates, whose requests another listener passes to the same
+/// application by a wider route.
+pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
+    let is_guarded = |index: &usize| {
+        let listener = file.listeners.get(*index);
+        listener.is_some_and(|it| is_guarded(file, &it.value))
+    };
+    let is_confined = |route: &&Route| {
+        let forwards = matches!(route.target, RouteTarget::Upstream(_));
+        let value = route.values.first();
+        let confined =
+            value.is_some_and(|it| !it.listen.is_empty() && it.listen.iter().all(is_guarded));
+        forwards && confined && !asks_certificate(route)
+    };
+    let mut confined = file.routes.iter().filter(is_confined).peekable();
+    if confined.peek().is_none() {
+        return;
+    }
+    let front = FrontOfRoutes::new(file);
+    let Ok(finder) = RouteFinder::new(&front.config) else {
+        return;
+    };
+    for route in confined.take(CONFINED_MAX) {
+        let found = wider(file, (&front, &finder), route, |index| !is_guarded(&index));
+        let Some((wide, index, path)) = found else {
+            continue;
+        };
+        let (label, spot) = (
+            file.listeners[index].value.label(),
+            report.spot(wide.place.start, route.place.start),
+        );
+        let message = format!(
+            "clients of {label} reach {path} of this route without a certificate, by the route of {spot}, which \
+             leads to the same backends"
+        );
+        let hint = format!(
+            "add a [[route]] that matches the same, with listen = \"{label}\" and status = 404; or write \
+             client_certificate = \"required\" in this route in the place of `listen`"
+        );
+        report.push(Finding::warning(message, route.place.clone()).hint(hint));
+    }
+}
+
+/// The route of another listener that takes a request of this route to the same backends, that listener, and the path.
+fn wider<'f>(
+    file: &'f File,
+    (front, finder): (&FrontOfRoutes, &RouteFinder),
+    route: &Route,
+    is_open: impl Fn(usize) -> bool,
+) -> Option<(&'f Route, usize, String)> {
+    let listeners = file.listeners.iter().enumerate();
+    let open = listeners.filter(|(index, it)| is_open(*index) && it.value.redirect_https.is_none());
+    let open: Vec<(usize, bool)> = open
+        .map(|(index, it)| (index, it.value.tls.is_some()))
+        .collect();
+    for value in &route.values {
+        let host = sample_host(value);
+        for path in samples(value) {
+            for (listener, secure) in &open {
+                let request = RouteRequest {
+                    host: Some(&host),
+                    path: &path,
+                    listener: *listener,
+                    secure: *secure,
+                };
+                let FoundRoute::Route(found) = finder.find(request) else {
+                    continue;
+                };
+                let number = front.config.routes[found].place.as_ref()?.line;
+                let wide = file.routes.get(number)?;
+                if !asks_certificate(wide) && is_same_application(file, route, wide) {
+                    return Some((wide, *listener, path));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Paths that a route matches: its own, and one below it.
+fn samples(value: &RouteConfig) -> Vec<String> {
+    let own = sample(value);
+    let is_prefix = !value.exact && value.suffix.is_none() && value.pattern.is_none();
+    let below = is_prefix.then(|| format!("{}/x", own.trim_end_matches('/')));
+    std::iter::once(own).chain(below).collect()
+}
+
+/// Whether two routes lead to one upstream, or to upstreams with a backend at one address.
+fn is_same_application(file: &File, one: &Route, other: &Route) -> bool {
+    let (RouteTarget::Upstream(one), RouteTarget::Upstream(other)) = (&one.target, &other.target)
+    else {
+        return false;
+    };
+    one == other || {
+        let (one, other) = (addresses(file, one), addresses(file, other));
+        one.iter().any(|it| other.contains(it))
+    }
+}
+
+fn addresses<'f>(file: &'f File, upstream: &str) -> Vec<&'f Address> {
+    let upstream = file.upstreams.iter().find(|it| it.name == upstream);
+    let backends = upstream.into_iter().flat_map(|it| &it.backends);
+    backends.map(|it| &it.value.address).collect()
+}
+
+/// Whether all clients of a listener have shown a certificate.
+fn is_guarded(file: &File, listener: &ListenerConfig) -> bool {
+    mode(file, listener) == ClientCertificate::Required && listener.tls.is_some()
+}
+
+/// Routes of which wider ones are looked for: each needs a warning of its own.
+const CONFINED_MAX: usize = 1000;
 
 /// What the profile of a listener wants of its clients.
 fn mode(file: &File, listener: &ListenerConfig) -> ClientCertificate {

@@ -65,15 +65,15 @@ fn is_way_out(file: &File, number: usize, change: fn(&mut RouteConfig)) -> bool 
     values.all(|value| front.trap(number, value).is_none())
 }
 
-/// The routes of a file, without what their backends do.
-struct FrontOfRoutes {
-    config: Config,
+/// The routes of a file, without what their backends do. The line of each is its number in the file.
+pub(super) struct FrontOfRoutes {
+    pub(super) config: Config,
     has_tls: bool,
     has_proxies: bool,
 }
 
 impl FrontOfRoutes {
-    fn new(file: &File) -> Self {
+    pub(super) fn new(file: &File) -> Self {
         let nameless: Arc<str> = "".into();
         let placed = |(number, route): (usize, &Route)| {
             let place = Place {
@@ -113,15 +113,7 @@ impl FrontOfRoutes {
 
     /// A URL whose client would never arrive, and where it is sent.
     fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
-        let host = match value
-            .hosts
-            .first()
-            .map(|host| (host, host.strip_prefix("*.")))
-        {
-            None => "www.example.org".to_owned(),
-            Some((_, Some(below))) => format!("a.{below}"),
-            Some((host, None)) => host.clone(),
-        };
+        let host = sample_host(value);
         let schemes = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
         let schemes = schemes.into_iter().filter(|(scheme, _)| {
             value.scheme.is_none_or(|wanted| wanted == *scheme) && self.is_reached(*scheme)
@@ -199,8 +191,18 @@ fn is_route(explanation: &Explanation, number: usize) -> bool {
     place == Some(&format!(":{number}"))
 }
 
+/// A host that a route matches.
+pub(super) fn sample_host(value: &RouteConfig) -> String {
+    let host = value.hosts.first();
+    match host.map(|host| (host, host.strip_prefix("*."))) {
+        None => "www.example.org".to_owned(),
+        Some((_, Some(below))) => format!("a.{below}"),
+        Some((host, None)) => host.clone(),
+    }
+}
+
 /// A path and query that a route matches, unless another one does better.
-fn sample(value: &RouteConfig) -> String {
+pub(super) fn sample(value: &RouteConfig) -> String {
     match (&value.pattern, &value.suffix) {
         (Some(pattern), _) => format!(
             "/{}",

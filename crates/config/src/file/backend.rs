@@ -675,8 +675,8 @@ static PACKET_SIZE: Key<Sizes<usize>> = Key {
     doc: Doc {
         preset: Preset::Value("\"8KiB\""),
         sample: "\"64KiB\"",
-        effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`. A \
-                 request's head must fit one packet, and so must a response's.",
+        effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`, which \
+                 Tomcat takes as a number of bytes: `packetSize=\"16384\"` for \"16KiB\". A request's head must fit one packet, and so must a response's.",
         extremes: "Above the connector's: it drops the connection. Below it: large responses break \
                    off. Too low for the heads of your requests: they are answered 431. Tomcat asks \
                    for an upload packet by packet, each a round trip: `\"64KiB\"` on both sides takes \

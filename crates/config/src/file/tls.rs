@@ -83,21 +83,30 @@ fn one(
     };
     let lists = entries.get("certificate");
     let lists = lists.map(|value| tables(&list_header("tls", name, "certificate"), value, report));
-    let mut good = table.is_good();
-    if lists.is_none() {
+    let good = table.is_good();
+    let mut complete = lists.is_some();
+    if !complete {
         let message = format!("TLS profile `{name}` has no certificate");
         let hint = format!("add [[tls.{name}.certificate]] with its `chain` and `key`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
-        good = false;
     }
     for (place, entries) in lists.unwrap_or_default() {
         let read = certificate((place, entries), surroundings, &mut places, report);
-        good &= read.is_some();
+        complete &= read.is_some();
         profile.certificates.extend(read);
     }
     table.finish(report);
     if good && surroundings.reads_certificates {
-        check(&profile, &places, report);
+        match complete {
+            true => check(&profile, |_| true, &places, report),
+            // What is missing was said; the files of the others are checked all the same.
+            false => {
+                let mut trust = profile.clone();
+                trust.certificates.clear();
+                let is_trust = |part| matches!(part, Part::ClientCa | Part::ClientCrl);
+                check(&trust, is_trust, &places, report);
+            }
+        }
     }
     Profile {
         value: profile,
@@ -155,8 +164,8 @@ fn certificate(
     })
 }
 
-/// Reads the files and tells what is wrong with them.
-fn check(profile: &TlsConfig, places: &Places, report: &mut Report) {
+/// Reads the files and tells what is wrong with these parts of them.
+fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, report: &mut Report) {
     let finding = |make: fn(String, Range<usize>) -> Finding, fault: Fault| {
         let finding = make(fault.message, places.of(fault.part));
         match fault.hint.is_empty() {
@@ -167,9 +176,11 @@ fn check(profile: &TlsConfig, places: &Places, report: &mut Report) {
     match catamaran_front::tls::check(profile) {
         Ok(warnings) => warnings
             .into_iter()
+            .filter(|it| is_meant(it.part))
             .for_each(|warning| report.push(finding(Finding::warning, warning))),
         Err(faults) => faults
             .into_iter()
+            .filter(|it| is_meant(it.part))
             .for_each(|fault| report.push(finding(Finding::fault, fault))),
     }
 }

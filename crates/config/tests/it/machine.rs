@@ -104,6 +104,37 @@ fn the_directories_of_sockets_and_of_the_state_must_be_there() {
 }
 
 #[test]
+fn the_directory_of_challenges_is_looked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let listener = "[[listen]]\naddress = \"127.0.0.1:0\"\nacme_webroot = \"acme\"\n";
+    let missing = said(at, listener);
+    let warning = "6:11: warning: `acme_webroot` of this listener is no directory, so every challenge is \
+                   answered 404: acme; create it";
+    assert!(missing.contains(warning), "{missing}");
+    fs::create_dir(at.join("acme")).unwrap();
+    assert_eq!(said(at, listener), "");
+}
+
+#[test]
+fn a_profile_without_a_certificate_has_its_other_files_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let trust = "client_certificate = \"required\"\nclient_ca = \"none-ca.pem\"\nclient_crl = \"none-crl.pem\"\n";
+    let half = "[[tls.www.certificate]]\nchain = \"www.pem\"\n";
+    for certificate in ["", half] {
+        let said = said(
+            directory.path(),
+            &format!("[tls.www]\n{trust}{certificate}"),
+        );
+        let faults: Vec<&str> = said.lines().filter(|it| it.contains(": fault: ")).collect();
+        assert_eq!(faults.len(), 3, "{said}");
+        for file in ["none-ca.pem", "none-crl.pem"] {
+            assert!(faults.iter().any(|it| it.contains(file)), "{said}");
+        }
+    }
+}
+
+#[test]
 fn relative_paths_of_sockets_start_from_the_directory_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();

@@ -146,7 +146,8 @@ pub(super) static LISTEN: Key<OneOrMore<Parsed<ListenerRef, ListenerRefError>>> 
                  accepted the connection; nothing that a client or a proxy says changes it.",
         extremes: "Without it every listener has the route: a listener that asks for no certificate, or \
                    that only insiders reach, guards nothing then. `check` warns where a profile that \
-                   requires certificates has an open listener beside it. A client whose listener a \
+                   requires certificates has an open listener beside it, and where a wider route passes \
+                   the requests of this one to the same backends. A client whose listener a \
                    reload removed is answered 421 (`listener-removed`) while it still has its connection.",
         elsewhere: "nginx `listen` of a `server`; httpd the address of a `<VirtualHost>`; HAProxy \
                     `frontend`",

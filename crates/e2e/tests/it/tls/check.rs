@@ -452,6 +452,6 @@ static WARNINGS: &[Row] = &[
         spoil: |_, config| *config = config.replace("\"16KiB\"", "\"8KiB\""),
         said: "a client's certificate may not fit into a packet",
         at: "url = \"ajp://127.0.0.1:8009\"",
-        hint: "set `packet_size` to \"16KiB\" or more",
+        hint: "set packet_size = \"16KiB\" here and packetSize=\"16384\" in the connector",
     },
 ];
