@@ -86,7 +86,7 @@ fn the_readme_puts_a_front_before_a_tomcat() {
          CATALINA_BASE=$PWD/base /usr/share/tomcat10/bin/catalina.sh run > tomcat.log 2>&1 &
          {check} >&2
          {serve} > access.log 2> front.log &
-         answer http://127.0.0.1:8080/hello.txt"
+         answer http://127.0.0.1:8081/hello.txt"
     ));
     assert_eq!(printed.trim_end(), "hello from Tomcat");
 }
@@ -97,7 +97,7 @@ fn a_trial_of_tls_and_http2() {
     let http2 = include_str!("../../../../docs/http2.md");
     let reader = Reader::new();
     reader.saves("catamaran.toml", block(page, "toml", 0));
-    let [own, clients] = [block(page, "sh", 0), block(page, "sh", 1)];
+    let [own, copy, clients] = [0, 1, 2].map(|place| block(page, "sh", place));
     let get = line(page, "curl --cacert");
     let get2 = line(http2, "curl --cacert");
     let look = line(page, "openssl s_client");
@@ -108,9 +108,8 @@ fn a_trial_of_tls_and_http2() {
     let printed = reader.types(&format!(
         "({own}{clients}) 2> openssl.log
          mount -t tmpfs tmpfs /etc/ssl
-         mkdir /etc/ssl/www
-         cp fullchain.pem privkey.pem /etc/ssl/www/
-         catamaran app --ajp 127.0.0.1:8009 2> app.log &
+         {copy}
+         catamaran app --ajp 127.0.0.1:8009 --secret 'change me' 2> app.log &
          catamaran check --config catamaran.toml >&2
          catamaran serve --config catamaran.toml > access.log 2> front.log &
          answer --insecure https://127.0.0.1/ > page
@@ -137,22 +136,66 @@ fn a_trial_of_a_clients_certificate() {
         "catamaran.toml",
         &block(page, "toml", 0).replace("[tls.www]\n", &asks),
     );
-    let [own, clients] = [block(page, "sh", 0), block(page, "sh", 1)];
+    let [own, copy, clients] = [0, 1, 2].map(|place| block(page, "sh", place));
     let flags = page.split("`--cert ").nth(1).unwrap();
     let flags = format!("--cert {}", flags.split('`').next().unwrap());
     let get = line(page, "curl --cacert");
     reader.types(&format!(
         "({own}{clients}) 2> openssl.log
          mount -t tmpfs tmpfs /etc/ssl
-         mkdir /etc/ssl/www
-         cp fullchain.pem privkey.pem /etc/ssl/www/
+         {copy}
          cp ca.pem /etc/ssl/partners-ca.pem
-         catamaran app --ajp 127.0.0.1:8009 2> app.log &
+         catamaran app --ajp 127.0.0.1:8009 --secret 'change me' 2> app.log &
          catamaran serve --config catamaran.toml > access.log 2> front.log &
          answer --insecure {flags} https://127.0.0.1/ > page
          cmp page <({get} {flags})
          ! {get} > refused"
     ));
+}
+
+#[test]
+fn a_path_for_one_listener_is_closed_at_the_other() {
+    let page = include_str!("../../../../docs/tls.md");
+    let reader = Reader::new();
+    let find = |text: &str| {
+        let mut blocks = blocks(page, "toml").into_iter();
+        blocks.find(|it| it.contains(text)).unwrap()
+    };
+    let partners = find("[[tls.partners.certificate]]");
+    let public = "[tls.public]\n[[tls.public.certificate]]\n\
+                  chain = \"/etc/ssl/www/fullchain.pem\"\nkey = \"/etc/ssl/www/privkey.pem\"\n";
+    let upstream =
+        "[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:8009\"\npacket_size = \"16KiB\"\n";
+    let tables = find("name = \"partners\"");
+    let (wider, _) = tables.rsplit_once("[[route]]").unwrap();
+    reader.saves(
+        "closed.toml",
+        &format!("{tables}{partners}{public}{upstream}"),
+    );
+    reader.saves(
+        "wider.toml",
+        &format!("{wider}{partners}{public}{upstream}"),
+    );
+    let [own, copy] = [0, 1].map(|place| block(page, "sh", place));
+    let printed = reader.types(&format!(
+        "({own}) 2> openssl.log
+         mount -t tmpfs tmpfs /etc/ssl
+         {copy}
+         cp ca.pem /etc/ssl/partners-ca.pem
+         chmod 600 /etc/ssl/www/privkey.pem
+         ask() {{
+             catamaran check $1 2>&1
+             catamaran explain --config $1 --listen public https://www.example.org/partners | head -1
+         }}
+         ask closed.toml
+         ask wider.toml"
+    ));
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].starts_with("closed.toml: fine ("), "{printed}");
+    assert!(lines[1].starts_with("404"), "{printed}");
+    let warned = "warning: clients of public reach /partners of this route without a certificate";
+    assert!(lines[2].contains(warned), "{printed}");
+    assert!(lines[lines.len() - 1].starts_with("backend "), "{printed}");
 }
 
 #[test]
