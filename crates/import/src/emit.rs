@@ -15,6 +15,8 @@ pub(crate) struct Form<'a> {
     pub(crate) keep: Option<&'a str>,
     /// Whether secrets stand in the text, or else in files beside it.
     pub(crate) inline_secrets: bool,
+    /// What the names of those files begin with.
+    pub(crate) secrets_of: &'a str,
     /// Routes, by their number, that are closed because they would open what was closed.
     pub(crate) closed: &'a [usize],
 }
@@ -263,7 +265,7 @@ impl Writer<'_> {
                 self.line(key, &value);
                 continue;
             }
-            let file = format!("{name}.secret");
+            let file = format!("{}{name}.secret", self.form.secrets_of);
             self.line("secret_file", &quoted(&file));
             self.files.push(SideFile {
                 name: file,

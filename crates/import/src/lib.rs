@@ -72,6 +72,8 @@ pub struct Options {
     pub listens: Vec<String>,
     /// Whether secrets stand in the text, or else in files beside it.
     pub inline_secrets: bool,
+    /// What the names of those files begin with: two conversions in one directory do not share them.
+    pub secrets_of: String,
 }
 
 /// A converted configuration.
@@ -258,6 +260,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         let form = Form {
             keep: options.keep.as_deref(),
             inline_secrets,
+            secrets_of: &options.secrets_of,
             closed,
         };
         emit::write(plan, form)
@@ -284,6 +287,11 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
                 break;
             }
         };
+        if config.routes.iter().all(|it| it.target.is_error()) {
+            let text = "nothing that was read leads to a backend, to files or elsewhere: the front answers each \
+                        request with an error";
+            ledger.say(Weight::Risk, None, text);
+        }
         let differences = proof::compare(plan, &config);
         let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
         if opens.is_empty() {

@@ -128,6 +128,7 @@ fn convert(args: &Args) -> Result<ExitCode, Failure> {
         tomcats: args.tomcat.clone(),
         listens: args.listen.clone(),
         inline_secrets: args.out.is_none(),
+        secrets_of: secrets_of(args.out.as_deref()),
     };
     let disk = Disk {
         root: args.root.clone(),
@@ -151,6 +152,12 @@ fn convert(args: &Args) -> Result<ExitCode, Failure> {
         _ => io::stderr().write_all(report.as_bytes())?,
     }
     Ok(ExitCode::from(u8::from(import.risks() > 0)))
+}
+
+/// What the names of files with secrets begin with: `shop.` for `shop.toml`.
+fn secrets_of(out: Option<&Path>) -> String {
+    let stem = out.and_then(Path::file_stem);
+    stem.map_or_else(String::new, |it| format!("{}.", it.to_string_lossy()))
 }
 
 /// Writes the file, and what belongs beside it for its owner alone.

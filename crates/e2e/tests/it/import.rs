@@ -82,9 +82,7 @@ fn the_page_says_what_happens() {
     let output = import(place, plain);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    for line in block("text").lines() {
-        assert!(said.contains(line), "{line}\n{said}");
-    }
+    assert_eq!(said, block("text"));
     let output = import(place, kept);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = fs::read_to_string(place.join("catamaran.toml")).unwrap();
@@ -104,7 +102,7 @@ fn secrets_lie_beside_the_file_and_nothing_is_overwritten() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = fs::read_to_string(place.join("out.toml")).unwrap();
     assert!(!written.contains("hush"), "{written}");
-    let secret = place.join("a.secret");
+    let secret = place.join("out.a.secret");
     assert_eq!(fs::read_to_string(&secret).unwrap(), "hush hush\n");
     let mode = fs::metadata(&secret).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -114,6 +112,54 @@ fn secrets_lie_beside_the_file_and_nothing_is_overwritten() {
         &["--force", "--out", "out.toml", "workers.properties"],
     );
     assert_eq!(forced.status.code(), Some(0));
+    // Another conversion in the same directory has a file of its own.
+    let other = import(place, &["--out", "other.toml", "workers.properties"]);
+    assert_eq!(other.status.code(), Some(0), "{}", text(&other.stderr));
+    assert!(place.join("other.a.secret").exists());
+}
+
+/// Debian's files as they are mount nothing.
+#[test]
+fn a_source_that_serves_nothing_needs_a_decision() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    for source in ["httpd-jk.conf", "workers.properties"] {
+        let source = format!("/etc/libapache2-mod-jk/{source}");
+        let output = import(place, &["--force", "--out", "out.toml", &source]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("RISK nothing that was read leads to a backend"),
+            "{said}"
+        );
+        assert!(
+            said.contains("no mount uses the worker ajp13_worker"),
+            "{said}"
+        );
+        let mut check = Command::new(binary().unwrap());
+        let checked = check.arg("check").arg(place.join("out.toml")).output();
+        let checked = text(&checked.unwrap().stdout);
+        assert!(
+            checked.contains("each request is answered with an error"),
+            "{checked}"
+        );
+    }
+}
+
+#[test]
+fn a_log_without_a_request_compares_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    fs::write(place.join("access.log"), "no request\n").unwrap();
+    let servers = ["--old", "http://127.0.0.1:9", "--new", "http://127.0.0.1:9"];
+    let arguments = [&["--replay", "access.log"], &servers[..]].concat();
+    let output = import(place, &arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("nothing was compared: access.log has no GET or HEAD"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(crate) struct Workers {
     properties: BTreeMap<String, (String, Id)>,
     /// Workers that may be mounted.
     list: Vec<String>,
+    /// Where each of them is named.
+    listed: Vec<Id>,
     /// Pattern and worker.
     pub(crate) mounts: Vec<(String, String, Id)>,
     /// Workers whose properties were converted, or are known to be of no use.
@@ -62,6 +64,7 @@ impl Workers {
         let items = || value.split([',', ' ', '\t']).filter(|it| !it.is_empty());
         if name == "worker.list" {
             self.list.extend(items().map(str::to_owned));
+            self.listed.resize(self.list.len(), id);
             return ledger.mapped(id);
         }
         let parts = name
@@ -303,6 +306,12 @@ impl Workers {
             let worker = name.rsplit_once('.').map_or("", |it| it.0);
             if worker.starts_with("worker.") && !self.used.contains(worker) {
                 ledger.dropped(*id, "no request reaches this worker");
+            }
+        }
+        for (worker, id) in self.list.iter().zip(&self.listed) {
+            if !self.used.contains(&format!("worker.{worker}")) {
+                let text = format!("no mount uses the worker {worker}, so no request reaches it");
+                ledger.note(*id, text);
             }
         }
     }

@@ -69,7 +69,7 @@ impl Log {
     }
 
     /// The same for programs.
-    pub(super) fn facts(&self) -> ReplayFacts {
+    pub(crate) fn facts(&self) -> ReplayFacts {
         ReplayFacts {
             requests: self.entries.len() as u64,
             other_methods: self.other_methods,

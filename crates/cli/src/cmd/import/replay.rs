@@ -74,6 +74,7 @@ impl ReplayArgs {
         let text = fs::read(log)
             .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", log.display())))?;
         let methods = ["GET", "HEAD"].map(str::to_owned);
+        let name = log.display();
         let log = replay::read(&text, &methods);
         let host = self.host.as_deref();
         let (mut old, mut new) = (Server::new(old, host)?, Server::new(new, host)?);
@@ -90,7 +91,23 @@ impl ReplayArgs {
                 writeln!(out, "{method} {target}: {text}")?;
             }
         }
-        writeln!(out, "{}; {}", tally.text(), log.summary())?;
+        let facts = log.facts();
+        if tally.same + tally.differ + tally.vary == 0 {
+            return Err(Failure::Fault(format!(
+                "nothing was compared: {name} has no GET or HEAD request in the combined format or in JSON; \
+                 {} lines have other methods, {} are no requests",
+                facts.other_methods, facts.not_requests
+            )));
+        }
+        writeln!(
+            out,
+            "{}; of {} GET and HEAD lines each request is sent once; skipped {} lines with other methods and {} \
+             that are no requests",
+            tally.text(),
+            facts.requests,
+            facts.other_methods,
+            facts.not_requests
+        )?;
         Ok(ExitCode::from(u8::from(tally.differ > 0)))
     }
 }
