@@ -327,8 +327,9 @@ impl Backend {
                 tracing::warn!(
                     upstream,
                     backend,
-                    "backend is suspect: {found}; others are preferred. It is not out, since its \
-                     requests fill `connections_max` or `unwell_max` would be exceeded"
+                    "backend is suspect: {found}; others are preferred. It still gets requests, for one of two \
+                     reasons: its requests fill `connections_max`, so a probe may fail for want of a \
+                     connection; or without it more backends would be out than `unwell_max` allows"
                 );
                 return true;
             }

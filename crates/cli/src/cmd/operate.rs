@@ -299,7 +299,9 @@ impl Change {
                     if !is_out(&backend) {
                         return note_unproved(probe);
                     }
-                    "it answers, and stays out until `up` probes in a row were answered".to_owned()
+                    "it answers, and stays out until as many probes in a row were answered as `up` of \
+                     [upstream.NAME.probe] says"
+                        .to_owned()
                 }
                 Some(probe) => words(probe),
                 None => "its probe has not ended".to_owned(),
@@ -425,13 +427,25 @@ pub(super) fn drain_progress(backend: &Value) -> String {
         Some(sessions) => format!("{sessions}, {flying}"),
         None => flying,
     };
-    match drain["deadline"].is_string() {
-        true => format!(
-            "{left}; stops when they are over, at {} in any case",
-            moment(&drain["deadline"])
+    let deadline = drain["deadline"].is_string();
+    let deadline = deadline.then(|| moment(&drain["deadline"]));
+    match (unseen_until(drain), deadline) {
+        (_, None) => left,
+        (None, Some(deadline)) => {
+            format!("{left}; stops when they are over, at {deadline} in any case")
+        }
+        (Some(until), Some(deadline)) => format!(
+            "{left}; waits until {until} for sessions that began before the front did, which it has not \
+             seen; stops at {deadline} in any case"
         ),
-        false => left,
     }
+}
+
+/// Until when a drain without a session waits for those that the front cannot know of.
+fn unseen_until(drain: &Value) -> Option<String> {
+    let earliest: jiff::Timestamp = drain["earliest"].as_str()?.parse().ok()?;
+    let waits = drain["sessions_now"] == 0 && earliest > jiff::Timestamp::now();
+    waits.then(|| moment(&drain["earliest"]))
 }
 
 /// The same without what changes with each request: for a line whenever something came nearer to the end.
@@ -505,6 +519,33 @@ mod tests {
             assert_eq!(drain_progress(&backend), format!("{whole}; {at}"));
             assert_eq!(drain_step(&backend), step);
         }
+    }
+
+    #[test]
+    fn a_drain_without_sessions_says_what_it_waits_for() {
+        let drains = |earliest: &str| {
+            let backend = json!({
+                "in_flight": 0,
+                "drain": {
+                    "sessions_now": 0, "sessions_at_start": 0, "earliest": earliest,
+                    "deadline": "2999-01-31T04:00:00Z",
+                },
+            });
+            drain_progress(&backend)
+        };
+        let left = "0 of 0 sessions left, 0 requests in flight";
+        let end = "at 2999-01-31 04:00:00 UTC in any case";
+        let waits = "waits until 2999-01-30 04:30:00 UTC for sessions that began before the front did, which it \
+                     has not seen; stops";
+        assert_eq!(
+            drains("2999-01-30T04:30:00Z"),
+            format!("{left}; {waits} {end}")
+        );
+        let over = "stops when they are over,";
+        assert_eq!(
+            drains("2020-01-30T04:30:00Z"),
+            format!("{left}; {over} {end}")
+        );
     }
 
     #[test]

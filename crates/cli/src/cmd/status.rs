@@ -142,8 +142,12 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
         };
         let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
         writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
+        // Of the upstream only some backends may be shown.
+        let mut all = status["upstreams"].as_array().into_iter().flatten();
+        let whole = all.find(|it| it["name"] == upstream["name"]);
+        let whole = whole.unwrap_or(upstream);
         let warnings = [
-            (!takes_new(upstream), "it accepts no new clients"),
+            (!takes_new(whole), "it accepts no new clients"),
             (upstream["panic"] == true, PANIC),
         ];
         for (_, warning) in warnings.iter().filter(|(holds, _)| *holds) {
@@ -440,7 +444,8 @@ pub(super) fn moment(value: &Value) -> String {
 pub(super) fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.escape_debug().to_string(),
+        // An apostrophe is one of a sentence.
+        Value::String(text) => text.escape_debug().to_string().replace("\\'", "'"),
         other => other.to_string(),
     }
 }
@@ -527,6 +532,31 @@ removed by a reload, until their last request ends
         assert_eq!(table(&status, &upstreams, PIPE), expected);
         assert!(selected(&status, Some("shop/red")).is_err());
         assert!(selected(&status, Some("red")).is_err());
+    }
+
+    #[test]
+    fn of_one_backend_nothing_is_said_that_another_one_makes_untrue() {
+        let backend = |name: &str, activation: &str| {
+            json!({
+                "name": name, "state": "up", "condition": "up", "share": 100,
+                "settings": {"activation": activation, "weight": 1},
+            })
+        };
+        let all = |green: &str| {
+            json!({
+                "upstreams": [{
+                    "name": "shop", "backends": [backend("blue", "drain"), backend("green", green)],
+                }],
+            })
+        };
+        for (green, warned) in [("active", false), ("stopped", true)] {
+            let status = all(green);
+            for target in [None, Some("shop/blue"), Some("shop/green")] {
+                let upstreams = selected(&status, target).unwrap();
+                let text = table(&status, &upstreams, PIPE);
+                assert_eq!(text.contains("it accepts no new clients"), warned, "{text}");
+            }
+        }
     }
 
     const PIPE: Drawing = Drawing {
@@ -627,6 +657,14 @@ removed by a reload, until their last request ends
                 (shown, colours)
             );
         }
+    }
+
+    #[test]
+    fn a_word_is_escaped_but_for_its_apostrophes() {
+        assert_eq!(
+            word(&json!("the client's\u{1b}\\")),
+            "the client's\\u{1b}\\\\"
+        );
     }
 
     #[test]
