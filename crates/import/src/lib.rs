@@ -270,20 +270,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
             Ok(loaded) => loaded.config,
             Err(report) => {
-                for finding in report.findings().iter().take(FINDINGS_MAX) {
-                    let line = report.position(finding).place.map_or(0, |it| it.0);
-                    let shown = probe
-                        .text
-                        .lines()
-                        .nth(line.saturating_sub(1))
-                        .unwrap_or_default();
-                    let shown = if shown.contains("secret") { "" } else { shown };
-                    let text = format!(
-                        "`check` refuses a line that was written, {shown:?}: {}",
-                        finding.message
-                    );
-                    ledger.say(Weight::Risk, None, text);
-                }
+                refused(&report, &probe.text, &mut ledger);
                 break;
             }
         };
@@ -333,6 +320,22 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         directives,
         remarks,
         routes: (routes, kept),
+    }
+}
+
+/// Says what `check` refuses of the written text, without its secrets.
+fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) {
+    for finding in report.findings().iter().take(FINDINGS_MAX) {
+        let line = report.position(finding).place.map_or(0, |it| it.0);
+        let shown = written.lines().nth(line.saturating_sub(1));
+        let shown = shown
+            .filter(|it| !it.contains("secret"))
+            .unwrap_or_default();
+        let text = format!(
+            "`check` refuses a line that was written, {shown:?}: {}",
+            finding.message
+        );
+        ledger.say(Weight::Risk, None, text);
     }
 }
 

@@ -132,9 +132,11 @@ impl<'a> Site<'a> {
 
     fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {
         let mut keys = Keys::new();
-        let charset = self
-            .find("adddefaultcharset")
-            .map_or("off", |it| it.word(0));
+        let charset = self.find("adddefaultcharset");
+        if let Some(directive) = charset {
+            ledger.mapped(directive.id);
+        }
+        let charset = charset.map_or("off", |it| it.word(0));
         let charset = match charset.to_ascii_lowercase().as_str() {
             "on" => "iso-8859-1".to_owned(),
             other => other.to_owned(),

@@ -748,7 +748,11 @@ const DROPPED: &[(&str, &str)] = &[
         "the front has logs of its own: [log], and standard error",
     ),
     (
-        "loadmodule serveradmin serversignature servertokens user group pidfile mutex startservers minspareservers maxspareservers minsparethreads maxsparethreads threadsperchild serverlimit threadlimit maxrequestworkers maxclients maxconnectionsperchild maxrequestsperchild hostnamelookups usecanonicalname usecanonicalphysicalport extendedstatus traceenable namevirtualhost accessfilename addtype adddefaultcharset defaulttype typesconfig mimemagicfile indexoptions addicon addiconbytype addiconbyencoding defaulticon readmename headername indexignore addlanguage languagepriority forcelanguagepriority addcharset enablesendfile enablemmap proxyrequests proxyvia proxybadheader filteredetag fileetag keepalive maxkeepalivereequests maxkeepaliverequests keepalivetimeout timeout browsermatch allowoverride options contentdigest proxyiobuffersize documentindex serverpath sslrandomseed sslpassphrasedialog sslsessioncachetimeout sslcryptodevice sslusestapling sslstaplingcache ssloptions jkextractssl listenbacklog defaultruntimedir",
+        "loadmodule serveradmin serversignature servertokens user group pidfile mutex startservers minspareservers maxspareservers minsparethreads maxsparethreads threadsperchild serverlimit threadlimit maxrequestworkers maxclients maxconnectionsperchild maxrequestsperchild hostnamelookups usecanonicalname usecanonicalphysicalport extendedstatus traceenable namevirtualhost accessfilename addtype adddefaultcharset defaulttype typesconfig mimemagicfile indexoptions addicon addiconbytype addiconbyencoding defaulticon readmename headername indexignore addlanguage languagepriority forcelanguagepriority enablesendfile enablemmap proxyrequests proxyvia proxybadheader filteredetag fileetag keepalive maxkeepalivereequests maxkeepaliverequests keepalivetimeout timeout browsermatch allowoverride options contentdigest proxyiobuffersize documentindex serverpath sslrandomseed sslpassphrasedialog sslsessioncachetimeout sslcryptodevice sslusestapling sslstaplingcache ssloptions jkextractssl listenbacklog defaultruntimedir",
         "the front needs no such setting",
+    ),
+    (
+        "addcharset",
+        "files of all names have the `charset` of their route; write `types` of the route for names that need another",
     ),
 ];

@@ -32,6 +32,31 @@ fn a_document_root_is_served_with_the_guards_of_its_directories() {
 }
 
 #[test]
+fn files_have_the_charset_of_their_server() {
+    let conf = "Listen 80\nDocumentRoot /srv\nAddDefaultCharset UTF-8\nAddCharset ISO-8859-2 .pl\n\
+                <Directory /srv>\nRequire all granted\n</Directory>\n";
+    let files = [
+        ("/httpd.conf", conf),
+        ("/srv/index.html", ""),
+        ("/srv/app.css", ""),
+    ];
+    let import = with_directories(&files, None);
+    assert!(
+        import.text.contains("charset = \"utf-8\""),
+        "{}",
+        import.text
+    );
+    let fate = |name: &str| {
+        let found = import.directives.iter().find(|it| it.name == name);
+        found
+            .map(|it| (it.fate, it.reason.contains("`types`")))
+            .unwrap()
+    };
+    assert_eq!(fate("AddDefaultCharset"), (Fate::Mapped, false));
+    assert_eq!(fate("AddCharset"), (Fate::Dropped, true));
+}
+
+#[test]
 fn what_the_front_would_show_too_much_of_is_not_served() {
     for (name, section) in [
         ("/srv/index.php", ""),
