@@ -88,7 +88,8 @@ fn the_file_may_be_named_without_a_flag_or_come_from_standard_input() {
     let path = directory.path().join("c.toml");
     std::fs::write(&path, FINE).unwrap();
     let path = path.to_str().unwrap();
-    let counts = "fine (1 listener, 0 upstreams, 1 route)\n";
+    let counts = "fine, but each request is answered with an error: no route leads anywhere \
+                  (1 listener, 0 upstreams, 1 route)\n";
     let (code, stdout, _) = outcome(&["check", path]);
     assert_eq!((code, stdout), (Some(0), format!("{path}: {counts}")));
     let (code, stdout, stderr) = outcome_with(&["check", "-"], FINE);
