@@ -153,7 +153,8 @@ fn show(it: &Value) -> String {
     for step in list(&it["then"]) {
         lines.push("then", &word(step));
     }
-    format!("{}\n\n{}", word(&it["summary"]), lines.0)
+    // A reader of two explanations sees where the first one ends.
+    format!("{}\n\n{}\n", word(&it["summary"]), lines.0)
 }
 
 fn show_path(it: &Value, lines: &mut Lines) {
@@ -307,4 +308,24 @@ fn query(path: String, query: &Value) -> String {
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_ends_with_its_answer_and_names_no_backend() {
+        let refusal = json!({
+            "summary": "403: the client showed none",
+            "path": {"normal": "/account", "compared": "/account", "forwarded": "/account"},
+            "answer": {"status": 403, "reason": "client-certificate-missing", "location": null},
+            "members": [], "then": [],
+        });
+        let expected = "403: the client showed none\n\n\
+                        path      /account\nanswer    403, client-certificate-missing\n\n";
+        assert_eq!(show(&refusal), expected);
+    }
 }
