@@ -198,9 +198,6 @@ fn is_guarded(file: &File, listener: &ListenerConfig) -> bool {
     mode(file, listener) == ClientCertificate::Required && listener.tls.is_some()
 }
 
-/// Routes of which wider ones are looked for: each needs a warning of its own.
-const CONFINED_MAX: usize = 1000;
-
 /// What the profile of a listener wants of its clients.
 fn mode(file: &File, listener: &ListenerConfig) -> ClientCertificate {
     let profiles = file.tls.iter().map(|profile| &profile.value);
@@ -222,3 +219,6 @@ fn asks_certificate(route: &Route) -> bool {
 fn scheme(route: &Route) -> Option<RouteScheme> {
     route.values.first()?.scheme
 }
+
+/// Routes of which wider ones are looked for: with more of them, reading the file would take long.
+const CONFINED_MAX: usize = 1000;
