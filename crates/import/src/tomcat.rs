@@ -64,7 +64,7 @@ pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
         let protocol = node.attribute("protocol").unwrap_or_default();
         let is_ajp = protocol.to_ascii_lowercase().contains("ajp");
         let connection =
-            numeric(node, "connectionTimeout").or((!is_ajp).then_some(CONNECTION_TIMEOUT));
+            numeric(node, "connectionTimeout").or_else(|| (!is_ajp).then_some(CONNECTION_TIMEOUT));
         let keep_alive = match node.attribute("keepAliveTimeout") {
             Some(_) => numeric(node, "keepAliveTimeout"),
             None => connection,

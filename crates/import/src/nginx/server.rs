@@ -91,9 +91,6 @@ pub(crate) fn convert(
     }
 }
 
-/// By what nginx knows clients behind the front.
-const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
-
 struct Reader<'a, 'e> {
     expansion: &'a mut Expansion<'e>,
     plan: &'a mut Plan,
@@ -743,3 +740,6 @@ fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
         drop_all(directive.inside(), ledger);
     }
 }
+
+/// By what nginx knows clients behind the front.
+const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";

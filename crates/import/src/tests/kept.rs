@@ -2,8 +2,6 @@
 
 use super::*;
 
-const KEEP: Option<&str> = Some("http://127.0.0.1:8081");
-
 #[test]
 fn guards_by_addresses_that_only_the_old_server_has_are_risks() {
     let either = "<Location /intern>\nAuthType Basic\nAuthUserFile /p\n<RequireAny>\nRequire ip 127.0.0.1\n\
@@ -79,3 +77,5 @@ fn virtual_hosts_of_one_name_on_two_ports_are_one_at_the_kept_address() {
         assert_eq!(moved, note, "{notes:?}");
     }
 }
+
+const KEEP: Option<&str> = Some("http://127.0.0.1:8081");

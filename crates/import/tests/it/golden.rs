@@ -47,9 +47,6 @@ impl Files for Source {
     }
 }
 
-/// What a configuration is imported as, with the name that its files begin with.
-const FORMS: [(&str, Option<&str>); 2] = [("alone", None), ("kept", Some("http://127.0.0.1:8081"))];
-
 fn converted(case: &Path, keep: Option<&str>) -> Import {
     let source = Source(case.join("source"));
     let names = [
@@ -65,7 +62,7 @@ fn converted(case: &Path, keep: Option<&str>) -> Import {
         inline_secrets: true,
         ..Options::default()
     };
-    import(&source, &options).unwrap()
+    import(&source, &options).expect("the sources are read")
 }
 
 /// Every directive with its fate, and the sums.
@@ -101,7 +98,7 @@ fn shown(sums: Sums) -> String {
 /// Compares a file with what should be in it, or writes it.
 fn compare(path: &Path, text: &str) {
     match env::var_os("GOLDEN").is_some_and(|it| it == "write") {
-        true => fs::write(path, text).unwrap(),
+        true => fs::write(path, text).expect("a golden file is written"),
         false => {
             let expected = fs::read_to_string(path).unwrap_or_default();
             assert!(
@@ -147,3 +144,6 @@ fn configurations_become_what_was_reviewed() {
         assert!(all.mapped > all.kept + all.decided, "{}", shown(all));
     }
 }
+
+/// What a configuration is imported as, with the name that its files begin with.
+const FORMS: [(&str, Option<&str>); 2] = [("alone", None), ("kept", Some("http://127.0.0.1:8081"))];
