@@ -3,6 +3,8 @@
 //! `=` goes before all. Else the longest prefix is found; unless it has `^~`, the first expression that
 //! matches goes before it. Prefixes are texts, not segments.
 
+use std::collections::HashSet;
+
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
@@ -631,14 +633,13 @@ fn slashes(prefixes: &[(String, bool, Vec<Rule>)], exact: &[Rule]) -> Vec<Rule> 
         let forwards = |it: &Rule| matches!(it.action, Action::Forward { .. });
         rules.iter().any(forwards)
     };
-    let others: Vec<&str> = prefixes.iter().map(|it| it.0.as_str()).collect();
+    let others: HashSet<&str> = prefixes.iter().map(|it| it.0.as_str()).collect();
+    let exact: HashSet<&Matcher> = exact.iter().map(|it| &it.matcher).collect();
     let is_one = |text: &str| text.len() > 1 && text.ends_with('/');
     let redirect = |(text, _, rules): &(String, bool, Vec<Rule>)| {
         let path = text.trim_end_matches('/');
-        let taken = exact
-            .iter()
-            .any(|it| it.matcher == Matcher::Exact(path.to_owned()));
-        let is = is_one(text) && passes(rules) && !others.contains(&path) && !taken;
+        let taken = exact.contains(&Matcher::Exact(path.to_owned()));
+        let is = is_one(text) && passes(rules) && !others.contains(path) && !taken;
         let place = rules.first().and_then(|it| it.place.as_ref());
         let action = Action::Redirect {
             to: crate::matcher::encoded(text).replace('{', "{{"),
