@@ -318,6 +318,14 @@ fn became(
             }
         }
         if shown != arrived {
+            // Tunnels go over HTTP to either member that a pick may take, each with fields of its own.
+            if is_tunnel
+                && explained["summary"]
+                    .as_str()
+                    .is_some_and(|it| it.contains(" or "))
+            {
+                return Ok(ANOTHER);
+            }
             return Err("another request");
         }
     } else if !explained["backend"].is_null() {

@@ -387,6 +387,26 @@ fn error_pages() {
 }
 
 #[test]
+fn cache() {
+    let example = Example::new("cache", &[("RUNTIME_DIRECTORY", "{files}")]);
+    let page = |target: &str| {
+        let response = example.front.get(target).unwrap();
+        assert_eq!(response.status, 200, "{target}");
+        (response.text(), response.header("age").is_some())
+    };
+    let (first, _) = page("/cached.jsp");
+    assert_eq!(page("/cached.jsp?utm_source=x"), (first.clone(), true));
+    let shown = example.run(&["explain", "http://localhost/snoop.jsp"]);
+    assert!(shown.contains("cache `pages`"), "{shown}");
+    example.run(&["purge", "pages", "--all"]);
+    let (second, has_age) = page("/cached.jsp");
+    assert!(second != first && !has_age, "{second}");
+    // Pages of a session are everybody's own.
+    let (id, _) = visit(&example.front, None);
+    assert_eq!(visit(&example.front, Some(&id)), (id, "2".to_owned()));
+}
+
+#[test]
 fn behind_a_proxy() {
     let variables = [
         ("LISTEN_PROXY", "127.0.0.1:0"),
@@ -491,8 +511,9 @@ fn from_mod_jk() {
 }
 
 /// Each of them has a test below.
-const EXAMPLES: [&str; 11] = [
+const EXAMPLES: [&str; 12] = [
     "behind-a-proxy",
+    "cache",
     "client-certificates",
     "context-at-root",
     "error-pages",

@@ -67,7 +67,8 @@ const WIDTH: usize = 100;
 const INDENT: usize = 36;
 
 const INTRODUCTION: &str = "\
-Send load to an HTTP or AJP13 server and report rate, latency and errors. It accepts ab's command lines
+Send load to an HTTP or AJP13 server, and report rate, latency and errors. It accepts ab's
+command lines
 
 Usage: catamaran bench [FLAGS] URL
        catamaran bench knee [FLAGS] URL     the highest rate that keeps within --fail-if
