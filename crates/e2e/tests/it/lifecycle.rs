@@ -142,7 +142,7 @@ fn a_front_that_is_about_to_drain_serves_and_says_so() {
     let ready = |front: &Front| front.ask_admin("/readyz").unwrap().status;
     assert_eq!(ready(&front), 200);
     front.process().signal(Signal::Terminate).unwrap();
-    front.wait_for_log("while /readyz says no").unwrap();
+    front.wait_for_log("while /readyz is 503").unwrap();
     assert_eq!(ready(&front), 503);
     assert_eq!(front.metric("catamaran_ready").unwrap(), [0.0]);
     assert_eq!(front.metric("catamaran_draining").unwrap(), [0.0]);
@@ -182,7 +182,7 @@ fn a_drain_begins_by_itself_when_its_delay_is_over() {
     front.process().signal(Signal::Terminate).unwrap();
     let status = front.process().wait(Deadline::default()).unwrap();
     assert!(status.success(), "{status}");
-    assert!(front.log().contains("while /readyz says no"));
+    assert!(front.log().contains("while /readyz is 503"));
 }
 
 /// Sends one request after another on kept-alive connections until the front accepts no more.
