@@ -318,7 +318,7 @@ mod tests {
             ),
             (
                 "rounds = 6\nfactor.keep = [\"on\"]\n",
-                "`control` is in the screen and in",
+                "`control` must be in the screen and in",
             ),
             (
                 "rounds = 6\nthen = { keep = 2 }\n",

@@ -312,7 +312,7 @@ fn a_second_run_goes_on_with_the_servers_of_the_first() {
         1,
     );
     let fault = read(&wrong).err().map(|faults| faults.to_string());
-    assert!(fault.is_some_and(|it| it.contains("which has no such ones")));
+    assert!(fault.is_some_and(|it| it.contains("that run has another `cell`")));
 }
 
 #[test]
