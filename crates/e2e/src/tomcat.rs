@@ -402,6 +402,7 @@ const HOME: &str = "/usr/share/tomcat10";
 const WEBAPP: &[(&str, &str)] = &[
     ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
     ("attributes.jsp", include_str!("../webapp/attributes.jsp")),
+    ("cached.jsp", include_str!("../webapp/cached.jsp")),
     ("download.jsp", include_str!("../webapp/download.jsp")),
     ("gate.jsp", include_str!("../webapp/gate.jsp")),
     ("guarded.jsp", include_str!("../webapp/guarded.jsp")),

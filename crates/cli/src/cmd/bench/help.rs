@@ -77,7 +77,8 @@ A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:
 is such as 10s, 500ms or 1.5m; a number may end in k or M.";
 
 const CLOSING: &str = "\
-Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. Called as ab: ab's.
+Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. Called as
+ab: ab's.
 docs/bench.md has the details.";
 
 const AB_BANNER: &str = "\
