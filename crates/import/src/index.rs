@@ -73,15 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn any_matcher() -> impl Strategy<Value = Matcher> {
-        prop_oneof![
-            "(/[ab]){1,3}".prop_map(Matcher::Exact),
-            "(/[ab]){0,2}".prop_map(Matcher::Prefix),
-            ("(/[ab]){0,2}", "[.][ab]").prop_map(|(path, suffix)| Matcher::Suffix { path, suffix }),
-            "/[ab/*?]{0,5}".prop_map(|text| Matcher::pattern(&text)),
-        ]
-    }
+    use crate::matcher::tests::any_matcher;
 
     proptest! {
         #[test]

@@ -334,7 +334,7 @@ const PLAIN: &[u8] = b"-._~!$&'()+,=:@/";
 const PATTERN_MAX: usize = 1024;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(app.common(&pattern), Common::Unsaid);
     }
 
-    fn any_matcher() -> impl Strategy<Value = Matcher> {
+    pub(crate) fn any_matcher() -> impl Strategy<Value = Matcher> {
         prop_oneof![
             "(/[ab]){1,3}".prop_map(Matcher::Exact),
             "(/[ab]){0,2}".prop_map(Matcher::Prefix),
