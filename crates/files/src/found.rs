@@ -55,6 +55,8 @@ impl FoundFile {
 /// What tells one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileFacts {
+    /// How many names it has; wide enough for what each architecture calls it.
+    names: u128,
     pub(crate) size: u64,
     /// Seconds and nanoseconds.
     pub(crate) modified: (i64, u64),
@@ -64,15 +66,23 @@ pub(crate) struct FileFacts {
 impl FileFacts {
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {
+            names: u128::from(stat.st_nlink),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: (stat.st_mtime, stat.st_mtime_nsec),
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 
-    /// Whether these are still those of the descriptor.
+    /// Whether the bytes of the descriptor are still those. That it has lost its name, because another file
+    /// was renamed to it, changes none of them.
     pub(crate) fn hold(&self, fd: &OwnedFd) -> bool {
-        fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
+        let Ok(stat) = fstat(fd) else {
+            return false;
+        };
+        let now = Self::new(&stat);
+        let is_renamed = now.names != self.names;
+        let has_bytes = (now.size, now.modified) == (self.size, self.modified);
+        has_bytes && (now.changed == self.changed || is_renamed)
     }
 
     /// Whether the time of change says nothing: tools that make images give all files one time.

@@ -199,3 +199,17 @@ async fn a_window_that_is_not_in_memory_is_read_by_a_thread() {
     let beyond = warm_blocking(&fd, WINDOW_MAX as u64 + 1, WINDOW_MAX);
     assert!(matches!(beyond, Err(FileBodyError::Changed)));
 }
+
+/// A file that is replaced by rename stays what it is for those who have begun to get it.
+#[tokio::test]
+async fn a_file_that_lost_its_name_is_sent_to_its_end() {
+    let (file, mut body) = body(4 * PIECE_MAX);
+    let expected = std::fs::read(file.path()).unwrap();
+    let first = next(&mut body).await.unwrap().unwrap();
+    let other = file.path().with_extension("other");
+    std::fs::write(&other, "another").unwrap();
+    std::fs::rename(&other, file.path()).unwrap();
+    let (rest, ended) = all(&mut body).await;
+    assert!(ended.is_ok(), "{ended:?}");
+    assert!([&first[..], &rest].concat() == expected);
+}
