@@ -15,6 +15,7 @@
 //! - [`Wakes`]: a waker that counts;
 //! - [`without_override()`]: rights of files as they apply to others than root;
 //! - [`address`]: addresses nobody else uses;
+//! - [`files`]: a directory of files, and requests for them with what they are to be answered;
 //! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
 //!
 //! ```
@@ -37,6 +38,7 @@ mod binary;
 mod body;
 mod corpus;
 mod deadline;
+pub mod files;
 mod http;
 pub mod http2;
 mod peer;

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use catamaran_testkit::Response;
+use catamaran_testkit::files::{FileCase, FileTree};
+
 use super::{Site, site_before};
 
 /// Lines of a head that curl prints, by name.
@@ -61,6 +64,61 @@ fn files_are_served_over_tls_by_both_protocols() {
         assert_eq!((&*status, body.len()), ("304", 0), "{protocol}");
         assert_eq!(ask("/files/none", &[]).0, "404", "{protocol}");
     }
+}
+
+/// What curl gets, as a response.
+fn ask(
+    site: &Site,
+    protocol: &str,
+    case: &FileCase,
+    fields: &[(&'static str, String)],
+) -> Response {
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    let mut options = vec![protocol, "--include", "--path-as-is", "--globoff"];
+    match case.method {
+        "HEAD" => options.push("--head"),
+        method => options.extend(["--request", method]),
+    }
+    options.extend(lines.iter().flat_map(|line| ["--header", line]));
+    let (_, bytes) = site.curl("a.test", case.path, &options);
+    let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&bytes[..end]);
+    let (first, lines) = head.split_once("\r\n").unwrap();
+    let fields = lines.lines().filter_map(|line| line.split_once(": "));
+    Response {
+        status: first.split(' ').nth(1).unwrap().parse().unwrap(),
+        headers: fields
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect(),
+        body: bytes[end + 4..].to_vec(),
+        ..Response::default()
+    }
+}
+
+/// The requests that are also asked in clear, with what they are to be answered.
+#[test]
+fn every_kind_of_request_is_answered_over_tls_as_in_clear() {
+    let tree = FileTree::new();
+    let tables = format!(
+        "[[upstream.app.backend]]\nurl = \"http://127.0.0.1:1\"\n\
+         [[route]]\nhost = \"a.test\"\nfiles = \"{}\"\n",
+        tree.root().display()
+    );
+    let site = site_before(&tables, "");
+    let mut wrong = Vec::new();
+    for protocol in ["--http1.1", "--http2"] {
+        for case in FileCase::ALL {
+            let fields = case.fields(|fields| ask(&site, protocol, &case.head(), fields));
+            let answer = ask(&site, protocol, case, &fields);
+            if let Err(why) = case.judge(&answer) {
+                wrong.push(format!("{protocol} {}: {why}", case.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// More than sockets and records hold at a time.

@@ -1,0 +1,266 @@
+//! A directory of files, and requests for them with what they are to be answered: by any server of files, over
+//! any protocol.
+
+mod cases;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
+
+use crate::http::Response;
+
+/// A directory that is served, and one beside it that is not.
+#[derive(Debug)]
+pub struct FileTree {
+    top: TempDir,
+}
+
+impl Default for FileTree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FileTree {
+    /// The files of [`FileCase::ALL`]: links, names of all kinds, a FIFO.
+    ///
+    /// # Panics
+    /// They cannot be written.
+    #[must_use]
+    pub fn new() -> Self {
+        let tree = Self {
+            top: tempfile::tempdir().expect("a directory"),
+        };
+        tree.fill().expect("files can be written");
+        tree
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let (root, outside) = (self.root(), self.top.path().join("outside"));
+        for directory in ["dir", "dir2", "empty", ".well-known", "WEB-INF"] {
+            fs::create_dir_all(root.join(directory))?;
+        }
+        fs::create_dir(&outside)?;
+        fs::write(outside.join("secret.txt"), OUTSIDE)?;
+        for (name, bytes) in FILES {
+            fs::write(root.join(name), pattern(*bytes))?;
+        }
+        for (link, to) in [
+            ("link-in", "page.html"),
+            ("link-out", "../outside/secret.txt"),
+            ("link-dir-out", "../outside"),
+            ("loop", "loop"),
+        ] {
+            std::os::unix::fs::symlink(to, root.join(link))?;
+        }
+        std::os::unix::fs::symlink(outside.join("secret.txt"), root.join("link-abs"))?;
+        let mode = Mode::from_raw_mode(0o644);
+        mknodat(CWD, root.join("fifo"), FileType::Fifo, mode, 0)?;
+        for entry in fs::read_dir(&root)? {
+            let path = entry?.path();
+            if path.is_file() {
+                set_time(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory that is served.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        self.top.path().join("www")
+    }
+}
+
+fn set_time(path: &Path) -> io::Result<()> {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED);
+    fs::File::options().write(true).open(path)?.set_modified(at)
+}
+
+/// The bytes of every file, from its beginning on.
+#[must_use]
+pub fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| b'a' + (at % 23) as u8).collect()
+}
+
+/// A request for a file, and what it is to be answered.
+#[derive(Debug)]
+pub struct FileCase {
+    /// What it is called in comparisons: its first letters say what it is about (`inm`, `ims`, `r`, `c`, `p`,
+    /// `t`).
+    pub name: &'static str,
+    /// Its method.
+    pub method: &'static str,
+    /// Its path, as it is sent.
+    pub path: &'static str,
+    /// Its fields. `{etag}`, `{gz}` (the tag of the gzip coding) and `{date}` stand for the validators of the
+    /// file.
+    fields: &'static [(&'static str, &'static str)],
+    status: u16,
+    /// The value that a field begins with; an empty one is of a field that is not there.
+    headers: &'static [(&'static str, &'static str)],
+    body: FileBody,
+}
+
+/// The body that is expected.
+#[derive(Clone, Copy, Debug)]
+enum FileBody {
+    /// Of a page of the server's own.
+    Page,
+    Nothing,
+    /// Bytes of the file, from the first to before the second.
+    Bytes(usize, usize),
+    /// Several of these.
+    Parts(&'static [(usize, usize)], usize),
+}
+
+impl FileCase {
+    /// All of them.
+    pub const ALL: &'static [Self] = cases::CASES;
+
+    /// Its fields as they are written down, with the names of validators.
+    #[must_use]
+    pub fn asked(&self) -> &'static [(&'static str, &'static str)] {
+        self.fields
+    }
+
+    /// A HEAD of the same path.
+    #[must_use]
+    pub fn head(&self) -> Self {
+        Self {
+            method: "HEAD",
+            fields: &[],
+            headers: &[],
+            ..*self
+        }
+    }
+
+    /// Its fields. `head` has the response to a HEAD with these fields, for the validators of the file.
+    pub fn fields(
+        &self,
+        mut head: impl FnMut(&[(&'static str, String)]) -> Response,
+    ) -> Vec<(&'static str, String)> {
+        let gzip = [("accept-encoding", "gzip".to_owned())];
+        let validators = [
+            ("{etag}", &[][..], "etag"),
+            ("{gz}", &gzip, "etag"),
+            ("{date}", &[], "last-modified"),
+        ];
+        let mut fields = Vec::new();
+        for (name, value) in self.fields {
+            let mut value = (*value).to_owned();
+            for (placeholder, asked, field) in validators {
+                if value.contains(placeholder) {
+                    let answer = head(asked);
+                    value = value.replace(placeholder, answer.header(field).unwrap_or_default());
+                }
+            }
+            fields.push((*name, value));
+        }
+        fields
+    }
+
+    /// Whether that is what it is to be answered.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn judge(&self, answer: &Response) -> Result<(), String> {
+        if answer.status != self.status {
+            return Err(format!("{} instead of {}", answer.status, self.status));
+        }
+        for (name, expected) in self.headers {
+            let value = answer.header(name);
+            let is_right = match expected.is_empty() {
+                true => value.is_none(),
+                false => value.is_some_and(|value| value.starts_with(expected)),
+            };
+            if !is_right {
+                return Err(format!("{name} is {value:?} instead of {expected:?}"));
+            }
+        }
+        if answer.header("date").is_none() {
+            return Err("it has no Date".to_owned());
+        }
+        let expected = match self.body {
+            FileBody::Page => {
+                let is_page = answer.body.starts_with(b"<!doctype html>");
+                return is_page
+                    .then_some(())
+                    .ok_or_else(|| "it is no page".to_owned());
+            }
+            FileBody::Nothing => Vec::new(),
+            FileBody::Bytes(from, to) => pattern(to).split_off(from),
+            FileBody::Parts(parts, size) => multipart(answer, parts, size),
+        };
+        match answer.body == expected {
+            true => Ok(()),
+            false => Err(format!(
+                "{} bytes, {:?}",
+                answer.body.len(),
+                String::from_utf8_lossy(&answer.body)
+            )),
+        }
+    }
+}
+
+fn multipart(answer: &Response, parts: &[(usize, usize)], size: usize) -> Vec<u8> {
+    let media_type = answer.header("content-type").unwrap_or_default();
+    let boundary = media_type.split("boundary=").nth(1).unwrap_or_default();
+    let mut body = Vec::new();
+    for (from, to) in parts {
+        let head = format!(
+            "\r\n--{boundary}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Range: bytes {from}-{}/{size}\r\n\r\n",
+            to - 1
+        );
+        body.extend_from_slice(head.as_bytes());
+        body.extend(pattern(*to).split_off(*from));
+    }
+    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    body
+}
+
+/// What is in the file beside the directory, which nobody is to see.
+pub const OUTSIDE: &str = "OUTSIDE";
+
+/// When every file was changed.
+const MODIFIED: u64 = 1_700_000_000;
+
+/// Names of files with their lengths.
+const FILES: &[(&str, usize)] = &[
+    ("page.html", 1456),
+    ("big.bin", 100_000),
+    ("empty.txt", 0),
+    ("app.js", 1000),
+    ("app.js.gz", 200),
+    ("app.js.br", 150),
+    ("only.css", 1000),
+    ("only.css.gz", 200),
+    ("gone.js.gz", 200),
+    ("index.html", 300),
+    ("dir2/index.html", 400),
+    ("dir/x.txt", 100),
+    (".secret", 10),
+    ("dir/.secret", 10),
+    (".well-known/security.txt", 20),
+    ("WEB-INF/web.xml", 20),
+    ("a b.txt", 11),
+    ("\u{e9}.txt", 12),
+    ("100%.txt", 13),
+    ("a+b.txt", 14),
+    ("a;b.txt", 15),
+    ("x.mjs", 5),
+    ("x.wasm", 5),
+    ("x.woff2", 5),
+    ("x.svg", 5),
+    ("x.json", 5),
+    ("x.webmanifest", 5),
+    ("x.xml", 5),
+    ("x.txt", 5),
+    ("x.avif", 5),
+    ("noext", 5),
+    ("x.unknownext", 5),
+];
