@@ -14,13 +14,14 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use thiserror::Error;
 
-use crate::found::{FileFacts, FoundFile};
+use crate::found::{FileContent, FileFacts, FoundFile};
 use crate::response::{FileSending, Segment};
 use crate::threads::{FileThreads, ThreadsBusy};
 
 /// The body of a response, read while it is sent.
 pub struct FileBody {
-    fd: Arc<OwnedFd>,
+    /// `None` if all bytes are in memory.
+    fd: Option<Arc<OwnedFd>>,
     /// The version that the head has announced.
     facts: FileFacts,
     segments: VecDeque<Segment>,
@@ -75,10 +76,18 @@ impl FileBody {
     /// The body of such a response. A HEAD has none.
     #[must_use]
     pub fn new(file: &FoundFile, sending: &mut FileSending, threads: &FileThreads) -> Self {
+        let mut segments = std::mem::take(&mut sending.segments);
+        let fd = match &file.content {
+            FileContent::Open(fd) => Some(Arc::clone(fd)),
+            FileContent::Memory(body) => {
+                segments.iter_mut().for_each(|it| it.fill(&body.bytes));
+                None
+            }
+        };
         Self {
-            fd: Arc::clone(&file.fd),
-            facts: file.facts,
-            segments: std::mem::take(&mut sending.segments),
+            fd,
+            facts: *file.facts(),
+            segments,
             threads: threads.clone(),
             reading: None,
             warming: None,
@@ -97,6 +106,37 @@ impl FileBody {
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.segments.iter().map(Segment::len).sum::<u64>() <= PIECE_MAX as u64
+    }
+
+    /// A body of these bytes, which are in memory.
+    #[must_use]
+    pub fn of_bytes(file: &FoundFile, bytes: Bytes, threads: &FileThreads) -> Self {
+        Self {
+            fd: None,
+            facts: *file.facts(),
+            segments: VecDeque::from([Segment::Text(bytes)]),
+            threads: threads.clone(),
+            reading: None,
+            warming: None,
+            given: 0,
+            thread_reads: 0,
+        }
+    }
+
+    /// Whether all of it is in memory.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        let mut segments = self.segments.iter();
+        segments.all(|it| matches!(it, Segment::Text(_)))
+    }
+
+    /// The bytes, if all of them are in memory in one piece.
+    #[must_use]
+    pub fn loaded(&self) -> Option<&Bytes> {
+        match self.segments.front() {
+            Some(Segment::Text(bytes)) if self.segments.len() == 1 => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Takes all of a small body into memory: it is of one version then.
@@ -185,7 +225,7 @@ impl FileBody {
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
             return Poll::Ready(Ok(self.part(window)));
         }
-        let (fd, threads) = (Arc::clone(&self.fd), self.threads.clone());
+        let (fd, threads) = (Arc::clone(self.file()?), self.threads.clone());
         self.thread_reads += 1;
         let warming = Box::pin(async move {
             let read = threads
@@ -202,7 +242,7 @@ impl FileBody {
     fn is_in_memory(&self, at: u64) -> Result<bool, FileBodyError> {
         let mut byte = [0];
         let mut slices = [IoSliceMut::new(&mut byte)];
-        match preadv2(&self.fd, &mut slices, at, ReadWriteFlags::NOWAIT) {
+        match preadv2(self.file()?, &mut slices, at, ReadWriteFlags::NOWAIT) {
             Ok(0) => Err(FileBodyError::Changed),
             Ok(_) => Ok(true),
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => Ok(false),
@@ -210,13 +250,20 @@ impl FileBody {
         }
     }
 
+    /// The descriptor of what is to be read.
+    fn file(&self) -> Result<&Arc<OwnedFd>, FileBodyError> {
+        let closed = || FileBodyError::Read(Errno::BADF.into());
+        self.fd.as_ref().ok_or_else(closed)
+    }
+
     /// The beginning of what comes next, as a part.
     fn part(&mut self, window: usize) -> Option<FilePiece> {
+        let fd = Arc::clone(self.fd.as_ref()?);
         let Some(Segment::File { from, len }) = self.segments.front_mut() else {
             return None;
         };
         let part = FilePart {
-            fd: Arc::clone(&self.fd),
+            fd,
             from: *from,
             len: window,
         };
@@ -230,14 +277,14 @@ impl FileBody {
     fn read(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
         let mut piece = vec![0; usize::try_from(len).unwrap_or(PIECE_MAX).min(PIECE_MAX)];
         let mut slices = [IoSliceMut::new(&mut piece)];
-        match preadv2(&self.fd, &mut slices, from, ReadWriteFlags::NOWAIT) {
+        match preadv2(self.file()?, &mut slices, from, ReadWriteFlags::NOWAIT) {
             Ok(read) => {
                 piece.truncate(read);
                 self.take(piece.into()).map(Some)
             }
             // Not in memory, or a file system that cannot tell.
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => {
-                let fd = Arc::clone(&self.fd);
+                let fd = Arc::clone(self.file()?);
                 let threads = self.threads.clone();
                 self.thread_reads += 1;
                 self.reading = Some(Box::pin(async move {
@@ -268,7 +315,7 @@ impl FileBody {
             .segments
             .iter()
             .any(|segment| matches!(segment, Segment::File { .. }));
-        if is_last && !self.facts.hold(&self.fd) {
+        if is_last && !self.facts.hold(self.file()?) {
             return Err(FileBodyError::Changed);
         }
         Ok(piece)

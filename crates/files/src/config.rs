@@ -22,6 +22,8 @@ pub struct FilesConfig {
     pub links: Links,
     /// Patterns of names that are not served, besides those that never are.
     pub hide: Vec<String>,
+    /// What the `ETag` is made of. Default: time and size. httpd: `FileETag`.
+    pub etag: EtagRule,
     /// The value of `Cache-Control`. Default: the field is not sent. nginx: `expires`, `add_header`.
     pub cache_control: Option<HeaderValue>,
     /// The charset of texts; `None` says none. Default UTF-8. nginx: `charset`; httpd:
@@ -45,6 +47,7 @@ impl FilesConfig {
             fallback: None,
             links: Links::Inside,
             hide: Vec::new(),
+            etag: EtagRule::Time,
             cache_control: None,
             charset: Some("utf-8".to_owned()),
             types: BTreeMap::new(),
@@ -62,4 +65,13 @@ pub enum Links {
     Inside,
     /// Inside the directory, and inside these.
     Also(Vec<PathBuf>),
+}
+
+/// What the `ETag` of a file is made of. A file whose time is 1970 has one of its content in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtagRule {
+    /// The time of its last change, and its size.
+    Time,
+    /// A digest of its bytes: for directories in which all files have one time, as images of containers may.
+    Content,
 }

@@ -1,22 +1,29 @@
 //! A directory that is served: finds the file that a request is for.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
+use arrayvec::ArrayVec;
 use catamaran_coding::{AcceptedCodings, Coding};
 use thiserror::Error;
 
 use crate::config::FilesConfig;
-use crate::found::{FileFacts, Found, FoundFile};
+use crate::found::{FileContent, FileFacts, Found, NamedFile, Version};
 use crate::media::media_type;
 use crate::name::FileName;
-use crate::open::{Access, OpenError, OpenRoot, Opened, OpenedKind};
+use crate::open::{Access, OpenError, OpenRoot, Opened, OpenedKind, RootId};
+use crate::tags::ContentTags;
 
 /// A directory that is served, for all threads.
 #[derive(Debug)]
 pub struct Directory {
     config: FilesConfig,
+    /// Tells it from all others that the process has had.
+    pub(crate) id: u64,
     root: ArcSwapOption<OpenRoot>,
+    pub(crate) tags: ContentTags,
 }
 
 /// What is looked for.
@@ -44,13 +51,36 @@ pub enum FindError {
     Open(#[from] OpenError),
 }
 
+/// What a search came to: what the name stands for, whatever codings the client takes.
+#[derive(Debug)]
+pub struct Finding {
+    pub(crate) root: RootId,
+    pub(crate) named: Named,
+    /// What stands in for a missing page.
+    pub(crate) fallback: Option<Arc<NamedFile>>,
+    /// The files that were opened.
+    opened: ArrayVec<(FileFacts, Arc<OwnedFd>), { 1 + Coding::ALL.len() }>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    File(Arc<NamedFile>),
+    /// A directory, and the path lacks the slash at its end.
+    Directory,
+    Missing,
+}
+
 impl Directory {
     /// A directory; nothing is opened yet.
     #[must_use]
     pub fn new(config: FilesConfig) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             config,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             root: ArcSwapOption::empty(),
+            tags: ContentTags::default(),
         }
     }
 
@@ -60,29 +90,41 @@ impl Directory {
         &self.config
     }
 
-    /// Opens the file that a request is for.
+    /// Opens what a request is for.
     ///
     /// # Errors
-    /// There is none, or it cannot be had.
-    pub fn find(&self, query: &FileQuery, access: Access) -> Result<Found, FindError> {
+    /// It cannot be had. That there is none is no error.
+    pub fn search(&self, query: &FileQuery, access: Access) -> Result<Finding, FindError> {
         let root = self.root(access)?;
-        match (self.find_named(&root, query, access), &self.config.fallback) {
-            (Err(FindError::Open(OpenError::Missing)), Some(fallback))
-                if query.wants_page && query.name.is_page() =>
-            {
-                let plain = regular(root.open_name(fallback.as_bytes(), access)?)?;
-                let search = Search {
-                    directory: self,
-                    root: &root,
-                    query,
-                    access,
-                };
-                let mut file = search.best_of(fallback.as_bytes(), plain)?;
-                file.is_fallback = true;
-                Ok(Found::File(file))
-            }
-            (found, _) => found,
-        }
+        let mut search = Search {
+            config: &self.config,
+            root: &root,
+            access,
+            opened: ArrayVec::new(),
+        };
+        let named = search.named(query)?;
+        let fallback = match (&named, self.fallback_for(query)) {
+            (Named::Missing, Some(fallback)) => search.fallback(fallback)?,
+            _ => None,
+        };
+        Ok(Finding {
+            root: root.id,
+            named,
+            fallback,
+            opened: search.opened,
+        })
+    }
+
+    /// The name of the file that stands in for a missing page, if the client asks for a page.
+    pub(crate) fn fallback_for(&self, query: &FileQuery) -> Option<&[u8]> {
+        let fallback = self.config.fallback.as_ref()?;
+        (query.wants_page && query.name.is_page()).then_some(fallback.as_bytes())
+    }
+
+    /// Which directory the path leads to, as of the last second; `None` if that is not known without a
+    /// wait, or there is none.
+    pub(crate) fn present_root(&self) -> Option<RootId> {
+        self.root(Access::Cached).ok().map(|root| root.id)
     }
 
     /// The directory, opened within the last second.
@@ -100,112 +142,139 @@ impl Directory {
         self.root.store(Some(Arc::clone(&root)));
         Ok(root)
     }
+}
 
-    fn find_named(
-        &self,
-        root: &OpenRoot,
-        query: &FileQuery,
-        access: Access,
-    ) -> Result<Found, FindError> {
-        let search = Search {
-            directory: self,
-            root,
-            query,
-            access,
+impl Finding {
+    /// What the client gets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn choose(&self, query: &FileQuery) -> Result<Found, FindError> {
+        let file = match (&self.named, &self.fallback) {
+            (Named::File(file), _) | (Named::Missing, Some(file)) => file,
+            (Named::Directory, _) => return Ok(Found::Directory),
+            (Named::Missing, None) => return Err(OpenError::Missing.into()),
         };
-        let name = query.name.relative();
-        if query.name.is_directory() {
-            return Ok(search.index(name)?);
-        }
-        let opened = root.open_name(name, access)?;
-        match opened.kind {
-            OpenedKind::Regular => Ok(Found::File(search.best_of(name, opened)?)),
-            OpenedKind::Directory => Ok(search.index(name)?),
-            OpenedKind::Other => Err(OpenError::Missing.into()),
-        }
+        let selection = file.select(&query.codings);
+        let facts = &file.version(selection).facts;
+        let opened = self.opened.iter().find(|(its, _)| its == facts);
+        let (_, fd) = opened.ok_or(OpenError::Missing)?;
+        let content = FileContent::Open(Arc::clone(fd));
+        Ok(Found::File(file.found(selection, content)))
     }
 }
 
 /// One search for a file.
 struct Search<'s> {
-    directory: &'s Directory,
+    config: &'s FilesConfig,
     root: &'s OpenRoot,
-    query: &'s FileQuery,
     access: Access,
+    opened: ArrayVec<(FileFacts, Arc<OwnedFd>), { 1 + Coding::ALL.len() }>,
 }
 
 impl Search<'_> {
+    /// What the name stands for.
+    fn named(&mut self, query: &FileQuery) -> Result<Named, OpenError> {
+        let name = query.name.relative();
+        if query.name.is_directory() {
+            return self.index(name, query.ends_in_slash);
+        }
+        let Some(opened) = self.open(name)? else {
+            return Ok(Named::Missing);
+        };
+        match opened.kind {
+            OpenedKind::Regular => Ok(Named::File(self.with_siblings(name, opened, false)?)),
+            OpenedKind::Directory => self.index(name, query.ends_in_slash),
+            OpenedKind::Other => Ok(Named::Missing),
+        }
+    }
+
+    /// What stands in for a missing page.
+    fn fallback(&mut self, name: &[u8]) -> Result<Option<Arc<NamedFile>>, OpenError> {
+        let plain = self.open_regular(name)?;
+        plain
+            .map(|plain| self.with_siblings(name, plain, true))
+            .transpose()
+    }
+
     /// The file that stands for a directory.
-    fn index(&self, directory: &[u8]) -> Result<Found, OpenError> {
-        for index in &self.directory.config.index {
+    fn index(&mut self, directory: &[u8], ends_in_slash: bool) -> Result<Named, OpenError> {
+        let config = self.config;
+        for index in &config.index {
             let mut name = directory.to_vec();
             if !name.is_empty() {
                 name.push(b'/');
             }
             name.extend_from_slice(index.as_bytes());
-            let opened = self.root.open_name(&name, self.access);
-            match opened.and_then(regular) {
-                Ok(_) if !self.query.ends_in_slash => return Ok(Found::Directory),
-                Ok(plain) => return self.best_of(&name, plain).map(Found::File),
-                Err(OpenError::Missing) => {}
-                Err(error) => return Err(error),
+            match self.open_regular(&name)? {
+                Some(_) if !ends_in_slash => return Ok(Named::Directory),
+                Some(plain) => return Ok(Named::File(self.with_siblings(&name, plain, false)?)),
+                None => {}
             }
         }
-        Err(OpenError::Missing)
+        Ok(Named::Missing)
     }
 
-    /// The file, or one of its codings that the client would rather have.
-    fn best_of(&self, name: &[u8], plain: Opened) -> Result<FoundFile, OpenError> {
-        let config = &self.directory.config;
-        let mut file = FoundFile {
-            fd: Arc::new(plain.fd),
-            facts: plain.facts,
-            coding: None,
+    /// The file, and its codings.
+    fn with_siblings(
+        &mut self,
+        name: &[u8],
+        plain: Opened,
+        is_fallback: bool,
+    ) -> Result<Arc<NamedFile>, OpenError> {
+        let config = self.config;
+        let mut file = NamedFile {
             media_type: media_type(name, config),
-            varies_by_coding: false,
-            is_fallback: false,
-            old_sibling: None,
+            is_fallback,
+            plain: Version::new(plain.facts, None),
+            siblings: ArrayVec::new(),
+            old_siblings: ArrayVec::new(),
         };
-        for coding in self.query.codings.iter() {
+        for &coding in &config.precompressed {
             let Some(sibling) = self.sibling(name, coding)? else {
                 continue;
             };
             if is_older(&sibling.facts, &plain.facts) {
-                file.old_sibling = Some(coding);
+                file.old_siblings.try_push(coding).ok();
                 continue;
             }
-            file.fd = Arc::new(sibling.fd);
-            file.facts = sibling.facts;
-            file.coding = Some(coding);
-            file.varies_by_coding = true;
-            return Ok(file);
-        }
-        for &coding in &config.precompressed {
-            let sibling = self.sibling(name, coding)?;
-            if sibling.is_some_and(|it| !is_older(&it.facts, &plain.facts)) {
-                file.varies_by_coding = true;
-                break;
+            let version = Version::new(sibling.facts, Some(coding));
+            if file.siblings.try_push((coding, version)).is_ok() {
+                self.hold(sibling);
             }
         }
-        Ok(file)
+        self.hold(plain);
+        Ok(Arc::new(file))
+    }
+
+    /// Keeps what was opened until the client's codings choose.
+    fn hold(&mut self, opened: Opened) {
+        let held = (opened.facts, Arc::new(opened.fd));
+        self.opened.try_push(held).ok();
     }
 
     /// The file of that coding, if there is one.
     fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<Opened>, OpenError> {
         let name = [name, coding.suffix().as_bytes()].concat();
-        let opened = self.root.open_name(&name, self.access);
-        match opened.and_then(regular) {
-            Ok(sibling) => Ok(Some(sibling)),
+        match self.open_regular(&name) {
             Err(error @ (OpenError::WouldBlock | OpenError::Descriptors)) => Err(error),
             Err(_) => Ok(None),
+            opened => opened,
         }
     }
-}
 
-fn regular(opened: Opened) -> Result<Opened, OpenError> {
-    match opened.kind {
-        OpenedKind::Regular => Ok(opened),
-        OpenedKind::Directory | OpenedKind::Other => Err(OpenError::Missing),
+    fn open_regular(&self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+        let opened = self.open(name)?;
+        Ok(opened.filter(|it| it.kind == OpenedKind::Regular))
+    }
+
+    /// What has the name; `None` if nothing does.
+    fn open(&self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+        match self.root.open_name(name, self.access) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(OpenError::Missing) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

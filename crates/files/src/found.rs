@@ -1,11 +1,18 @@
-//! A file that was found, and what is known of it.
+//! What a name stands for, and what is known of the files that it stands for.
 
+use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catamaran_coding::Coding;
+use arrayvec::ArrayVec;
+use bytes::Bytes;
+use catamaran_coding::{AcceptedCodings, Coding, StreamCoding};
 use http::HeaderValue;
 use rustix::fs::{Stat, fstat};
+
+use crate::config::{EtagRule, FilesConfig};
 
 /// What a name stands for.
 #[derive(Debug)]
@@ -16,28 +23,49 @@ pub enum Found {
     Directory,
 }
 
-/// A file that was found.
+/// A file that was found, in the coding that the client is to have.
 #[derive(Clone, Debug)]
 pub struct FoundFile {
-    pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) facts: FileFacts,
-    /// How it is coded.
-    pub(crate) coding: Option<Coding>,
-    /// Of what it is when it is decoded.
-    pub(crate) media_type: HeaderValue,
+    pub(crate) named: Arc<NamedFile>,
+    /// The sibling that is sent, by its place among them.
+    pub(crate) sibling: Option<usize>,
+    pub(crate) content: FileContent,
     /// Whether the response depends on the codings that the client takes.
     pub(crate) varies_by_coding: bool,
-    /// Whether it stands in the place of a missing page.
-    pub(crate) is_fallback: bool,
     /// A compressed one that is older than the plain one, so that it is not used.
     pub(crate) old_sibling: Option<Coding>,
 }
 
+/// Where the bytes of a file are.
+#[derive(Clone, Debug)]
+pub(crate) enum FileContent {
+    Memory(Arc<KeptBody>),
+    Open(Arc<OwnedFd>),
+}
+
 impl FoundFile {
+    /// The file that is sent.
+    pub(crate) fn version(&self) -> &Version {
+        match self.sibling.and_then(|at| self.named.siblings.get(at)) {
+            Some((_, version)) => version,
+            None => &self.named.plain,
+        }
+    }
+
+    pub(crate) fn facts(&self) -> &FileFacts {
+        &self.version().facts
+    }
+
+    /// How it is coded.
+    pub(crate) fn coding(&self) -> Option<Coding> {
+        let sibling = self.named.siblings.get(self.sibling?)?;
+        Some(sibling.0)
+    }
+
     /// Of what it is when it is decoded.
     #[must_use]
     pub fn media_type(&self) -> &HeaderValue {
-        &self.media_type
+        &self.named.media_type
     }
 
     /// Takes note that the response may be coded on its way.
@@ -50,11 +78,191 @@ impl FoundFile {
     pub fn old_sibling(&self) -> Option<Coding> {
         self.old_sibling
     }
+
+    /// How long to wait before the file is read, because it was written a moment ago: another write in the
+    /// same tick of the kernel's clock would not be seen.
+    #[must_use]
+    pub fn settles_after(&self) -> Option<Duration> {
+        match &self.content {
+            // It was read long after.
+            FileContent::Memory(_) => None,
+            FileContent::Open(_) => self.facts().is_fresh(SystemTime::now()).then_some(TICK),
+        }
+    }
+
+    /// Whether the file is still what it was when it was found.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        match &self.content {
+            FileContent::Memory(_) => true,
+            FileContent::Open(fd) => self.facts().hold(fd),
+        }
+    }
+
+    /// The tag of the bytes that are sent. `None` if there is none that tells versions apart, or it is
+    /// not known yet.
+    pub(crate) fn entity_tag(&self, config: &FilesConfig) -> Option<&HeaderValue> {
+        let version = self.version();
+        match version.facts.is_tagged_by_content(config) {
+            true => version.content_tag.get(),
+            false => version.time_tag.as_ref(),
+        }
+    }
+
+    /// All bytes of the file, if they are in memory.
+    #[must_use]
+    pub fn kept(&self) -> Option<&Arc<KeptBody>> {
+        match &self.content {
+            FileContent::Memory(body) => Some(body),
+            FileContent::Open(_) => None,
+        }
+    }
+}
+
+/// All bytes of a file, kept in memory, and codings of them.
+#[derive(Debug)]
+pub struct KeptBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) coded: ArrayVec<(StreamCoding, Bytes), { StreamCoding::ALL.len() }>,
+    /// How often a coding of it was asked for.
+    wanted: AtomicU32,
+}
+
+impl KeptBody {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            coded: ArrayVec::new(),
+            wanted: AtomicU32::new(0),
+        }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The bytes in that coding, if they were coded and kept.
+    #[must_use]
+    pub fn coded(&self, coding: StreamCoding) -> Option<&Bytes> {
+        let found = self.coded.iter().find(|(known, _)| *known == coding);
+        found.map(|(_, bytes)| bytes)
+    }
+
+    /// Takes note that a coding is asked for. `true` from the second time on: it is worth being kept.
+    #[must_use]
+    pub fn is_wanted_again(&self) -> bool {
+        self.wanted.fetch_add(1, Ordering::Relaxed) > 0
+    }
+
+    /// The same with a coding besides.
+    pub(crate) fn with(&self, coding: StreamCoding, bytes: Bytes) -> Self {
+        let mut coded = self.coded.clone();
+        if self.coded(coding).is_none() {
+            coded.try_push((coding, bytes)).ok();
+        }
+        Self {
+            bytes: self.bytes.clone(),
+            coded,
+            wanted: AtomicU32::new(self.wanted.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// A file with those that hold the same in other codings.
+#[derive(Debug)]
+pub(crate) struct NamedFile {
+    /// Of what it is when it is decoded.
+    pub(crate) media_type: HeaderValue,
+    /// Whether it stands in the place of a missing page.
+    pub(crate) is_fallback: bool,
+    pub(crate) plain: Version,
+    pub(crate) siblings: ArrayVec<(Coding, Version), { Coding::ALL.len() }>,
+    /// Codings of which the file is too old to be used.
+    pub(crate) old_siblings: ArrayVec<Coding, { Coding::ALL.len() }>,
+}
+
+/// The choice of one of the files that hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    pub(crate) sibling: Option<usize>,
+    pub(crate) old_sibling: Option<Coding>,
+}
+
+impl NamedFile {
+    /// The file that a client is to have that takes these codings.
+    pub(crate) fn select(&self, codings: &AcceptedCodings) -> Selection {
+        let mut old_sibling = None;
+        for coding in codings.iter() {
+            let sibling = self.siblings.iter().position(|(its, _)| *its == coding);
+            if sibling.is_some() {
+                return Selection {
+                    sibling,
+                    old_sibling,
+                };
+            }
+            if self.old_siblings.contains(&coding) {
+                old_sibling = Some(coding);
+            }
+        }
+        Selection {
+            sibling: None,
+            old_sibling,
+        }
+    }
+
+    /// All of its files.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> {
+        let siblings = self.siblings.iter().map(|(_, version)| version);
+        std::iter::once(&self.plain).chain(siblings)
+    }
+
+    /// What is sent to a client of this selection, from this content.
+    pub(crate) fn found(self: &Arc<Self>, selection: Selection, content: FileContent) -> FoundFile {
+        FoundFile {
+            named: Arc::clone(self),
+            sibling: selection.sibling,
+            content,
+            varies_by_coding: !self.siblings.is_empty(),
+            old_sibling: selection.old_sibling,
+        }
+    }
+
+    /// The file of a selection.
+    pub(crate) fn version(&self, selection: Selection) -> &Version {
+        let sibling = selection.sibling.and_then(|at| self.siblings.get(at));
+        sibling.map_or(&self.plain, |(_, version)| version)
+    }
+}
+
+/// One version of a file, with the fields that tell it from others.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) facts: FileFacts,
+    time_tag: Option<HeaderValue>,
+    /// The value of `Last-Modified`.
+    pub(crate) date: Option<HeaderValue>,
+    /// The tag of its content, once that was read.
+    pub(crate) content_tag: OnceLock<HeaderValue>,
+}
+
+impl Version {
+    pub(crate) fn new(facts: FileFacts, coding: Option<Coding>) -> Self {
+        Self {
+            time_tag: facts.time_tag(coding),
+            date: facts.date(),
+            content_tag: OnceLock::new(),
+            facts,
+        }
+    }
 }
 
 /// What tells one version of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileFacts {
+    device: u64,
+    inode: u64,
     /// How many names it has; wide enough for what each architecture calls it.
     names: u128,
     pub(crate) size: u64,
@@ -66,6 +274,8 @@ pub(crate) struct FileFacts {
 impl FileFacts {
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
             names: u128::from(stat.st_nlink),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: (stat.st_mtime, stat.st_mtime_nsec),
@@ -85,8 +295,88 @@ impl FileFacts {
         has_bytes && (now.changed == self.changed || is_renamed)
     }
 
+    /// Whether nothing at all has changed.
+    pub(crate) fn are_of(&self, fd: &OwnedFd) -> bool {
+        fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
+    }
+
     /// Whether the time of change says nothing: tools that make images give all files one time.
     pub(crate) fn is_timeless(&self) -> bool {
         self.modified.0 <= 1
     }
+
+    pub(crate) fn is_tagged_by_content(&self, config: &FilesConfig) -> bool {
+        config.etag == EtagRule::Content || self.is_timeless()
+    }
+
+    /// Whether the last write was a tick of the kernel's clock ago at most. A write now might leave all
+    /// times as they are.
+    pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
+        let is_near = |at| distance(at, now).is_some_and(|since| since < TICK);
+        is_near(self.modified) && is_near(self.changed)
+    }
+
+    /// Whether a write that gave the file this time has certainly ended.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        distance(self.modified, now).is_none_or(|since| since >= SETTLED_AFTER)
+    }
+
+    /// The tag of time, size and coding, on which all fronts of a cluster agree. `None` if the time says
+    /// nothing.
+    fn time_tag(&self, coding: Option<Coding>) -> Option<HeaderValue> {
+        if self.is_timeless() {
+            return None;
+        }
+        let nanos = i128::from(self.modified.0) * 1_000_000_000 + i128::from(self.modified.1);
+        let mut tag = format!("\"{nanos:x}-{:x}", self.size);
+        if let Some(coding) = coding {
+            tag.push_str(&coding.suffix().replace('.', "-"));
+        }
+        tag.push('"');
+        HeaderValue::from_maybe_shared(Bytes::from(tag)).ok()
+    }
+
+    fn date(&self) -> Option<HeaderValue> {
+        let seconds = u64::try_from(self.modified.0).ok()?;
+        // Years of more than four digits have no date.
+        if self.is_timeless() || seconds >= DATES_END {
+            return None;
+        }
+        let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+        HeaderValue::from_maybe_shared(Bytes::from(httpdate::fmt_http_date(at))).ok()
+    }
 }
+
+/// The tag of content with this digest.
+pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
+    let mut tag = String::with_capacity(2 * TAG_BYTES + 2);
+    tag.push('"');
+    for byte in digest.iter().take(TAG_BYTES) {
+        write!(tag, "{byte:02x}").ok()?;
+    }
+    tag.push('"');
+    HeaderValue::from_maybe_shared(Bytes::from(tag)).ok()
+}
+
+/// How far a time of a file is from now; `None` if that is further than any that matters.
+fn distance((seconds, nanos): (i64, u64), now: SystemTime) -> Option<Duration> {
+    let seconds = u64::try_from(seconds).ok()?;
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    let at = at.checked_add(Duration::from_nanos(nanos))?;
+    Some(match now.duration_since(at) {
+        Ok(since) => since,
+        Err(until) => until.duration(),
+    })
+}
+
+/// Longer than a tick of the kernel's clock, by which it stamps files: 10 ms at most.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Longer than one call may take that writes a small file, and than the grain of any file system's times.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// Bytes of a digest that are in a tag.
+const TAG_BYTES: usize = 16;
+
+/// The first second of the year 10000.
+const DATES_END: u64 = 253_402_300_800;

@@ -67,10 +67,19 @@ pub(crate) struct Opened {
     pub(crate) facts: FileFacts,
 }
 
+/// Tells one directory from another, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RootId {
+    device: u64,
+    inode: u64,
+}
+
 /// A directory that is served, opened.
 #[derive(Debug)]
 pub(crate) struct OpenRoot {
     fd: OwnedFd,
+    /// Which directory it is.
+    pub(crate) id: RootId,
     opened: Instant,
     /// Where links may lead; `None` leaves that to the kernel.
     inside: Option<Vec<PathBuf>>,
@@ -99,9 +108,14 @@ impl OpenRoot {
             ResolveFlags::empty(),
             access,
         )?;
+        let stat = fstat(&fd).map_err(|error| OpenError::Failed(error.into()))?;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         Ok(Self {
             fd,
+            id: RootId {
+                device: stat.st_dev,
+                inode: stat.st_ino,
+            },
             opened: Instant::now(),
             inside,
             resolve: match config.links {

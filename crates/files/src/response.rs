@@ -1,7 +1,7 @@
 //! What a request gets of a file: all of it, parts, or the news that its copy is good.
 
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
@@ -13,7 +13,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::config::FilesConfig;
-use crate::found::{FileFacts, FoundFile};
+use crate::found::FoundFile;
 
 /// What a request gets of a file.
 #[derive(Debug)]
@@ -60,15 +60,16 @@ impl FileResponse {
         file: &FoundFile,
         config: &FilesConfig,
     ) -> Self {
-        let facts = &file.facts;
+        let version = file.version();
+        let facts = &version.facts;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = since.unwrap_or_default().as_secs();
         let modified = u64::try_from(facts.modified.0).ok();
         // A time to come would be one of this response (RFC 9110, section 8.8.2.1).
         let modified = modified.filter(|at| !facts.is_timeless() && *at <= now);
-        let etag = entity_tag(file);
+        let etag = file.entity_tag(config);
         let validators = Validators {
-            etag: etag.as_ref().map(HeaderValue::as_bytes),
+            etag: etag.map(HeaderValue::as_bytes),
             modified,
             is_modified_strong: modified.is_some_and(|at| at + STRONG_AFTER <= now),
         };
@@ -79,7 +80,7 @@ impl FileResponse {
         match condition::evaluate(method, headers, &validators) {
             ConditionOutcome::Failed => return Self::Failed(fields),
             outcome => {
-                if let Some(etag) = &etag {
+                if let Some(etag) = etag {
                     fields.insert(ETAG, etag.clone());
                 }
                 if let Some(caching) = &config.cache_control {
@@ -97,11 +98,11 @@ impl FileResponse {
             fields.insert(CONTENT_RANGE, range::unsatisfied(facts.size));
             return Self::Unsatisfiable(fields);
         }
-        if let Some(date) = modified.and_then(http_date) {
-            fields.insert(LAST_MODIFIED, date);
+        if let Some(date) = version.date.as_ref().filter(|_| modified.is_some()) {
+            fields.insert(LAST_MODIFIED, date.clone());
         }
         fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        if let Some(coding) = file.coding {
+        if let Some(coding) = file.coding() {
             fields.insert(CONTENT_ENCODING, coding.value());
         }
         Self::Send(sending(fields, file, parts))
@@ -109,7 +110,7 @@ impl FileResponse {
 }
 
 fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> FileSending {
-    let size = file.facts.size;
+    let size = file.facts().size;
     let mut segments = VecDeque::new();
     let mut status = StatusCode::PARTIAL_CONTENT;
     match parts {
@@ -122,13 +123,13 @@ fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> F
             segments = multipart(&ranges, file, boundary.as_bytes());
         }
         RangeSelection::Part(range) => {
-            headers.insert(CONTENT_TYPE, file.media_type.clone());
+            headers.insert(CONTENT_TYPE, file.media_type().clone());
             headers.insert(CONTENT_RANGE, range.content_range(size));
             segments.push_back(of_range(&range));
         }
         RangeSelection::Whole | RangeSelection::Unsatisfiable => {
             status = StatusCode::OK;
-            headers.insert(CONTENT_TYPE, file.media_type.clone());
+            headers.insert(CONTENT_TYPE, file.media_type().clone());
             segments.push_back(Segment::File { from: 0, len: size });
         }
     }
@@ -148,9 +149,9 @@ fn multipart(ranges: &[ByteRange], file: &FoundFile, boundary: &[u8]) -> VecDequ
         head.put_slice(b"\r\n--");
         head.put_slice(boundary);
         head.put_slice(b"\r\nContent-Type: ");
-        head.put_slice(file.media_type.as_bytes());
+        head.put_slice(file.media_type().as_bytes());
         head.put_slice(b"\r\nContent-Range: ");
-        head.put_slice(range.content_range(file.facts.size).as_bytes());
+        head.put_slice(range.content_range(file.facts().size).as_bytes());
         head.put_slice(b"\r\n\r\n");
         segments.push_back(Segment::Text(head.freeze()));
         segments.push_back(of_range(range));
@@ -174,38 +175,25 @@ impl Segment {
             Self::File { len, .. } => *len,
         }
     }
-}
 
-/// The tag of the bytes that are sent: of time and size, so that all fronts of a cluster agree, and of the
-/// coding. `None` if the time says nothing.
-fn entity_tag(file: &FoundFile) -> Option<HeaderValue> {
-    let FileFacts { size, modified, .. } = file.facts;
-    if file.facts.is_timeless() {
-        return None;
+    /// Takes its bytes from all of those of the file.
+    pub(crate) fn fill(&mut self, bytes: &Bytes) {
+        if let Self::File { from, len } = *self {
+            let end = from.saturating_add(len).min(bytes.len() as u64);
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            *self = Self::Text(bytes.slice(place(from.min(end))..place(end)));
+        }
     }
-    let nanos = i128::from(modified.0) * 1_000_000_000 + i128::from(modified.1);
-    let coding = file.coding.map_or("", |coding| coding.suffix());
-    let coding = coding.replace('.', "-");
-    HeaderValue::from_maybe_shared(Bytes::from(format!("\"{nanos:x}-{size:x}{coding}\""))).ok()
 }
 
 fn vary(file: &FoundFile) -> Option<HeaderValue> {
-    let fields = match (file.varies_by_coding, file.is_fallback) {
+    let fields = match (file.varies_by_coding, file.named.is_fallback) {
         (false, false) => return None,
         (true, false) => "Accept-Encoding",
         (false, true) => "Accept",
         (true, true) => "Accept, Accept-Encoding",
     };
     Some(HeaderValue::from_static(fields))
-}
-
-fn http_date(seconds: u64) -> Option<HeaderValue> {
-    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-    // Years of more than four digits have no date.
-    if seconds >= DATES_END {
-        return None;
-    }
-    HeaderValue::from_maybe_shared(Bytes::from(httpdate::fmt_http_date(at))).ok()
 }
 
 /// Ranges that are sent in one response; more are answered with the whole file.
@@ -217,8 +205,5 @@ const STRONG_AFTER: u64 = 2;
 /// The head of a part, with room to spare.
 const PART_HEAD: usize = 192;
 
-/// The first second of the year 10000.
-const DATES_END: u64 = 253_402_300_800;
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

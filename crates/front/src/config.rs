@@ -22,7 +22,7 @@ use bytes::Bytes;
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
-pub use catamaran_files::{FilesConfig, Links};
+pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
@@ -84,6 +84,16 @@ impl Config {
                 ..LogConfig::default()
             },
             admin: None,
+        }
+    }
+
+    /// Files that all workers together may keep open, besides those that are sent. None if no route has files.
+    #[must_use]
+    pub fn files_kept_open(&self) -> usize {
+        let mut rules = self.routes.iter().filter_map(|route| route.rules.as_ref());
+        match rules.any(|rules| rules.files.is_some()) {
+            true => self.server.workers.get() * self.server.files_open,
+            false => 0,
         }
     }
 }
@@ -159,6 +169,12 @@ pub struct ServerConfig {
     /// Bytes of memory that compressing responses may hold in all workers together; a response beyond is
     /// sent as it is. Default 64 MiB.
     pub compress_memory: u64,
+    /// Files that each worker keeps open, besides those that it sends. Default 1000; 0 keeps none. nginx:
+    /// `open_file_cache`.
+    pub files_open: usize,
+    /// Bytes of memory in which each worker keeps small files, and the names of files. Default 16 MiB; 0
+    /// keeps none.
+    pub files_memory: u64,
     /// A file to which the secrets of all TLS sessions are appended, for debugging. Default: none; not
     /// in the file, a reload does not change it.
     pub tls_key_log: Option<PathBuf>,
@@ -177,6 +193,8 @@ impl Default for ServerConfig {
             request_id: Some(HeaderName::from_static("x-request-id")),
             via: Some("catamaran".to_owned()),
             compress_memory: 64 << 20,
+            files_open: 1000,
+            files_memory: 16 << 20,
             tls_key_log: None,
         }
     }

@@ -123,6 +123,8 @@ pub(crate) struct WorkerCounters {
     files: [Count; FileResult::ALL.len()],
     /// Files that are being sent.
     files_open: Count,
+    /// Bytes of memory for files and their names.
+    files_bytes: Count,
     file_thread_reads: Count,
     /// Responses that were compressed, in the order of [`StreamCoding::ALL`], and bytes of their bodies
     /// before and after.
@@ -136,6 +138,8 @@ pub(crate) struct WorkerCounters {
 /// What became of a request for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileResult {
+    /// It was remembered.
+    Hit,
     /// It was opened on the event loop.
     Open,
     /// It was opened on a thread, because the disk had to be waited for.
@@ -148,12 +152,19 @@ pub enum FileResult {
 
 impl FileResult {
     /// All that there are.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Thread, Self::Missing, Self::Failed];
+    pub const ALL: [Self; 5] = [
+        Self::Hit,
+        Self::Open,
+        Self::Thread,
+        Self::Missing,
+        Self::Failed,
+    ];
 
     /// Its name in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Hit => "hit",
             Self::Open => "open",
             Self::Thread => "thread",
             Self::Missing => "missing",
@@ -207,6 +218,8 @@ pub struct CountersSnapshot {
     pub files: [u64; FileResult::ALL.len()],
     /// Files that are being sent now.
     pub files_open: u64,
+    /// Bytes of memory that files and their names take now.
+    pub files_bytes: u64,
     /// Pieces of files that a thread had to read.
     pub file_thread_reads: u64,
     /// Responses that were compressed, in the order of [`StreamCoding::ALL`].
@@ -362,6 +375,11 @@ impl WorkerCounters {
         OpenCounted(&self.files_open)
     }
 
+    /// Files and their names take so many bytes of memory.
+    pub(crate) fn file_bytes(&self, bytes: u64) {
+        self.files_bytes.set(bytes);
+    }
+
     /// A thread had to read so many pieces.
     pub(crate) fn file_thread_reads(&self, pieces: u64) {
         self.file_thread_reads.add(pieces);
@@ -406,6 +424,7 @@ impl WorkerCounters {
             *sum += files.read();
         }
         sum.files_open += self.files_open.read();
+        sum.files_bytes += self.files_bytes.read();
         sum.file_thread_reads += self.file_thread_reads.read();
         for (sum, count) in sum.compressed.iter_mut().zip(&self.compressed) {
             *sum += count.read();

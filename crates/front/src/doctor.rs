@@ -90,7 +90,7 @@ fn demand(config: &Config) -> ServerDemand {
     ServerDemand {
         clients,
         backends: connections,
-        files: clients + connections + SPARE_FILES,
+        files: clients + connections + config.files_kept_open() as u64 + SPARE_FILES,
         burst: clients.min(BURST),
         dials: dials.into_iter().collect(),
         workers: config.server.workers.get() as u64,

@@ -52,6 +52,11 @@ impl Count {
         self.0.store(sum, Ordering::Relaxed);
     }
 
+    /// Makes it this number.
+    pub fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
     /// Takes one away that was added before.
     pub fn decrement(&self) {
         self.0.store(self.read().wrapping_sub(1), Ordering::Relaxed);

@@ -354,10 +354,11 @@ fn fit_to_descriptors(config: &mut Config) {
         .upstreams
         .iter()
         .flat_map(|upstream| &upstream.backends);
-    let backends = backends.map(|backend| backend.connections_max).sum();
+    let backends: usize = backends.map(|backend| backend.connections_max).sum();
+    let others = backends + config.files_kept_open();
     let limit = descriptors::raise_limit();
     let wanted = config.server.connections_max;
-    let share = descriptors::share_of_clients(limit, wanted, backends);
+    let share = descriptors::share_of_clients(limit, wanted, others);
     if let Some(limit) = limit
         && share < wanted
     {

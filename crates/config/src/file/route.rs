@@ -15,7 +15,9 @@ use compress::{COMPRESS, COMPRESS_MIN, COMPRESS_TYPES};
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
 };
-use files::{CACHE_CONTROL, CHARSET, FALLBACK, FILES, HIDE, INDEX, LINKS, PRECOMPRESSED, TYPES};
+use files::{
+    CACHE_CONTROL, CHARSET, ETAG, FALLBACK, FILES, HIDE, INDEX, LINKS, PRECOMPRESSED, TYPES,
+};
 use http::StatusCode;
 use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
@@ -254,6 +256,7 @@ pub(crate) static SECTION: Section = Section {
         &FALLBACK,
         &LINKS,
         &HIDE,
+        &ETAG,
         &CACHE_CONTROL,
         &CHARSET,
         &TYPES,

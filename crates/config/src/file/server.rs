@@ -34,6 +34,8 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
         server.connections_per_address = limit.and_then(NonZeroUsize::new);
     }
     table.set(&COMPRESS_MEMORY, &mut server.compress_memory);
+    table.set(&FILES_OPEN, &mut server.files_open);
+    table.set(&FILES_MEMORY, &mut server.files_memory);
     table.set(&VIA, &mut server.via);
     table.set(&REQUEST_ID, &mut server.request_id);
     table.set(&TRUSTED_PROXIES, &mut server.trusted_proxies);
@@ -58,6 +60,8 @@ pub(crate) static SECTION: Section = Section {
         &CONNECTIONS_MAX,
         &CONNECTIONS_PER_ADDRESS,
         &COMPRESS_MEMORY,
+        &FILES_OPEN,
+        &FILES_MEMORY,
         &DRAIN_TIMEOUT,
         &DRAIN_DELAY,
         &TRUSTED_PROXIES,
@@ -135,6 +139,42 @@ static COMPRESS_MEMORY: Key<Sizes<u64>> = Key {
         extremes: "A response holds its memory until its client has it: many slow clients, or many event \
                    streams, need more. The default is enough for 73 with zstd, 170 with gzip.",
         elsewhere: "nginx `gzip_buffers` (each request); httpd `DeflateMemLevel` (each request)",
+    },
+};
+
+static FILES_OPEN: Key<Counts<usize>> = Key {
+    name: "files_open",
+    values: Counts {
+        min: 0,
+        max: 1_000_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("1000"),
+        sample: "5000",
+        effect: "Files of routes with `files` that each worker keeps open, so that the next request for one \
+                 need not open it. A name is looked up again once a second; a file that nobody has asked for \
+                 for ten seconds is closed.",
+        extremes: "Each is a descriptor, beside those of connections; if none is left, all are closed. `0` \
+                   opens a file for each request, unless `files_memory` has it.",
+        elsewhere: "nginx `open_file_cache max=…` (each worker, off unless it is set)",
+    },
+};
+
+static FILES_MEMORY: Key<Sizes<u64>> = Key {
+    name: "files_memory",
+    values: Sizes {
+        min: 0,
+        max: 1 << 40,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"16MiB\""),
+        sample: "\"64MiB\"",
+        effect: "Memory in which each worker keeps files of at most 32 KiB of routes with `files`, what \
+                 `compress` makes of them, and in an eighth of it the names of files. \
+                 `catamaran_files_bytes` says how much is used.",
+        extremes: "A file that was written within the last two seconds is not kept: a write may be under way. \
+                   `\"0B\"` reads a file for each request.",
+        elsewhere: "httpd `mod_cache_socache`; nginx has none for files",
     },
 };
 

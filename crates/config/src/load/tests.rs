@@ -88,8 +88,8 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
     let text = file(header, added);
     match key {
         "client_cert_fields" => text.replace("ajp://127.0.0.1:8009", "http://127.0.0.1:8080"),
-        "index" | "fallback" | "links" | "hide" | "cache_control" | "charset" | "types"
-        | "precompressed"
+        "index" | "fallback" | "links" | "hide" | "etag" | "cache_control" | "charset"
+        | "types" | "precompressed"
             if header == "[[route]]" =>
         {
             text.replace(

@@ -49,7 +49,8 @@ fn without_descriptors_a_file_is_refused_and_counted() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("page.html"), "page").unwrap();
     let mut front = Front::with_tables(&format!(
-        "[[route]]\nfiles = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        "[server]\nfiles_open = 0\nfiles_memory = \"0B\"\n\
+         [[route]]\nfiles = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
         directory.path().display()
     ))
     .unwrap();

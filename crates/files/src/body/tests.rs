@@ -1,29 +1,20 @@
 use std::fs::File;
 use std::io::Write;
 
-use http::{HeaderMap, HeaderValue, Method};
-use rustix::fs::fstat;
+use http::{HeaderMap, Method};
 use tempfile::NamedTempFile;
 
 use super::*;
 use crate::config::FilesConfig;
 use crate::response::FileResponse;
+use crate::response::tests::found;
 
 /// A file of so many bytes, and all of it as a body.
 fn body(bytes: usize) -> (NamedTempFile, FileBody) {
     let mut file = NamedTempFile::new().unwrap();
     let pattern: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     file.write_all(&pattern).unwrap();
-    let fd = OwnedFd::from(File::open(file.path()).unwrap());
-    let found = FoundFile {
-        facts: FileFacts::new(&fstat(&fd).unwrap()),
-        fd: Arc::new(fd),
-        coding: None,
-        media_type: HeaderValue::from_static("text/plain"),
-        varies_by_coding: false,
-        is_fallback: false,
-        old_sibling: None,
-    };
+    let found = found(File::open(file.path()).unwrap(), None);
     let config = FilesConfig::new("/srv");
     let response = FileResponse::new(&Method::GET, &HeaderMap::new(), &found, &config);
     let FileResponse::Send(mut sending) = response else {
@@ -212,4 +203,25 @@ async fn a_file_that_lost_its_name_is_sent_to_its_end() {
     let (rest, ended) = all(&mut body).await;
     assert!(ended.is_ok(), "{ended:?}");
     assert!([&first[..], &rest].concat() == expected);
+}
+
+#[tokio::test]
+async fn ranges_of_what_is_in_memory_need_no_file() {
+    let (_file, body) = body(10);
+    let mut body = FileBody {
+        fd: None,
+        segments: VecDeque::from([
+            Segment::Text(Bytes::from_static(b"head")),
+            Segment::File { from: 2, len: 3 },
+            Segment::File { from: 0, len: 10 },
+        ]),
+        ..body
+    };
+    assert!(!body.is_loaded() && body.loaded().is_none());
+    let bytes = Bytes::from_static(b"0123456789");
+    body.segments.iter_mut().for_each(|it| it.fill(&bytes));
+    assert!(body.is_loaded() && body.is_small());
+    let (all, ended) = all(&mut body).await;
+    assert!(ended.is_ok());
+    assert_eq!(all, b"head2340123456789");
 }

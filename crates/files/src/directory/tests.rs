@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::Links;
+use crate::found::FoundFile;
 
 /// A directory that is served, and one beside it that is not.
 struct Tree {
@@ -56,7 +57,11 @@ fn ask(directory: &Directory, path: &[u8], codings: &str) -> Result<Found, FindE
         ends_in_slash: path.ends_with(b"/"),
         wants_page: true,
     };
-    directory.find(&query, Access::Blocking)
+    find(directory, &query, Access::Blocking)
+}
+
+fn find(directory: &Directory, query: &FileQuery, access: Access) -> Result<Found, FindError> {
+    directory.search(query, access)?.choose(query)
 }
 
 /// What a path leads to, in one word, or the first bytes of its file.
@@ -69,9 +74,16 @@ fn outcome(directory: &Directory, path: &str) -> String {
     }
 }
 
+fn descriptor(file: &FoundFile) -> &OwnedFd {
+    match &file.content {
+        FileContent::Open(fd) => fd,
+        FileContent::Memory(_) => panic!("a search reads nothing"),
+    }
+}
+
 fn content(file: &FoundFile) -> String {
     let mut bytes = [0; 64];
-    let read = rustix::io::pread(&file.fd, &mut bytes[..], 0).unwrap();
+    let read = rustix::io::pread(descriptor(file), &mut bytes[..], 0).unwrap();
     String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
@@ -238,7 +250,7 @@ fn compressed_files_beside_the_plain_one_are_chosen() {
             "{path} {codings}"
         );
         assert_eq!(
-            file.coding.is_some(),
+            file.coding().is_some(),
             expected != "plain" && expected != "page" && path != "/app.js.gz"
         );
     }
@@ -263,7 +275,7 @@ fn a_compressed_file_that_was_left_behind_is_not_used() {
         let Ok(Found::File(file)) = ask(&directory, b"/page.html", "gzip") else {
             panic!("it is there");
         };
-        assert_eq!(file.coding.is_some(), is_used, "{age}");
+        assert_eq!(file.coding().is_some(), is_used, "{age}");
         assert_eq!(file.old_sibling().is_none(), is_used, "{age}");
         assert_eq!(file.varies_by_coding, is_used, "{age}");
     }
@@ -328,13 +340,13 @@ fn the_event_loop_never_waits() {
         ends_in_slash: false,
         wants_page: false,
     };
-    match directory.find(&query, Access::Cached) {
+    match find(&directory, &query, Access::Cached) {
         Ok(Found::File(file)) => assert_eq!(content(&file), "page"),
         Err(FindError::Open(OpenError::WouldBlock)) => {}
         other => panic!("{other:?}"),
     }
     let also = tree.directory(|config| config.links = Links::Also(vec![tree.outside.clone()]));
-    let found = also.find(&query, Access::Cached);
+    let found = find(&also, &query, Access::Cached);
     assert!(
         matches!(found, Err(FindError::Open(OpenError::WouldBlock))),
         "{found:?}"
@@ -352,14 +364,14 @@ fn facts_tell_one_version_from_another() {
         other => panic!("{other:?}"),
     };
     let first = found();
-    assert!(first.facts.hold(&first.fd));
+    assert!(first.facts().hold(descriptor(&first)));
     File::options()
         .append(true)
         .open(path)
         .unwrap()
         .write_all(b"more")
         .unwrap();
-    assert!(!first.facts.hold(&first.fd));
+    assert!(!first.facts().hold(descriptor(&first)));
     let second = found();
     fs::write(tree.root.join("new"), "another").unwrap();
     fs::rename(tree.root.join("new"), path).unwrap();

@@ -2,32 +2,45 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use catamaran_coding::Coding;
 use http::header::{IF_NONE_MATCH, RANGE};
 use rustix::fs::fstat;
 
 use super::*;
+use crate::found::{FileContent, FileFacts, NamedFile, Selection, Version};
 
 /// A file of so many bytes, changed then.
 fn file(bytes: usize, modified: SystemTime) -> FoundFile {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&vec![b'x'; bytes]).unwrap();
     file.set_modified(modified).unwrap();
-    found(file)
+    found(file, None)
 }
 
-fn found(file: File) -> FoundFile {
+/// The same as if it had been looked up: as the coding of another, or plain.
+pub(crate) fn found(file: File, coding: Option<Coding>) -> FoundFile {
     let fd = OwnedFd::from(file);
-    FoundFile {
-        facts: FileFacts::new(&fstat(&fd).unwrap()),
-        fd: Arc::new(fd),
-        coding: None,
+    let facts = FileFacts::new(&fstat(&fd).unwrap());
+    let mut named = NamedFile {
         media_type: HeaderValue::from_static("text/plain"),
-        varies_by_coding: false,
         is_fallback: false,
-        old_sibling: None,
+        plain: Version::new(facts, None),
+        siblings: ArrayVec::new(),
+        old_siblings: ArrayVec::new(),
+    };
+    if let Some(coding) = coding {
+        named
+            .siblings
+            .push((coding, Version::new(facts, Some(coding))));
     }
+    let selection = Selection {
+        sibling: coding.map(|_| 0),
+        old_sibling: None,
+    };
+    Arc::new(named).found(selection, FileContent::Open(Arc::new(fd)))
 }
 
 fn long_ago() -> SystemTime {
@@ -51,20 +64,24 @@ fn send(file: &FoundFile, fields: &[(&'static str, &str)]) -> FileSending {
 
 #[test]
 fn a_tag_is_of_time_size_and_coding() {
-    let mut one = file(3, long_ago());
+    let one = file(3, long_ago());
     let tag = |file: &FoundFile| send(file, &[]).headers[ETAG].clone();
     assert_eq!(tag(&one), "\"17979cfe362a0000-3\"");
     let plain = tag(&one);
-    one.coding = Some(Coding::Gzip);
-    assert_eq!(tag(&one), "\"17979cfe362a0000-3-gz\"");
+    let FileContent::Open(fd) = &one.content else {
+        panic!("it is open");
+    };
+    let coded = found(File::from(fd.try_clone().unwrap()), Some(Coding::Gzip));
+    assert_eq!(tag(&coded), "\"17979cfe362a0000-3-gz\"");
     assert_ne!(tag(&file(4, long_ago())), plain);
     let later = long_ago() + Duration::from_nanos(4);
     assert_ne!(tag(&file(3, later)), plain);
 }
 
-/// Images of containers have one time for all files, so that another version would look the same.
+/// Images of containers have one time for all files, so that another version would look the same. The tag of
+/// its content is made elsewhere.
 #[test]
-fn a_file_without_a_time_has_no_validators() {
+fn a_file_without_a_time_has_no_validators_of_it() {
     for seconds in [0, 1] {
         let file = file(3, UNIX_EPOCH + Duration::from_secs(seconds));
         let sending = send(&file, &[(IF_NONE_MATCH.as_str(), "\"0-3\"")]);

@@ -146,6 +146,8 @@ fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
         files.sample(&[result.name()], count);
     }
     page.family(&families::FILES_OPEN).only(counters.files_open);
+    page.family(&families::FILES_BYTES)
+        .only(counters.files_bytes);
     page.family(&families::FILES_THREAD_READS)
         .only(counters.file_thread_reads);
 }

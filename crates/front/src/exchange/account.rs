@@ -36,6 +36,7 @@ impl Exchange<'_> {
         }
         let since = |at: Instant| at.saturating_duration_since(self.began);
         let request = self.logged.as_deref();
+        let compression = self.progress.compression.as_ref();
         let ended = request.and_then(|it| it.ended);
         let record = Record {
             ended: SystemTime::now(),
@@ -59,7 +60,9 @@ impl Exchange<'_> {
             }),
             attempts: self.attempts.count,
             file: request.and_then(|it| it.file),
-            compressed: self.progress.compression.as_ref().map(|it| it.figures()),
+            compressed: compression
+                .map(|it| it.figures())
+                .or_else(|| request?.coded),
             cache: request.and_then(|it| it.cache),
             lease: request.and_then(|it| it.leased).map(since),
             upload: self.progress.uploaded_at.map(since),

@@ -86,8 +86,23 @@ impl<'s> CompressionOffer<'s> {
         Some(Box::new(Compression::new(coding, (encoder, memory), left)))
     }
 
+    /// Codes a body that is there as a whole; `None` if there is no memory for that.
+    pub(super) fn code(
+        &self,
+        coding: StreamCoding,
+        body: &[u8],
+        scene: Scene<'_>,
+    ) -> Option<Bytes> {
+        let memory = scene.worker.encoder_memory();
+        let _held = memory.reserve(coding.memory(), self.memory_max)?;
+        let mut encoder = Encoder::new(coding).ok()?;
+        let first = encoder.write(body).ok()?;
+        let rest = encoder.finish().ok()?;
+        Some([first, rest].concat().into())
+    }
+
     /// Decides in which coding the body is sent. A head without a body is settled here.
-    fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
+    pub(super) fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
         if !self.is_for(head) {
             return None;
         }
@@ -290,7 +305,7 @@ impl Compression {
 }
 
 /// Makes a head that of the coded response.
-fn describe(head: &mut ResponseHead, coding: StreamCoding) {
+pub(super) fn describe(head: &mut ResponseHead, coding: StreamCoding) {
     head.content_length = None;
     let headers = &mut head.headers;
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));

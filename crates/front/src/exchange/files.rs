@@ -3,13 +3,14 @@
 //! What the kernel has in memory is had on the event loop. Everything else waits on a thread, while the
 //! front notices if the client leaves.
 
-use std::sync::Arc;
+mod kept;
+mod look_up;
 
 use bytes::{BufMut, BytesMut};
 use catamaran_coding::AcceptedCodings;
 use catamaran_files::{
-    Access, Directory, FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending,
-    FindError, Found, FoundFile, NameFault, OpenError,
+    FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending, Found, FoundFile,
+    NameFault, TagWork,
 };
 use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
@@ -139,129 +140,99 @@ impl<'a> Exchange<'a> {
                 return FileEnd::Missing(Failure::client(StatusCode::NOT_FOUND, token));
             }
         };
-        let mut attempts_left = CHANGES_MAX;
-        loop {
-            let mut file = match self.look_up(down, request.directory, &query).await {
+        let mut is_changed = false;
+        for _ in 0..=CHANGES_MAX {
+            let found = self.look_up(down, request.directory, &query, is_changed);
+            let file = match found.await {
                 Ok(Found::File(file)) => file,
                 Ok(Found::Directory) => return FileEnd::Slash,
                 Err(end) => return end,
             };
-            self.note_sibling(request, &file);
-            let passage = self.decided.passage.as_deref();
-            let offer = passage.and_then(|passage| passage.compression.as_ref());
-            if offer.is_some_and(|offer| offer.covers(file.media_type())) {
-                file.may_be_coded();
+            match self.prepare(down, request, file).await {
+                Some(end) => return end,
+                None => is_changed = true,
             }
-            let (head, config) = (request.head(), request.directory.config());
-            let sending = match FileResponse::new(&head.method, &head.headers, &file, config) {
-                FileResponse::Send(sending) => sending,
-                FileResponse::NotModified(fields) => return FileEnd::NotModified(fields),
-                FileResponse::Failed(fields) => {
-                    let status = StatusCode::PRECONDITION_FAILED;
-                    return FileEnd::Page(status, fields, "file-precondition");
-                }
-                FileResponse::Unsatisfiable(fields) => {
-                    let status = StatusCode::RANGE_NOT_SATISFIABLE;
-                    return FileEnd::Page(status, fields, "file-range");
-                }
-            };
-            let mut opened = Box::new(Opened {
-                file,
-                sending,
-                body: None,
-            });
-            if head.method == Method::HEAD {
-                return FileEnd::Send(opened);
-            }
-            let threads = &self.scene.worker.files().threads;
-            let mut body = FileBody::new(&opened.file, &mut opened.sending, threads);
-            if body.is_small() {
-                let loading = Box::pin(body.load());
-                match unless_left(loading, self.scene, down).await {
-                    Err(error) => return FileEnd::Failed(Failure::from_client(&error)),
-                    Ok(Err(FileBodyError::Changed)) if attempts_left > 0 => {
-                        attempts_left -= 1;
-                        continue;
-                    }
-                    Ok(Err(error)) => return FileEnd::Failed(from_source(error)),
-                    Ok(Ok(())) => {}
-                }
-            }
-            opened.body = Some(body);
-            return FileEnd::Send(opened);
         }
+        FileEnd::Failed(from_source(FileBodyError::Changed))
     }
 
-    /// Opens the file, on a thread if the disk has to be waited for.
-    async fn look_up(
+    /// Decides what is sent of a file, and takes a small body into memory. `None` if the file was changed
+    /// meanwhile: it is to be looked up anew.
+    async fn prepare(
         &mut self,
         down: &mut Downstream<'_>,
-        directory: &Arc<Directory>,
-        query: &FileQuery,
-    ) -> Result<Found, FileEnd> {
-        let mut how = FileResult::Open;
-        let found = match directory.find(query, Access::Cached) {
-            Err(FindError::Open(OpenError::WouldBlock)) => {
-                how = FileResult::Thread;
-                let (directory, query) = (Arc::clone(directory), query.clone());
-                let threads = &self.scene.worker.files().threads;
-                let opening = threads.run(move || directory.find(&query, Access::Blocking));
-                match unless_left(Box::pin(opening), self.scene, down).await {
-                    Err(error) => return Err(FileEnd::Failed(Failure::from_client(&error))),
-                    Ok(Err(busy)) => return Err(FileEnd::Failed(from_source(busy.into()))),
-                    Ok(Ok(found)) => found,
-                }
-            }
-            found => found,
-        };
-        let found = found.map_err(|error| self.not_found(directory, query, &error))?;
-        self.scene.worker.counters().file(how);
-        if let Some(logged) = &mut self.logged {
-            logged.file = Some(how.name());
+        request: &FilesRequest<'a>,
+        mut file: FoundFile,
+    ) -> Option<FileEnd> {
+        self.note_sibling(request, &file);
+        let passage = self.decided.passage.as_deref();
+        let offer = passage.and_then(|passage| passage.compression.as_ref());
+        if offer.is_some_and(|offer| offer.covers(file.media_type())) {
+            file.may_be_coded();
         }
-        Ok(found)
+        let threads = &self.scene.worker.files().threads;
+        if let Some(work) = TagWork::of(request.directory, &file) {
+            let working = Box::pin(threads.run(move || work.run_blocking()));
+            if let Err(error) = unless_left(working, self.scene, down).await {
+                return Some(FileEnd::Failed(Failure::from_client(&error)));
+            }
+            // That there was no thread for it costs no more than the tag.
+            drop(TagWork::of(request.directory, &file));
+        }
+        let (head, config) = (request.head(), request.directory.config());
+        let response = FileResponse::new(&head.method, &head.headers, &file, config);
+        let mut sending = match sending(response) {
+            Ok(sending) => sending,
+            Err(end) => return Some(end),
+        };
+        let body = if head.method == Method::HEAD {
+            None
+        } else if let Some(coded) = self.kept_coding(&file, &mut sending) {
+            Some(FileBody::of_bytes(&file, coded, threads))
+        } else {
+            match self.load(down, &file, &mut sending).await {
+                Ok(body) => Some(body?),
+                Err(failure) => return Some(FileEnd::Failed(failure)),
+            }
+        };
+        Some(FileEnd::Send(Box::new(Opened {
+            file,
+            sending,
+            body,
+        })))
     }
 
-    /// What follows if there is no file; what an operator has to know is logged.
-    fn not_found(&self, directory: &Directory, query: &FileQuery, error: &FindError) -> FileEnd {
+    /// The body of a response, a small one in memory. `None` if the file was changed.
+    async fn load(
+        &mut self,
+        down: &mut Downstream<'_>,
+        file: &FoundFile,
+        sending: &mut FileSending,
+    ) -> Result<Option<FileBody>, Failure> {
+        if let Some(wait) = file.settles_after() {
+            let waiting = Box::pin(tokio::time::sleep(wait));
+            let waited = unless_left(waiting, self.scene, down).await;
+            waited.map_err(|error| Failure::from_client(&error))?;
+            if !file.holds() {
+                return Ok(None);
+            }
+        }
         let files = self.scene.worker.files();
-        let name = String::from_utf8_lossy(query.name.relative());
-        let (root, request) = (directory.config().root.display(), self.id);
-        let (status, token) = match error {
-            FindError::Open(OpenError::Missing) => {
-                let failure = Failure::client(StatusCode::NOT_FOUND, "file-missing");
-                return FileEnd::Missing(failure);
-            }
-            FindError::Open(OpenError::Outside) => {
-                if files.outside.allows(self.scene.deadline.instant()) {
-                    tracing::warn!(
-                        %request,
-                        reason = "front:files-outside",
-                        "{name:?} in {root} is a link that leads outside, so it is not served; make it \
-                         relative, or name its directory in `links`"
-                    );
-                }
-                let status = StatusCode::NOT_FOUND;
-                return FileEnd::Missing(Failure::new(Culprit::Front, status, "files-outside"));
-            }
-            FindError::Open(OpenError::Denied) => (StatusCode::FORBIDDEN, "files-denied"),
-            FindError::Open(OpenError::Descriptors) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors")
-            }
-            FindError::Root(_) => (StatusCode::SERVICE_UNAVAILABLE, "files-root"),
-            FindError::Open(OpenError::WouldBlock | OpenError::Failed(_)) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "files-failed")
-            }
-        };
-        if files.failures.allows(self.scene.deadline.instant()) {
-            tracing::warn!(%request, reason = %Reason::new(Culprit::Front, token), "{name:?} in {root}: {error}");
+        let mut body = FileBody::new(file, sending, &files.threads);
+        if body.is_loaded() || !body.is_small() {
+            return Ok(Some(body));
         }
-        let failure = Failure::new(Culprit::Front, status, token);
-        match error {
-            // Between two releases an upstream still serves.
-            FindError::Root(_) => FileEnd::Missing(failure),
-            _ => FileEnd::Failed(failure),
+        let loading = Box::pin(body.load());
+        match unless_left(loading, self.scene, down).await {
+            Err(error) => return Err(Failure::from_client(&error)),
+            Ok(Err(FileBodyError::Changed)) => return Ok(None),
+            Ok(Err(error)) => return Err(from_source(error)),
+            Ok(Ok(())) => {}
         }
+        if let Some(bytes) = body.loaded().filter(|_| sending.status == StatusCode::OK) {
+            files.table().keep_body(file, bytes);
+        }
+        Ok(Some(body))
     }
 
     /// Says that a compressed file was left behind.
@@ -313,6 +284,21 @@ impl<'a> Exchange<'a> {
                 }
                 self.fail(down, failure).await
             }
+        }
+    }
+}
+
+/// What is sent of a file, or what is answered without anything of it.
+fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
+    let page = |status, fields, token| Err(FileEnd::Page(status, fields, token));
+    match response {
+        FileResponse::Send(sending) => Ok(sending),
+        FileResponse::NotModified(fields) => Err(FileEnd::NotModified(fields)),
+        FileResponse::Failed(fields) => {
+            page(StatusCode::PRECONDITION_FAILED, fields, "file-precondition")
+        }
+        FileResponse::Unsatisfiable(fields) => {
+            page(StatusCode::RANGE_NOT_SATISFIABLE, fields, "file-range")
         }
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct LoggedRequest {
     user_agent: Option<HeaderValue>,
     /// How the file was had, if one was.
     pub(super) file: Option<&'static str>,
+    /// The coding in which a file was kept, and the length of the file.
+    pub(super) coded: Option<(&'static str, u64)>,
     /// What the cache did, if the route has one.
     pub(super) cache: Option<CacheLine>,
     /// When the last attempt had its connection.
@@ -41,6 +43,7 @@ impl LoggedRequest {
             referer: head.headers.get(REFERER).cloned(),
             user_agent: head.headers.get(USER_AGENT).cloned(),
             file: None,
+            coded: None,
             cache: None,
             leased: None,
             ended: None,

@@ -210,6 +210,7 @@ impl Accepting {
         let out_of_descriptors = shortage == Shortage::Descriptors;
         if out_of_descriptors {
             self.worker.shed_idle();
+            self.worker.files().table().close_all();
         }
         // Not to spin, and for those who make room to do so.
         sleep(SHORTAGE_PAUSE).await;

@@ -40,6 +40,7 @@ pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec
             _ = worker.drain().begun() => break,
             _ = sweep.tick() => {
                 worker.site().sweep(worker.index());
+                worker.files().sweep(worker.counters());
                 client::trim();
             }
             // A listener that a reload removed.

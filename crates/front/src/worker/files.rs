@@ -1,21 +1,40 @@
-//! What a worker needs for files: threads that wait for disks, and the pace of its log.
+//! What a worker needs for files: what it remembers of them, threads that wait for disks, and the pace of its
+//! log.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use catamaran_files::FileThreads;
+use catamaran_files::{FileTable, FileThreads};
 use tokio::time::Instant;
+
+use crate::counters::WorkerCounters;
 
 /// What one worker needs for files.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerFiles {
     pub(crate) threads: FileThreads,
+    /// The mutex is never contended: a worker is one thread.
+    table: Mutex<FileTable>,
     /// Links that lead outside.
     pub(crate) outside: LogPace,
     /// Compressed files that are older than the plain ones.
     pub(crate) siblings: LogPace,
     /// Files that cannot be had.
     pub(crate) failures: LogPace,
+}
+
+impl WorkerFiles {
+    /// What it remembers. To be held for one call.
+    pub(crate) fn table(&self) -> MutexGuard<'_, FileTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes files that nobody has asked for lately.
+    pub(crate) fn sweep(&self, counters: &WorkerCounters) {
+        let mut table = self.table();
+        table.sweep(Instant::now());
+        counters.file_bytes(table.bytes());
+    }
 }
 
 /// Lets a line be written once in a while: clients cause as many as they like.

@@ -3,6 +3,7 @@
 mod cases;
 mod hostile;
 mod large;
+mod remembered;
 mod through;
 
 use std::net::SocketAddr;

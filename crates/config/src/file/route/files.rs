@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_front::config::{Coding, FilesConfig, Links};
+use catamaran_front::config::{Coding, EtagRule, FilesConfig, Links};
 use http::HeaderValue;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use thiserror::Error;
@@ -29,6 +29,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
         }
     }
     table.set(&HIDE, &mut files.hide);
+    table.set(&ETAG, &mut files.etag);
     files.cache_control = table.take(&CACHE_CONTROL);
     table.set(&CHARSET, &mut files.charset);
     files.types = table
@@ -229,6 +230,22 @@ pub(super) static HIDE: Key<OneOrMore<Parsed<String, FileNameError>>> = Key {
     },
 };
 
+pub(super) static ETAG: Key<Choices<EtagRule>> = Key {
+    name: "etag",
+    values: Choices(&[("time", EtagRule::Time), ("content", EtagRule::Content)]),
+    doc: Doc {
+        preset: Preset::Value("\"time\""),
+        sample: "\"content\"",
+        effect: "What the `ETag` of files is made of: `\"time\"` the time of the last change and the size, \
+                 `\"content\"` a digest of the bytes (SHA-256). The latter is for directories in which all \
+                 files have the same time whatever their version, as in images of containers. Files whose \
+                 time is 1970 get one of their content in any case, and no `Last-Modified`.",
+        extremes: "The first request for each version waits until a thread has read all of the file; others \
+                   get no `ETag` meanwhile. A file that was written within the last two seconds has none.",
+        elsewhere: "httpd `FileETag MTime Size`, `FileETag Digest`; nginx `etag on` (time and size)",
+    },
+};
+
 pub(super) static CACHE_CONTROL: Key<Parsed<HeaderValue, FileNameError>> = Key {
     name: "cache_control",
     values: Parsed {
@@ -294,7 +311,8 @@ pub(super) static PRECOMPRESSED: Key<OneOrMore<Choices<Coding>>> = Key {
                  the one that it weighs most, of equals the first of this list. Without the plain file there \
                  is none.",
         extremes: "One that is older than the plain file by more than a minute is not used, and logged \
-                   (`sibling-older`). Each name costs an open for every request; `[]` saves it where there are none.",
+                   (`sibling-older`). Each name costs an open whenever a file is looked up; `[]` saves it where \
+                   there are none.",
         elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
     },
 };
@@ -417,6 +435,7 @@ static KEYS: &[&dyn Described] = &[
     &FALLBACK,
     &LINKS,
     &HIDE,
+    &ETAG,
     &CACHE_CONTROL,
     &CHARSET,
     &TYPES,

@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 47] = [
+pub(super) static OF_FRONT: [&Family; 48] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -32,6 +32,7 @@ pub(super) static OF_FRONT: [&Family; 47] = [
     &TUNNEL_BYTES,
     &FILES_REQUESTS,
     &FILES_OPEN,
+    &FILES_BYTES,
     &FILES_THREAD_READS,
     &COMPRESSED_RESPONSES,
     &COMPRESSED_BYTES,
@@ -80,7 +81,7 @@ pub(super) static FILES_REQUESTS: Family = Family {
     help: "Requests that were for a file, on routes with `files`.",
     labels: &[(
         "result",
-        "`open` if the file was opened at once, `thread` if a thread had to wait for the disk, `missing` \
+        "`hit` if the front remembered the file, `open` if it was opened at once, `thread` if a thread had to wait for the disk, `missing` \
          if there is none that is served, `failed` if it cannot be had",
     )],
 };
@@ -88,7 +89,14 @@ pub(super) static FILES_REQUESTS: Family = Family {
 pub(super) static FILES_OPEN: Family = Family {
     name: "catamaran_files_open",
     kind: Kind::Gauge,
-    help: "Files that are being sent now, each with a descriptor.",
+    help: "Files that are being sent now.",
+    labels: &[],
+};
+
+pub(super) static FILES_BYTES: Family = Family {
+    name: "catamaran_files_bytes",
+    kind: Kind::Gauge,
+    help: "Memory that small files and the names of files take, at most `files_memory` in each worker.",
     labels: &[],
 };
 

@@ -1,4 +1,4 @@
-//! The requests of [`FileCase`], over HTTP/1.1 and HTTP/2 in clear.
+//! The requests of [`FileCase`]: once as they are looked up, and once more as they are remembered.
 
 use catamaran_front::config::FilesConfig;
 use catamaran_testkit::files::FileCase;
@@ -12,7 +12,7 @@ fn every_kind_of_request_is_answered_as_the_standard_says() {
     let running = front(FilesConfig::new(tree.root()), |_| {});
     let address = address(&running);
     let mut wrong = Vec::new();
-    for client in Client::BOTH {
+    for client in [Client::BOTH, Client::BOTH].concat() {
         for case in FileCase::ALL {
             let fields = case.fields(|fields| {
                 let head = client.ask(address, "HEAD", case.path, fields);
@@ -26,5 +26,7 @@ fn every_kind_of_request_is_answered_as_the_standard_says() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(FileCase::ALL.len(), 126);
+    let [hit, open, ..] = running.counters().files;
+    assert!(hit > open, "{hit} {open}");
     stop(running);
 }

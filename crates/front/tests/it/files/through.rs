@@ -191,8 +191,8 @@ fn files_are_counted() {
     Deadline::default()
         .poll("the counters", || {
             let counters = running.counters();
-            let [open, thread, missing, failed] = counters.files;
-            (open + thread == 1 && missing == 3 && failed == 0 && counters.files_open == 0)
+            let [hit, open, thread, missing, failed] = counters.files;
+            (hit + open + thread == 1 && missing == 3 && failed == 0 && counters.files_open == 0)
                 .then_some(())
         })
         .unwrap();

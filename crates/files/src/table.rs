@@ -1,0 +1,426 @@
+//! What one worker remembers of files: what names stand for, small bodies, and open descriptors.
+//!
+//! A name is looked up again once a second. Its bytes and descriptors are kept by version
+//! ([`FileFacts`]): a name that still stands for the same version goes on with what is kept of it, and
+//! another version never does. A body is in memory only if the file was the same before and after it was
+//! read, and had not been written to for some time: a write that was under way then would leave no trace.
+//!
+//! Every part has a limit. What a client asks for once makes room for what many ask for.
+
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use catamaran_coding::StreamCoding;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
+use quick_cache::{Equivalent, UnitWeighter, Weighter};
+use rustix::io::{ReadWriteFlags, preadv2};
+use tokio::time::Instant;
+
+use crate::directory::{Directory, FileQuery, FindError, Finding, Named};
+use crate::found::{FileContent, FileFacts, Found, FoundFile, KeptBody, NamedFile};
+use crate::open::{OpenError, RootId};
+
+/// How much one worker remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableLimits {
+    /// Files that are kept open.
+    pub open: usize,
+    /// Bytes of memory for bodies and names.
+    pub memory: u64,
+}
+
+/// What one worker remembers of files.
+pub struct FileTable {
+    limits: TableLimits,
+    names: Cache<NameKey, KnownName, NameWeight, RandomState>,
+    /// Names that stand for nothing. They are apart, so that a client that asks for many displaces no file.
+    missing: Cache<NameKey, KnownName, UnitWeighter, RandomState>,
+    bodies: Cache<FileFacts, Arc<KeptBody>, BodyWeight, RandomState>,
+    descriptors: Cache<FileFacts, KeptDescriptor, UnitWeighter, RandomState>,
+}
+
+impl Default for FileTable {
+    /// One that remembers nothing, until it is given limits.
+    fn default() -> Self {
+        let (hasher, unit) = (RandomState::new(), UnitWeighter);
+        Self {
+            limits: TableLimits { open: 0, memory: 0 },
+            names: Cache::with(ITEMS, 0, NameWeight, hasher.clone(), lifecycle()),
+            missing: Cache::with(MISSING_MAX, 0, unit.clone(), hasher.clone(), lifecycle()),
+            bodies: Cache::with(ITEMS, 0, BodyWeight, hasher.clone(), lifecycle()),
+            descriptors: Cache::with(ITEMS, 0, unit, hasher, lifecycle()),
+        }
+    }
+}
+
+fn lifecycle<K, V>() -> DefaultLifecycle<K, V> {
+    DefaultLifecycle::default()
+}
+
+impl FileTable {
+    /// What is remembered of a request's name; `None` if it has to be looked up.
+    pub fn find(
+        &mut self,
+        directory: &Directory,
+        query: &FileQuery,
+        now: Instant,
+    ) -> Option<Result<Found, FindError>> {
+        if self.names.is_empty() && self.missing.is_empty() {
+            return None;
+        }
+        let root = directory.present_root()?;
+        let named = self.known(NameRef::of(directory, query), root, now)?;
+        let file = match (named, directory.fallback_for(query)) {
+            (Named::File(file), _) => file,
+            (Named::Directory, _) => return Some(Ok(Found::Directory)),
+            (Named::Missing, None) => return Some(Err(OpenError::Missing.into())),
+            (Named::Missing, Some(fallback)) => {
+                let fallback = NameRef::of_fallback(directory, fallback);
+                match self.known(fallback, root, now)? {
+                    Named::File(file) => file,
+                    Named::Directory | Named::Missing => return None,
+                }
+            }
+        };
+        let selection = file.select(&query.codings);
+        let content = self.content(&file.version(selection).facts, now)?;
+        Some(Ok(Found::File(file.found(selection, content))))
+    }
+
+    /// Remembers what was looked up, within these limits, and says what the client gets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn keep(
+        &mut self,
+        directory: &Directory,
+        query: &FileQuery,
+        finding: &Finding,
+        (limits, now): (TableLimits, Instant),
+    ) -> Result<Found, FindError> {
+        self.resize(limits);
+        let known = |named: &Named| KnownName {
+            root: finding.root,
+            checked: now,
+            named: named.clone(),
+        };
+        self.keep_name(NameRef::of(directory, query), known(&finding.named));
+        if let (Some(file), Some(name)) = (&finding.fallback, directory.fallback_for(query)) {
+            let fallback = NameRef::of_fallback(directory, name);
+            self.keep_name(fallback, known(&Named::File(Arc::clone(file))));
+        }
+        let mut found = finding.choose(query)?;
+        if let Found::File(file) = &mut found
+            && let FileContent::Open(fd) = &file.content
+        {
+            let (fd, facts) = (Arc::clone(fd), *file.facts());
+            file.content = self.keep_content(facts, fd, now);
+        }
+        Ok(found)
+    }
+
+    /// Remembers all bytes of a file that another has read, if they are few.
+    pub fn keep_body(&mut self, file: &FoundFile, bytes: &Bytes) {
+        let facts = *file.facts();
+        let is_whole = bytes.len() as u64 == facts.size;
+        if is_whole && is_small(&facts) && facts.is_settled(SystemTime::now()) {
+            self.descriptors.remove(&facts);
+            // Not the rest of a buffer that has room for more.
+            let body = KeptBody::new(Bytes::copy_from_slice(bytes));
+            self.bodies.insert(facts, Arc::new(body));
+        }
+    }
+
+    /// Remembers a coding of a file whose bytes are in memory.
+    pub fn keep_coded(&mut self, file: &FoundFile, coding: StreamCoding, bytes: Bytes) {
+        let facts = file.facts();
+        if let Some(body) = self.bodies.peek(facts) {
+            let body = Arc::new(body.with(coding, bytes));
+            self.bodies.insert(*facts, body);
+        }
+    }
+
+    /// Closes all files, because there are no descriptors for others. `false` if none was open.
+    pub fn close_all(&mut self) -> bool {
+        let had_any = !self.descriptors.is_empty();
+        self.descriptors.clear();
+        had_any
+    }
+
+    /// Closes files that nobody has asked for lately: whoever unmounts or deletes them waits for that.
+    pub fn sweep(&mut self, now: Instant) {
+        if !self.descriptors.is_empty() {
+            let is_used = |it: &KeptDescriptor| now.duration_since(it.used.get()) < UNUSED_MAX;
+            self.descriptors.retain(|_, it| is_used(it));
+        }
+    }
+
+    /// Bytes of memory that bodies and names take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let missing = self.missing.len() * NAME_OVERHEAD;
+        self.bodies.weight() + self.names.weight() + missing as u64
+    }
+
+    /// Files that are kept open.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    fn resize(&mut self, limits: TableLimits) {
+        if limits == self.limits {
+            return;
+        }
+        self.limits = limits;
+        let of_names = limits.memory / NAMES_SHARE;
+        let is_off = limits.memory == 0 && limits.open == 0;
+        let names = of_names + (limits.open * NAME_OVERHEAD) as u64;
+        self.names.set_capacity(names);
+        let missing = if is_off { 0 } else { MISSING_MAX };
+        self.missing.set_capacity(missing as u64);
+        self.bodies.set_capacity(limits.memory - of_names);
+        self.descriptors.set_capacity(limits.open as u64);
+    }
+
+    /// What a name stands for in that directory, if it was looked up within the last second.
+    fn known(&self, name: NameRef<'_>, root: RootId, now: Instant) -> Option<Named> {
+        let is_valid = |known: &&KnownName| {
+            known.root == root && now.saturating_duration_since(known.checked) < CHECK_AFTER
+        };
+        let known = self.names.get(&name).filter(is_valid);
+        let known = known.or_else(|| self.missing.get(&name).filter(is_valid));
+        known.map(|known| known.named.clone())
+    }
+
+    fn keep_name(&mut self, name: NameRef<'_>, known: KnownName) {
+        if let Some(before) = self.names.peek(&name) {
+            let replaced = before.named.replaced_by(&known.named);
+            for facts in &replaced {
+                self.bodies.remove(facts);
+                self.descriptors.remove(facts);
+            }
+        }
+        match known.named {
+            Named::Missing => {
+                self.names.remove(&name);
+                if name.name.len() <= MISSING_NAME_MAX {
+                    self.missing.insert(name.to_key(), known);
+                }
+            }
+            Named::File(_) | Named::Directory => {
+                self.missing.remove(&name);
+                self.names.insert(name.to_key(), known);
+            }
+        }
+    }
+
+    /// What is kept of a version.
+    fn content(&mut self, facts: &FileFacts, now: Instant) -> Option<FileContent> {
+        if let Some(body) = self.bodies.get(facts) {
+            return Some(FileContent::Memory(Arc::clone(body)));
+        }
+        let kept = self.descriptors.get(facts)?;
+        let fd = Arc::clone(&kept.fd);
+        if !facts.are_of(&fd) {
+            self.descriptors.remove(facts);
+            return None;
+        }
+        kept.used.set(now);
+        match is_small(facts) {
+            // It was not in memory, or had just been written, when it was opened.
+            true => Some(self.keep_content(*facts, fd, now)),
+            false => Some(FileContent::Open(fd)),
+        }
+    }
+
+    /// Keeps the bytes of a small file that the kernel has in memory, else its descriptor.
+    fn keep_content(&mut self, facts: FileFacts, fd: Arc<OwnedFd>, now: Instant) -> FileContent {
+        if let Some(body) = self.bodies.get(&facts) {
+            return FileContent::Memory(Arc::clone(body));
+        }
+        let may_keep = self.limits.memory > 0 && is_small(&facts);
+        if may_keep
+            && facts.is_settled(SystemTime::now())
+            && let Some(bytes) = read_now(&fd, &facts)
+        {
+            let body = Arc::new(KeptBody::new(bytes));
+            self.descriptors.remove(&facts);
+            self.bodies.insert(facts, Arc::clone(&body));
+            return FileContent::Memory(body);
+        }
+        let kept = KeptDescriptor {
+            fd: Arc::clone(&fd),
+            used: Cell::new(now),
+        };
+        self.descriptors.insert(facts, kept);
+        FileContent::Open(fd)
+    }
+}
+
+impl std::fmt::Debug for FileTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileTable")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All bytes of a file that the kernel has in memory, if it is one version.
+fn read_now(fd: &OwnedFd, facts: &FileFacts) -> Option<Bytes> {
+    let mut bytes = vec![0; usize::try_from(facts.size).ok()?];
+    let read = match bytes.is_empty() {
+        true => 0,
+        false => {
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            preadv2(fd, &mut slices, 0, ReadWriteFlags::NOWAIT).ok()?
+        }
+    };
+    (read == bytes.len() && facts.are_of(fd)).then(|| bytes.into())
+}
+
+fn is_small(facts: &FileFacts) -> bool {
+    facts.size <= BODY_MAX
+}
+
+/// What a name stood for when it was looked up.
+#[derive(Debug)]
+struct KnownName {
+    root: RootId,
+    checked: Instant,
+    named: Named,
+}
+
+impl Named {
+    /// The versions that another result has not.
+    fn replaced_by(&self, other: &Self) -> Vec<FileFacts> {
+        fn versions(named: &Named) -> impl Iterator<Item = &FileFacts> {
+            let file: Option<&Arc<NamedFile>> = match named {
+                Named::File(file) => Some(file),
+                Named::Directory | Named::Missing => None,
+            };
+            file.into_iter()
+                .flat_map(|file| file.versions())
+                .map(|it| &it.facts)
+        }
+        let is_left = |facts: &&FileFacts| versions(other).any(|its| its == *facts);
+        versions(self).filter(|it| !is_left(it)).copied().collect()
+    }
+}
+
+#[derive(Debug)]
+struct KeptDescriptor {
+    fd: Arc<OwnedFd>,
+    used: Cell<Instant>,
+}
+
+/// A name of a directory, as a request has it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NameKey {
+    directory: u64,
+    kind: NameKind,
+    name: Box<[u8]>,
+}
+
+/// The same, borrowed.
+#[derive(Clone, Copy, Hash)]
+struct NameRef<'q> {
+    directory: u64,
+    kind: NameKind,
+    name: &'q [u8],
+}
+
+/// What else decides about what a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum NameKind {
+    /// Whether the path to be looked up ends in a slash, and whether the client's does.
+    Asked(bool, bool),
+    Fallback,
+}
+
+impl<'q> NameRef<'q> {
+    fn of(directory: &Directory, query: &'q FileQuery) -> Self {
+        Self {
+            directory: directory.id,
+            kind: NameKind::Asked(query.name.is_directory(), query.ends_in_slash),
+            name: query.name.relative(),
+        }
+    }
+
+    fn of_fallback(directory: &Directory, name: &'q [u8]) -> Self {
+        Self {
+            directory: directory.id,
+            kind: NameKind::Fallback,
+            name,
+        }
+    }
+
+    fn to_key(self) -> NameKey {
+        NameKey {
+            directory: self.directory,
+            kind: self.kind,
+            name: self.name.into(),
+        }
+    }
+}
+
+impl Equivalent<NameKey> for NameRef<'_> {
+    fn equivalent(&self, key: &NameKey) -> bool {
+        let is_same = self.directory == key.directory && self.kind == key.kind;
+        is_same && *self.name == *key.name
+    }
+}
+
+#[derive(Clone, Debug)]
+struct NameWeight;
+
+impl Weighter<NameKey, KnownName> for NameWeight {
+    fn weight(&self, key: &NameKey, _: &KnownName) -> u64 {
+        (key.name.len() + NAME_OVERHEAD) as u64
+    }
+}
+
+#[derive(Clone, Debug)]
+struct BodyWeight;
+
+impl Weighter<FileFacts, Arc<KeptBody>> for BodyWeight {
+    fn weight(&self, _: &FileFacts, body: &Arc<KeptBody>) -> u64 {
+        let coded: usize = body.coded.iter().map(|(_, bytes)| bytes.len()).sum();
+        (body.bytes.len() + coded + BODY_OVERHEAD) as u64
+    }
+}
+
+/// The largest body that is kept in memory. From 64 KiB on the kernel sends files itself for less.
+const BODY_MAX: u64 = 32 * 1024;
+
+/// How long a name counts as looked up.
+const CHECK_AFTER: Duration = Duration::from_secs(1);
+
+/// After how long an unused file is closed.
+const UNUSED_MAX: Duration = Duration::from_secs(10);
+
+/// Names without a file that are remembered.
+const MISSING_MAX: usize = 1000;
+
+/// The longest of them.
+const MISSING_NAME_MAX: usize = 512;
+
+/// One of so many parts of the memory is for names.
+const NAMES_SHARE: u64 = 8;
+
+/// Memory of a name beside itself: facts, tags and types of its files.
+const NAME_OVERHEAD: usize = 768;
+
+/// Memory of a body beside itself.
+const BODY_OVERHEAD: usize = 256;
+
+/// Entries for which there is room at first.
+const ITEMS: usize = 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! Tags of the content of files: a digest that a thread makes once of each version.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use http::HeaderValue;
+use rustix::io::{Errno, pread};
+use sha2::{Digest, Sha256};
+
+use crate::directory::Directory;
+use crate::found::{FileContent, FileFacts, FoundFile, content_tag};
+
+/// The tags of a directory, by version; `None` of one that a thread reads.
+#[derive(Debug, Default)]
+pub(crate) struct ContentTags(Mutex<HashMap<FileFacts, Option<HeaderValue>>>);
+
+impl ContentTags {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileFacts, Option<HeaderValue>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tag of a version; otherwise whether the caller is to make it.
+    fn begin(&self, facts: FileFacts) -> Result<HeaderValue, IsMine> {
+        let mut tags = self.lock();
+        match tags.get(&facts) {
+            Some(Some(tag)) => return Ok(tag.clone()),
+            Some(None) => return Err(IsMine(false)),
+            None => {}
+        }
+        if tags.len() >= TAGS_MAX {
+            tags.retain(|_, tag| tag.is_none());
+        }
+        tags.insert(facts, None);
+        Err(IsMine(true))
+    }
+
+    fn end(&self, facts: &FileFacts, tag: Option<HeaderValue>) {
+        let mut tags = self.lock();
+        match tag {
+            Some(tag) => drop(tags.insert(*facts, Some(tag))),
+            None => drop(tags.remove(facts)),
+        }
+    }
+}
+
+struct IsMine(bool);
+
+/// A file of which a thread is to make the tag.
+#[derive(Debug)]
+pub struct TagWork {
+    directory: Arc<Directory>,
+    facts: FileFacts,
+    content: FileContent,
+    tag: Option<HeaderValue>,
+}
+
+impl TagWork {
+    /// The work that is to be done before a file is sent whose tag is that of its content; `None` if it
+    /// is done, is no such file, or another request has it done: the file has no tag until then.
+    #[must_use]
+    pub fn of(directory: &Arc<Directory>, file: &FoundFile) -> Option<Self> {
+        let version = file.version();
+        let is_wanted = version.facts.is_tagged_by_content(directory.config());
+        if !is_wanted || version.content_tag.get().is_some() {
+            return None;
+        }
+        match directory.tags.begin(version.facts) {
+            Ok(tag) => {
+                version.content_tag.set(tag).ok();
+                None
+            }
+            Err(IsMine(false)) => None,
+            Err(IsMine(true)) => Some(Self {
+                directory: Arc::clone(directory),
+                facts: version.facts,
+                content: file.content.clone(),
+                tag: None,
+            }),
+        }
+    }
+
+    /// Reads the file, whatever that takes. Of one that is being changed there is no tag.
+    pub fn run_blocking(mut self) {
+        self.tag = match &self.content {
+            FileContent::Memory(body) => content_tag(&Sha256::digest(&body.bytes)),
+            FileContent::Open(fd) => {
+                let digest = digest(fd, self.facts.size).ok();
+                let is_one_version =
+                    self.facts.hold(fd) && self.facts.is_settled(SystemTime::now());
+                digest
+                    .filter(|_| is_one_version)
+                    .and_then(|it| content_tag(&it))
+            }
+        };
+    }
+}
+
+impl Drop for TagWork {
+    fn drop(&mut self) {
+        self.directory.tags.end(&self.facts, self.tag.take());
+    }
+}
+
+/// The digest of a file of this size. Of one that grows meanwhile no more is read.
+fn digest(fd: &OwnedFd, size: u64) -> Result<Vec<u8>, Errno> {
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    let mut at = 0;
+    while at < size {
+        match pread(fd, &mut piece[..], at) {
+            Ok(0) => break,
+            Ok(read) => {
+                digest.update(&piece[..read]);
+                at += read as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(digest.finalize().to_vec())
+}
+
+/// Versions of which a directory keeps the tags.
+const TAGS_MAX: usize = 4096;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use catamaran_coding::AcceptedCodings;
+    use http::header::{ETAG, LAST_MODIFIED};
+    use http::{HeaderMap, Method};
+
+    use super::*;
+    use crate::config::{EtagRule, FilesConfig};
+    use crate::directory::FileQuery;
+    use crate::found::Found;
+    use crate::name::FileName;
+    use crate::open::Access;
+    use crate::response::FileResponse;
+
+    fn find(directory: &Directory, path: &str) -> FoundFile {
+        let query = FileQuery {
+            name: FileName::new(path.as_bytes(), directory.config()).unwrap(),
+            codings: AcceptedCodings::default(),
+            ends_in_slash: false,
+            wants_page: false,
+        };
+        let finding = directory.search(&query, Access::Blocking).unwrap();
+        match finding.choose(&query).unwrap() {
+            Found::File(file) => file,
+            Found::Directory => panic!("{path}"),
+        }
+    }
+
+    /// The tag and the date of a response, once all work for it is done.
+    fn validators(directory: &Arc<Directory>, path: &str) -> (Option<String>, bool) {
+        let file = find(directory, path);
+        if let Some(work) = TagWork::of(directory, &file) {
+            work.run_blocking();
+        }
+        assert!(TagWork::of(directory, &file).is_none(), "it is done once");
+        let asked = HeaderMap::new();
+        match FileResponse::new(&Method::GET, &asked, &file, directory.config()) {
+            FileResponse::Send(sending) => {
+                let tag = sending.headers.get(ETAG);
+                let tag = tag.map(|tag| tag.to_str().unwrap().to_owned());
+                (tag, sending.headers.contains_key(LAST_MODIFIED))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn write(path: &std::path::Path, text: &str, seconds: u64) {
+        fs::write(path, text).unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
+            .unwrap();
+    }
+
+    #[test]
+    fn a_tag_of_content_tells_versions_of_one_time_apart() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("page.html");
+        let mut config = FilesConfig::new(top.path());
+        let by_time = Arc::new(Directory::new(config.clone()));
+        config.etag = EtagRule::Content;
+        let by_content = Arc::new(Directory::new(config));
+        // What `sha256sum` prints of `one` begins so.
+        let one = "\"7692c3ad3540bb803c020b3aee66cd88\"".to_owned();
+        write(&path, "one", 1_700_000_000);
+        assert_eq!(
+            validators(&by_content, "/page.html"),
+            (Some(one.clone()), true)
+        );
+        assert_ne!(validators(&by_time, "/page.html").0, Some(one.clone()));
+        write(&path, "two", 1_700_000_000);
+        let (two, _) = validators(&by_content, "/page.html");
+        assert!(two.is_some() && two != Some(one.clone()), "{two:?}");
+        // Of the beginning of 1970 in any case, and without the date.
+        for seconds in [0, 1] {
+            write(&path, "one", seconds);
+            assert_eq!(
+                validators(&by_time, "/page.html"),
+                (Some(one.clone()), false)
+            );
+        }
+    }
+
+    #[test]
+    fn one_request_has_the_tag_made_and_the_others_have_none() {
+        let top = tempfile::tempdir().unwrap();
+        write(&top.path().join("page.html"), "one", 0);
+        let directory = Arc::new(Directory::new(FilesConfig::new(top.path())));
+        let file = find(&directory, "/page.html");
+        let work = TagWork::of(&directory, &file).unwrap();
+        assert!(TagWork::of(&directory, &file).is_none());
+        assert_eq!(file.entity_tag(directory.config()), None);
+        // Given up: the next one does it.
+        drop(work);
+        TagWork::of(&directory, &file).unwrap().run_blocking();
+        assert!(TagWork::of(&directory, &file).is_none());
+        assert!(file.entity_tag(directory.config()).is_some());
+    }
+
+    #[test]
+    fn a_file_that_was_just_written_has_no_tag_yet() {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("page.html"), "one").unwrap();
+        let mut config = FilesConfig::new(top.path());
+        config.etag = EtagRule::Content;
+        let directory = Arc::new(Directory::new(config));
+        let file = find(&directory, "/page.html");
+        TagWork::of(&directory, &file).unwrap().run_blocking();
+        assert!(
+            TagWork::of(&directory, &file).is_some(),
+            "it is tried again"
+        );
+    }
+
+    #[test]
+    fn few_tags_are_kept() {
+        let top = tempfile::tempdir().unwrap();
+        write(&top.path().join("page.html"), "one", 0);
+        let directory = Arc::new(Directory::new(FilesConfig::new(top.path())));
+        let facts = *find(&directory, "/page.html").facts();
+        for at in 0..TAGS_MAX as u64 + 10 {
+            let mut facts = facts;
+            facts.size = at;
+            assert!(directory.tags.begin(facts).is_err());
+            directory.tags.end(&facts, content_tag(b"0123456789abcdef"));
+        }
+        assert!(directory.tags.lock().len() <= 10);
+    }
+}

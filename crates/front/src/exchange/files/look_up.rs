@@ -1,0 +1,139 @@
+//! Finds the file that a request is for: what the worker remembers, what the kernel has in memory, or what a
+//! thread reads from the disk, in this order.
+
+use std::sync::Arc;
+
+use catamaran_files::{
+    Access, Directory, FileQuery, FindError, Finding, Found, OpenError, TableLimits,
+};
+use catamaran_upstream::Culprit;
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::{FileEnd, from_source};
+use crate::counters::{FileResult, Reason};
+use crate::exchange::downstream::Downstream;
+use crate::exchange::failure::Failure;
+use crate::exchange::{Exchange, unless_left};
+
+impl Exchange<'_> {
+    /// Finds the file. One that was changed a moment ago is not what is remembered of it.
+    pub(super) async fn look_up(
+        &mut self,
+        down: &mut Downstream<'_>,
+        directory: &Arc<Directory>,
+        query: &FileQuery,
+        is_changed: bool,
+    ) -> Result<Found, FileEnd> {
+        let now = Instant::now();
+        let files = self.scene.worker.files();
+        let known = match is_changed {
+            true => None,
+            false => files.table().find(directory, query, now),
+        };
+        let (found, how) = match known {
+            Some(found) => (found, FileResult::Hit),
+            None => {
+                let (finding, how) = self.search(down, directory, query).await?;
+                let server = &self.site.server;
+                let limits = TableLimits {
+                    open: server.files_open,
+                    memory: server.files_memory,
+                };
+                let kept = (limits, now);
+                let mut table = files.table();
+                let found =
+                    finding.and_then(|finding| table.keep(directory, query, &finding, kept));
+                self.scene.worker.counters().file_bytes(table.bytes());
+                (found, how)
+            }
+        };
+        let found = found.map_err(|error| self.not_found(directory, query, &error))?;
+        self.scene.worker.counters().file(how);
+        if let Some(logged) = &mut self.logged {
+            logged.file = Some(how.name());
+        }
+        Ok(found)
+    }
+
+    /// Opens the file, on a thread if the disk has to be waited for.
+    async fn search(
+        &mut self,
+        down: &mut Downstream<'_>,
+        directory: &Arc<Directory>,
+        query: &FileQuery,
+    ) -> Result<(Result<Finding, FindError>, FileResult), FileEnd> {
+        let files = self.scene.worker.files();
+        let mut found = directory.search(query, Access::Cached);
+        // What is only remembered has to make room.
+        if is_short(&found) && files.table().close_all() {
+            found = directory.search(query, Access::Cached);
+        }
+        if !matches!(found, Err(FindError::Open(OpenError::WouldBlock))) {
+            return Ok((found, FileResult::Open));
+        }
+        let search = || {
+            let (directory, query) = (Arc::clone(directory), query.clone());
+            files
+                .threads
+                .run(move || directory.search(&query, Access::Blocking))
+        };
+        let mut may_close = true;
+        loop {
+            match unless_left(Box::pin(search()), self.scene, down).await {
+                Err(error) => return Err(FileEnd::Failed(Failure::from_client(&error))),
+                Ok(Err(busy)) => return Err(FileEnd::Failed(from_source(busy.into()))),
+                Ok(Ok(found)) if may_close && is_short(&found) && files.table().close_all() => {
+                    may_close = false;
+                }
+                Ok(Ok(found)) => return Ok((found, FileResult::Thread)),
+            }
+        }
+    }
+
+    /// What follows if there is no file; what an operator has to know is logged.
+    fn not_found(&self, directory: &Directory, query: &FileQuery, error: &FindError) -> FileEnd {
+        let files = self.scene.worker.files();
+        let name = String::from_utf8_lossy(query.name.relative());
+        let (root, request) = (directory.config().root.display(), self.id);
+        let (status, token) = match error {
+            FindError::Open(OpenError::Missing) => {
+                let failure = Failure::client(StatusCode::NOT_FOUND, "file-missing");
+                return FileEnd::Missing(failure);
+            }
+            FindError::Open(OpenError::Outside) => {
+                if files.outside.allows(self.scene.deadline.instant()) {
+                    tracing::warn!(
+                        %request,
+                        reason = "front:files-outside",
+                        "{name:?} in {root} is a link that leads outside, so it is not served; make it \
+                         relative, or name its directory in `links`"
+                    );
+                }
+                let status = StatusCode::NOT_FOUND;
+                return FileEnd::Missing(Failure::new(Culprit::Front, status, "files-outside"));
+            }
+            FindError::Open(OpenError::Denied) => (StatusCode::FORBIDDEN, "files-denied"),
+            FindError::Open(OpenError::Descriptors) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors")
+            }
+            FindError::Root(_) => (StatusCode::SERVICE_UNAVAILABLE, "files-root"),
+            FindError::Open(OpenError::WouldBlock | OpenError::Failed(_)) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "files-failed")
+            }
+        };
+        if files.failures.allows(self.scene.deadline.instant()) {
+            tracing::warn!(%request, reason = %Reason::new(Culprit::Front, token), "{name:?} in {root}: {error}");
+        }
+        let failure = Failure::new(Culprit::Front, status, token);
+        match error {
+            // Between two releases an upstream still serves.
+            FindError::Root(_) => FileEnd::Missing(failure),
+            _ => FileEnd::Failed(failure),
+        }
+    }
+}
+
+fn is_short(found: &Result<Finding, FindError>) -> bool {
+    matches!(found, Err(FindError::Open(OpenError::Descriptors)))
+}
