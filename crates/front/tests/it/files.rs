@@ -4,6 +4,7 @@ mod cases;
 mod hostile;
 mod large;
 mod remembered;
+mod storm;
 mod through;
 
 use std::net::SocketAddr;
