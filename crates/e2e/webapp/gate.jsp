@@ -2,7 +2,7 @@
     Lets tests hold requests at a known point, without any timing.
     `meet=N`  answers when N requests with this `name` are in here at the same time.
     `wait`    answers when somebody opens the gate `name`; `arrived` when somebody waits at it.
-    With `flush`, the head and a first line are sent before waiting.
+    With `flush`, the head and a first line are sent before waiting. With `events`, the lines are events.
 --%>
 <%@ page contentType="text/plain; charset=UTF-8" session="false" trimDirectiveWhitespaces="true" import="java.util.concurrent.*" %>
 <%!
@@ -23,8 +23,13 @@
 <%
     String name = request.getParameter("name");
     String meet = request.getParameter("meet");
+    String[] around = {"", "\n"};
+    if (request.getParameter("events") != null) {
+        response.setContentType("text/event-stream; charset=UTF-8");
+        around = new String[] {"data: ", "\n\n"};
+    }
     if (request.getParameter("flush") != null) {
-        out.print("waiting\n");
+        out.print(around[0] + "waiting" + around[1]);
         out.flush();
     }
     if (meet != null) {
@@ -35,7 +40,7 @@
     } else if (request.getParameter("wait") != null) {
         latch("arrived " + name).countDown();
         await(latch("open " + name));
-        out.print("passed\n");
+        out.print(around[0] + "passed" + around[1]);
     } else if (request.getParameter("arrived") != null) {
         await(latch("arrived " + name));
         out.print("arrived\n");

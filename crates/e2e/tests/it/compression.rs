@@ -6,6 +6,7 @@ use std::process::Command;
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat, curl};
 use catamaran_testkit::{Deadline, HttpClient, Process};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
@@ -97,6 +98,32 @@ fn a_browser_gets_each_event_when_tomcat_flushes_it() {
     }
 }
 
+/// Server-sent events: the browser's own reader of them gets each when Tomcat flushes it.
+#[test]
+fn a_browser_gets_events_that_are_compressed() {
+    let files = tempfile::tempdir().unwrap();
+    let page = "<!doctype html><link rel=icon href=data:,><title></title>";
+    fs::write(files.path().join("events.html"), page).unwrap();
+    let front = before_tomcat(Connector::Ajp, &files);
+    let mut browser = Browser::start(&[]).unwrap();
+    let url = format!("http://{}/events.html", front.address());
+    browser.open(&url).unwrap();
+    let listen = "const events = new EventSource('/gate.jsp?name=events&events&flush&wait');\
+                  events.onmessage = event => {\
+                    document.title += event.data + '.';\
+                    if (event.data == 'passed') events.close();\
+                  }; true";
+    browser.evaluate(listen).unwrap();
+    browser.wait("document.title == 'waiting.'").unwrap();
+    let opened = front.get("/gate.jsp?name=events&open").unwrap();
+    assert_eq!(opened.status, 200);
+    browser.wait("document.title == 'waiting.passed.'").unwrap();
+    assert!(browser.complaints().is_empty());
+    let line = front.wait_for_log("name=events&events&flush&wait").unwrap();
+    assert!(line.contains("\"compressed\":\"zstd\""), "{line}");
+    assert!(line.contains("\"status\":200"), "{line}");
+}
+
 /// A directory with a text of so many bytes, most of which is noise that no coding makes shorter.
 fn noise(bytes: u64) -> TempDir {
     let files = tempfile::tempdir().unwrap();
@@ -147,6 +174,7 @@ fn a_client_that_reads_nothing_of_a_gibibyte_costs_little() {
 
 #[test]
 fn many_readers_hold_no_more_than_they_may_together() {
+    raise_descriptors();
     let files = noise(1 << 26);
     let front = compressing(&files, "2MiB");
     let request = front.head("GET", "/noise.txt", "Accept-Encoding: gzip\r\n");
@@ -187,5 +215,15 @@ fn many_readers_hold_no_more_than_they_may_together() {
         .unwrap();
 }
 
+/// Lets this process have a socket for each client.
+fn raise_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+}
+
 /// Clients that read nothing.
-const CLIENTS: u32 = 100;
+const CLIENTS: u32 = 1000;

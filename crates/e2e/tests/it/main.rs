@@ -40,6 +40,8 @@ mod examples;
 mod explain;
 mod failures;
 mod files;
+mod files_browser;
+mod files_many;
 mod h2c_balancer;
 mod hardening;
 mod http2;
