@@ -1,0 +1,182 @@
+//! What each server answers to the requests of the tests, as a page.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use catamaran_testkit::files::{FileCase, FileTree, OUTSIDE};
+use catamaran_testkit::{Deadline, Failure, Response};
+
+use crate::reasons;
+use crate::server::{Kind, Server};
+
+/// Prints the page.
+///
+/// # Errors
+/// A server does not start, our front does not answer as it is to, or a difference has no reason.
+pub(crate) fn page() -> anyhow::Result<()> {
+    let tree = FileTree::new();
+    let root = tree.root();
+    // httpd serves as somebody else than root.
+    let above = root.parent().context("a directory above")?;
+    fs::set_permissions(above, fs::Permissions::from_mode(0o755))?;
+    let mut servers = Vec::new();
+    let mut titles = Vec::new();
+    for kind in [Kind::Front, Kind::Nginx(false), Kind::Httpd] {
+        servers.push(kind.start(&root)?);
+        titles.push(kind.title()?);
+    }
+    println!("{INTRODUCTION}");
+    println!("| request | {} | |", titles.join(" | "));
+    println!("|---|---|---|---|---|");
+    let mut differ = 0;
+    for case in FileCase::ALL {
+        let mut cells = Vec::new();
+        for (at, server) in servers.iter().enumerate() {
+            let answer = ask(server, case)?;
+            if at == 0 {
+                let answer = answer.as_ref().context("an answer of our front")?;
+                case.judge(answer)
+                    .map_err(|why| anyhow::anyhow!("{}: {why}", case.name))?;
+            }
+            cells.push(answer.map_or_else(|| "no answer".to_owned(), |it| cell(case, &it)));
+        }
+        let same = cells.iter().all(|cell| *cell == cells[0]);
+        let reason = match same {
+            true => "",
+            false => reasons::of(case.name)
+                .with_context(|| format!("{} differs without a reason: {cells:?}", case.name))?,
+        };
+        differ += usize::from(!same);
+        println!("| {} | {} | {reason} |", shown(case), cells.join(" | "));
+    }
+    ensure!(FileCase::ALL.len() == 126, "some requests are missing");
+    println!(
+        "\nOf {} requests {differ} are answered differently.",
+        FileCase::ALL.len()
+    );
+    Ok(())
+}
+
+/// The request, in one line.
+fn shown(case: &FileCase) -> String {
+    let path = match case.path.len() {
+        0..=40 => case.path.to_owned(),
+        _ => format!("{}…", &case.path[..20]),
+    };
+    let mut line = format!("`{} {path}`", case.method);
+    for (name, value) in case.asked() {
+        let value = match value.len() {
+            0..=60 => (*value).to_owned(),
+            _ => format!("{}…", &value[..40]),
+        };
+        line.push_str(&format!(" `{name}: {value}`"));
+    }
+    line.replace('|', "\\|")
+}
+
+/// What a server answers; `None` if it does not within some seconds.
+fn ask(server: &Server, case: &FileCase) -> anyhow::Result<Option<Response>> {
+    let mut failed = None;
+    let fields = case.fields(|fields| {
+        let head = send(server, &case.head(), fields);
+        head.unwrap_or_else(|error| {
+            failed = Some(error);
+            None
+        })
+        .unwrap_or_default()
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => send(server, case, &fields),
+    }
+}
+
+fn send(
+    server: &Server,
+    case: &FileCase,
+    fields: &[(&'static str, String)],
+) -> anyhow::Result<Option<Response>> {
+    let mut client = server.connect()?;
+    client.set_deadline(Deadline::after(PATIENCE));
+    let lines: String = fields
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let (method, path) = (case.method, case.path);
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{lines}\r\n");
+    client.send(request.as_bytes())?;
+    let answer = match method {
+        "HEAD" => client.receive_head(),
+        _ => client.receive(),
+    };
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::TimedOut { .. }) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{method} {path}")),
+    }
+}
+
+/// What matters of an answer to that kind of request.
+fn cell(case: &FileCase, answer: &Response) -> String {
+    let mut words = vec![answer.status.to_string()];
+    let mut push = |word: &str| words.push(word.to_owned());
+    let field = |name| answer.header(name);
+    if String::from_utf8_lossy(&answer.body).contains(OUTSIDE) {
+        push("**the outside**");
+    }
+    if let Some(range) = field("content-range") {
+        push(range.strip_prefix("bytes ").unwrap_or(range));
+    }
+    let parts = String::from_utf8_lossy(&answer.body)
+        .lines()
+        .filter(|line| line.to_ascii_lowercase().starts_with("content-range:"))
+        .count();
+    if parts > 0 {
+        push(&format!("{parts} parts"));
+    }
+    if let Some(coding) = field("content-encoding") {
+        push(coding);
+    }
+    if let Some(location) = field("location") {
+        push(
+            location
+                .split_once("://")
+                .map_or(location, |_| "to an absolute URL"),
+        );
+    }
+    if field("allow").is_some() {
+        push("Allow");
+    }
+    match case.name.split('-').next() {
+        Some("c") if field("vary").is_some() => push("Vary"),
+        Some("t") => push(
+            &field("content-type")
+                .unwrap_or("no type")
+                .replace("; ", ";"),
+        ),
+        _ => {}
+    }
+    words.join(" ")
+}
+
+/// How long an answer may take: nothing here is slow.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const INTRODUCTION: &str = "\
+# Files: what the front, nginx and httpd answer
+
+126 requests for files of one directory, and what each server answers, with the reason where they differ. The tests
+ask the front the same requests over HTTP/1.1 and HTTP/2, in clear and over TLS.
+
+nginx has `gzip_static`, `gzip_vary` and `open_file_cache`; Debian's has no Brotli. httpd has the rewrite rules of its
+own documentation for compressed files. Neither is told to refuse dotfiles or links. [files.md](files.md) says how to
+configure the front.
+
+`{etag}`, `{gz}` and `{date}` stand for the validators of the file: the tag, the tag of its gzip coding, and the date. A
+range that is shown is `Content-Range`. \"Vary\" is shown where compressed files exist.
+
+(Written by `cargo run -p catamaran-e2e --example files -- answers > docs/files-answers.md`.)
+";

@@ -1,0 +1,136 @@
+//! Small pages while a large file comes from a slow disk.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use rustix::fs::{Advice, fadvise};
+use tokio::time::Instant;
+
+use crate::server::{Kind, Server};
+use crate::throttle::Throttle;
+
+/// Prints a line for each server.
+///
+/// # Errors
+/// The disk cannot be made slow, or a server does not serve.
+pub(crate) fn table(time: Duration) -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path();
+    fs::write(root.join("page.html"), vec![b'a'; 1456])?;
+    write_large(&root.join("large.bin"))?;
+    println!(
+        "A file of {} MiB from a disk of {} MB/s, and pages of 1,456 bytes one after the other for {} s:\n",
+        LARGE >> 20,
+        RATE / 1_000_000,
+        time.as_secs()
+    );
+    println!("| server | pages | p50 | p99 | longest | of the file |");
+    println!("|---|---|---|---|---|---|");
+    for (kind, note) in [
+        (Kind::Front, ""),
+        (Kind::Nginx(false), ", sendfile in its loop"),
+        (Kind::Nginx(true), ", `aio threads`"),
+    ] {
+        let throttle = Throttle::new(root, RATE)?;
+        let mut server = kind.start(root)?;
+        throttle.add(server.id())?;
+        let row = measure(&server, root, time)?;
+        println!("| {}{note} | {row} |", kind.title()?);
+        drop(server);
+    }
+    Ok(())
+}
+
+fn write_large(path: &Path) -> anyhow::Result<()> {
+    let mut file = File::create(path)?;
+    let piece = vec![b'b'; 1 << 20];
+    for _ in 0..LARGE >> 20 {
+        file.write_all(&piece)?;
+    }
+    file.sync_all().context("the large file")
+}
+
+/// Counts the bytes of a body.
+struct Counted<'c> {
+    bytes: &'c AtomicU64,
+    is_over: &'c AtomicBool,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        match self.is_over.load(Ordering::Relaxed) {
+            true => Err(io::ErrorKind::WriteZero.into()),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn measure(server: &Server, root: &Path, time: Duration) -> anyhow::Result<String> {
+    let page = b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut client = server.connect()?;
+    for _ in 0..100 {
+        client.send(page)?;
+        ensure!(client.receive()?.status == 200, "no page");
+    }
+    let large = File::open(root.join("large.bin"))?;
+    fadvise(&large, 0, None, Advice::DontNeed)?;
+    let (bytes, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut times = Vec::new();
+    thread::scope(|scope| -> anyhow::Result<()> {
+        let mut download = server.connect()?;
+        download.send(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")?;
+        let mut counted = Counted {
+            bytes: &bytes,
+            is_over: &is_over,
+        };
+        // It ends with the error that the sink gives, or with the file.
+        scope.spawn(move || download.receive_into(&mut counted).is_ok());
+        let began = Instant::now();
+        while began.elapsed() < time {
+            let asked = Instant::now();
+            let answered = client
+                .send(page)
+                .map_err(Into::into)
+                .and_then(|()| client.receive());
+            let is_page = answered.is_ok_and(|answer| answer.status == 200);
+            times.push(asked.elapsed());
+            if !is_page {
+                break;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        Ok(())
+    })?;
+    let bytes = bytes.load(Ordering::Relaxed);
+    ensure!(bytes > 0, "nothing of the large file came");
+    ensure!(bytes < LARGE, "the disk was not slow");
+    times.sort_unstable();
+    let at = |share: f64| {
+        let index = ((times.len() as f64 - 1.0) * share) as usize;
+        times.get(index).copied().unwrap_or_default()
+    };
+    Ok(format!(
+        "{} | {:.2?} | {:.2?} | {:.2?} | {} MiB",
+        times.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        bytes >> 20
+    ))
+}
+
+/// The size of the large file.
+const LARGE: u64 = 1 << 30;
+
+/// Bytes a second that the disk gives.
+const RATE: u64 = 20_000_000;
