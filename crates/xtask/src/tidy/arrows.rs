@@ -62,8 +62,8 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
         .collect()
 }
 
-const LEAVES: [&str; 9] = [
-    "message", "ajp", "http1", "balance", "cache", "coding", "stats", "chart", "units",
+const LEAVES: [&str; 10] = [
+    "message", "ajp", "http1", "memcache", "balance", "cache", "coding", "stats", "chart", "units",
 ];
 
 /// Packages that bring sockets, timers or threads.
@@ -79,6 +79,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "message", may_use: &[] },
     Row { folder: "ajp", may_use: &["message"] },
     Row { folder: "http1", may_use: &["message"] },
+    Row { folder: "memcache", may_use: &[] },
     Row { folder: "balance", may_use: &[] },
     Row { folder: "coding", may_use: &[] },
     Row { folder: "stats", may_use: &[] },

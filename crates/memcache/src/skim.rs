@@ -1,0 +1,303 @@
+//! Replies, read from a borrowed slice, of which nothing is kept but what a refusal said.
+
+use thiserror::Error;
+
+use crate::{Dialect, Key};
+
+/// Reads the replies of one connection, in the order of the commands.
+///
+/// ```text
+/// Idle --expect--> Line --> Data --> DataEnd --> Idle
+///                    └── a line that is all ──► Idle
+/// any state --> Failed on a fault
+/// ```
+#[derive(Clone, Debug)]
+pub struct Skimmer {
+    dialect: Dialect,
+    state: State,
+    /// The key that was asked for.
+    key: Vec<u8>,
+    /// The line of the last refusal, or of the fault.
+    said: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// The first line of the reply to a get or a set is awaited.
+    Line {
+        is_get: bool,
+    },
+    /// So many bytes of the value are to come.
+    Data {
+        left: u64,
+        is_own: bool,
+    },
+    /// Behind the value.
+    DataEnd {
+        is_own: bool,
+    },
+    /// A line was the whole reply.
+    Done(Reply),
+    Failed(Fault),
+}
+
+/// What [`Skimmer::receive`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skimmed {
+    /// The first line, of so many bytes with its end.
+    Line(usize),
+    /// So many bytes of the value; they were shown to the caller.
+    Data(usize),
+    /// The reply is complete; follows every line.
+    End(Reply),
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A value was found.
+    Value {
+        /// The reply names the key that was asked for.
+        is_own: bool,
+    },
+    /// There is no value under the key.
+    Miss,
+    /// The value was stored.
+    Stored,
+    /// The value was not stored, for none of the server's faults.
+    NotStored,
+    /// `SERVER_ERROR`: the server could not do it, and the connection goes on. [`Skimmer::said`] has its
+    /// words.
+    Refused,
+}
+
+/// Why a connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// Bytes that are no reply to what was asked.
+    #[error("the reply is none to what was asked")]
+    Reply,
+    /// A line longer than any reply's.
+    #[error("a line of the reply is longer than {LINE_BYTES_MAX} bytes")]
+    LineTooLong,
+    /// The value is longer than its line announced, or another line follows it.
+    #[error("what follows the value is not the end of the reply")]
+    ValueEnd,
+    /// `ERROR` or `CLIENT_ERROR`: the server did not understand what it read, so nobody knows what it reads
+    /// next.
+    #[error("the server did not understand the command")]
+    Misunderstood,
+    /// Bytes while no reply was due.
+    #[error("there were bytes while no reply was due")]
+    Unsolicited,
+}
+
+impl Skimmer {
+    /// For a connection that speaks `dialect`.
+    #[must_use]
+    pub const fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            state: State::Idle,
+            key: Vec::new(),
+            said: String::new(),
+        }
+    }
+
+    /// The next reply is to a get of this key.
+    pub fn expect_get(&mut self, key: Key<'_>) {
+        self.key.clear();
+        self.key.extend_from_slice(key.as_bytes());
+        self.said.clear();
+        self.state = State::Line { is_get: true };
+    }
+
+    /// The next reply is to a set.
+    pub fn expect_set(&mut self) {
+        self.said.clear();
+        self.state = State::Line { is_get: false };
+    }
+
+    /// Whether all replies that were expected are complete, and the connection can go on.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    /// The server's words of a [`Reply::Refused`] or [`Fault::Misunderstood`], until the next reply is
+    /// expected; otherwise empty.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// Takes the next event out of `input`; `None`: more bytes, please, with those left in `input` before
+    /// them. The bytes of a value are shown to `sink`.
+    ///
+    /// # Errors
+    /// [`Fault`]; every further call says the same.
+    pub fn receive(
+        &mut self,
+        input: &mut &[u8],
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<Option<Skimmed>, Fault> {
+        match self.state {
+            State::Idle if input.is_empty() => Ok(None),
+            State::Idle => Err(self.fail(Fault::Unsolicited)),
+            State::Line { is_get } => self.receive_line(input, is_get),
+            State::Data { left, is_own } => {
+                if input.is_empty() {
+                    return Ok(None);
+                }
+                let len = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
+                let (data, rest) = input.split_at(len);
+                *input = rest;
+                sink(data);
+                self.state = match left - len as u64 {
+                    0 => State::DataEnd { is_own },
+                    left => State::Data { left, is_own },
+                };
+                Ok(Some(Skimmed::Data(len)))
+            }
+            State::DataEnd { is_own } => self.receive_data_end(input, is_own),
+            State::Done(reply) => {
+                self.state = State::Idle;
+                Ok(Some(Skimmed::End(reply)))
+            }
+            State::Failed(fault) => Err(fault),
+        }
+    }
+
+    fn receive_line(&mut self, input: &mut &[u8], is_get: bool) -> Result<Option<Skimmed>, Fault> {
+        let beginning = &input[..input.len().min(LINE_BYTES_MAX)];
+        let Some(end) = beginning.iter().position(|byte| *byte == b'\n') else {
+            return match input.len() < LINE_BYTES_MAX {
+                true => Ok(None),
+                false => Err(self.fail(Fault::LineTooLong)),
+            };
+        };
+        let Some(line) = input[..end].strip_suffix(b"\r") else {
+            return Err(self.fail(Fault::Reply));
+        };
+        let next = match is_get {
+            true => self.value_line(line),
+            false => set_reply(self.dialect, line).map(State::Done),
+        };
+        self.state = match next {
+            Some(state) => state,
+            None => self.refusal(line),
+        };
+        if let State::Failed(fault) = self.state {
+            return Err(fault);
+        }
+        *input = &input[end + 1..];
+        Ok(Some(Skimmed::Line(end + 1)))
+    }
+
+    /// What the line of a get's reply leads to; `None`: it is none.
+    fn value_line(&self, line: &[u8]) -> Option<State> {
+        let mut words = line.split(|byte| *byte == b' ');
+        let (key, length) = match (self.dialect, words.next()?) {
+            // Versions differ in whether they repeat the flags that were asked for.
+            (Dialect::Meta, b"EN") => {
+                let is_own = words.all(|flag| flag.strip_prefix(b"k") == Some(&self.key[..]));
+                return is_own.then_some(State::Done(Reply::Miss));
+            }
+            (Dialect::Text, b"END") => return whole(words, Reply::Miss),
+            (Dialect::Meta, b"VA") => {
+                let length = number(words.next()?)?;
+                let key = words.find_map(|flag| flag.strip_prefix(b"k"));
+                (key?, length)
+            }
+            (Dialect::Text, b"VALUE") => {
+                let key = words.next()?;
+                let _flags = number(words.next()?)?;
+                let length = number(words.next()?)?;
+                if words.next().is_some() {
+                    return None;
+                }
+                (key, length)
+            }
+            _ => return None,
+        };
+        let is_own = key == self.key;
+        Some(match length {
+            0 => State::DataEnd { is_own },
+            left => State::Data { left, is_own },
+        })
+    }
+
+    fn receive_data_end(
+        &mut self,
+        input: &mut &[u8],
+        is_own: bool,
+    ) -> Result<Option<Skimmed>, Fault> {
+        let expected: &[u8] = match self.dialect {
+            Dialect::Meta => b"\r\n",
+            Dialect::Text => b"\r\nEND\r\n",
+        };
+        let len = input.len().min(expected.len());
+        if input[..len] != expected[..len] {
+            return Err(self.fail(Fault::ValueEnd));
+        }
+        if len < expected.len() {
+            return Ok(None);
+        }
+        *input = &input[len..];
+        self.state = State::Idle;
+        Ok(Some(Skimmed::End(Reply::Value { is_own })))
+    }
+
+    /// What a line that is no reply of its own leads to.
+    fn refusal(&mut self, line: &[u8]) -> State {
+        let state = if line.starts_with(b"SERVER_ERROR") {
+            State::Done(Reply::Refused)
+        } else if line == b"ERROR" || line.starts_with(b"CLIENT_ERROR") {
+            State::Failed(Fault::Misunderstood)
+        } else {
+            return State::Failed(Fault::Reply);
+        };
+        let printable = |byte: &u8| match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => '?',
+        };
+        self.said = line.iter().map(printable).collect();
+        state
+    }
+
+    fn fail(&mut self, fault: Fault) -> Fault {
+        self.state = State::Failed(fault);
+        fault
+    }
+}
+
+/// The reply, if no word is left.
+fn whole<'a>(mut words: impl Iterator<Item = &'a [u8]>, reply: Reply) -> Option<State> {
+    words.next().is_none().then_some(State::Done(reply))
+}
+
+fn set_reply(dialect: Dialect, line: &[u8]) -> Option<Reply> {
+    match (dialect, line) {
+        (Dialect::Meta, b"HD") | (Dialect::Text, b"STORED") => Some(Reply::Stored),
+        (Dialect::Meta, b"NS") | (Dialect::Text, b"NOT_STORED") => Some(Reply::NotStored),
+        _ => None,
+    }
+}
+
+/// A number of up to ten digits; more than a server can mean.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number =
+        (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let value = |value: u64, digit: &u8| value * 10 + u64::from(digit - b'0');
+    is_number.then(|| digits.iter().fold(0, value))
+}
+
+/// The longest line that is a reply: a key of 250 bytes and numbers, or the words of a refusal.
+const LINE_BYTES_MAX: usize = 1024;
+
+/// Of lengths and flags, which have 32 bits.
+const DIGITS_MAX: usize = 10;
+
+#[cfg(test)]
+mod tests;
