@@ -1,7 +1,7 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
-//! the built `catamaran` binary, [`Container`] lists other containers, [`Payara`] is one for a long run, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium, [`curl()`] a curl.
+//! the built `catamaran` binary, [`Container`] lists other containers, [`Payara`] is one for a long run, [`Httpd`] and [`Nginx`] are the web servers people know, [`Memcached`] a cache, [`Browser`] is a Chromium, [`curl()`] a curl.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
@@ -12,6 +12,7 @@ mod container;
 mod curl;
 mod front;
 mod httpd;
+mod memcached;
 mod nginx;
 mod payara;
 mod server;
@@ -25,6 +26,7 @@ pub use container::{Container, Embedded};
 pub use curl::curl;
 pub use front::Front;
 pub use httpd::{Httpd, Module};
+pub use memcached::Memcached;
 pub use nginx::Nginx;
 pub use payara::Payara;
 pub use tomcat::{Connector, Tomcat};

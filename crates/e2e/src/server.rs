@@ -24,13 +24,25 @@ pub(crate) fn url(scheme: &str, address: &Address) -> String {
 /// # Errors
 /// It is not installed, settings are wrong, or it did not start; the message has its log.
 pub(crate) fn start(name: &str, set: &[(&str, &str)]) -> anyhow::Result<(Process, SocketAddr)> {
+    start_on(name, "http", set)
+}
+
+/// As [`start`], for a target whose first port has another name.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn start_on(
+    name: &str,
+    main: &str,
+    set: &[(&str, &str)],
+) -> anyhow::Result<(Process, SocketAddr)> {
     let target = builtin(name).with_context(|| format!("there is no target {name}"))?;
     let directory = tempfile::tempdir()?;
     let address = address::unused()?;
     let settings = target.settings(set)?;
-    let mut ports = vec![("http".to_owned(), address)];
+    let mut ports = vec![(main.to_owned(), address)];
     for port in target.ports(&settings)? {
-        if port != "http" {
+        if port != main {
             ports.push((port, address::unused()?));
         }
     }

@@ -67,6 +67,8 @@ pub(crate) struct Line {
     pub(crate) waiting: AtomicU64,
     /// Answers by the first digit of their status, from 1 on.
     pub(crate) statuses: [AtomicU64; 5],
+    /// Hits, misses and stored values of memcached.
+    pub(crate) operations: [AtomicU64; 3],
     /// Latencies of about the last second. A lock, because it is taken once a second.
     pub(crate) recent: Mutex<catamaran_stats::Slice>,
     /// When an event last came.

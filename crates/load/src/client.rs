@@ -1,14 +1,15 @@
 //! The protocol on a connection, for the worker: request bytes are sent as they are, and the bytes
 //! that come back become [`Step`]s.
 //!
-//! The plan chooses one of two protocols. Neither keeps what it reads. [`stream`](crate::stream) has
+//! The plan chooses one of three protocols. None keeps what it reads. [`stream`](crate::stream) has
 //! the sockets.
 
 use bytes::BytesMut;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 
-use crate::prepare::PreparedRequest;
+use crate::memcached::{self, Outcome};
+use crate::prepare::{Codec, PreparedRequest};
 use crate::report::FailureKind;
 
 /// One connection's end.
@@ -20,6 +21,7 @@ pub(crate) enum Client {
         /// Bytes of the body's rest that were sent.
         rest_sent: usize,
     },
+    Memcached(Box<memcached::Client>),
 }
 
 /// What came.
@@ -50,13 +52,17 @@ pub(crate) struct Known {
 }
 
 impl Client {
-    pub(crate) fn new(is_ajp: bool) -> Self {
-        match is_ajp {
-            true => Self::Ajp {
+    pub(crate) fn new(codec: Codec) -> Self {
+        match codec {
+            Codec::Ajp => Self::Ajp {
                 client: Box::new(ajp::Client::new(ajp::ClientConfig::default())),
                 rest_sent: 0,
             },
-            false => Self::Http(http1::Skimmer::new(http1::Limits::response())),
+            // HTTP/2 has a connection of its own kind.
+            Codec::Http1 | Codec::Http2 => {
+                Self::Http(http1::Skimmer::new(http1::Limits::response()))
+            }
+            Codec::Memcached(dialect) => Self::Memcached(Box::new(memcached::Client::new(dialect))),
         }
     }
 
@@ -67,6 +73,11 @@ impl Client {
             (Self::Ajp { client, rest_sent }, Some(prepared)) => {
                 client.as_mut().clone_from(&prepared.client);
                 *rest_sent = 0;
+            }
+            (Self::Memcached(client), _) => {
+                if let Some(sent) = request.memcached {
+                    client.expect(sent);
+                }
             }
             (Self::Ajp { .. }, None) => debug_assert!(false, "prepared for another protocol"),
         }
@@ -106,6 +117,24 @@ impl Client {
                 }
                 Ok(skimmed.map(ajp_step))
             }
+            Self::Memcached(client) => client.receive(input),
+        }
+    }
+
+    /// What the answer that has just ended says beyond its status, or what its request failed of although the
+    /// connection goes on.
+    pub(crate) fn outcome(&self) -> Result<Option<Outcome>, FailureKind> {
+        match self {
+            Self::Http(_) | Self::Ajp { .. } => Ok(None),
+            Self::Memcached(client) => client.outcome().map(Some),
+        }
+    }
+
+    /// The server's words of a failure that [`Client::receive`] or [`Client::outcome`] has just given.
+    pub(crate) fn said(&self) -> Option<&str> {
+        match self {
+            Self::Http(_) | Self::Ajp { .. } => None,
+            Self::Memcached(client) => Some(client.said()).filter(|said| !said.is_empty()),
         }
     }
 
@@ -114,14 +143,14 @@ impl Client {
     pub(crate) fn receive_eof(&mut self, left: bool) -> bool {
         match self {
             Self::Http(skimmer) => skimmer.receive_eof(left).is_ok_and(|end| end.is_some()),
-            Self::Ajp { .. } => false,
+            Self::Ajp { .. } | Self::Memcached(_) => false,
         }
     }
 
     /// Bytes of the current request's body that were asked for and sent since.
     pub(crate) fn rest_sent(&self) -> usize {
         match self {
-            Self::Http(_) => 0,
+            Self::Http(_) | Self::Memcached(_) => 0,
             Self::Ajp { rest_sent, .. } => *rest_sent,
         }
     }
@@ -131,6 +160,7 @@ impl Client {
         match self {
             Self::Http(skimmer) => skimmer.is_idle(),
             Self::Ajp { client, .. } => client.can_reuse(),
+            Self::Memcached(client) => client.can_reuse(),
         }
     }
 }
@@ -156,8 +186,8 @@ impl Known {
     }
 
     /// Passes each Set-Cookie field of the last head on.
-    pub(crate) fn each_set_cookie(&self, is_ajp: bool, mut take: impl FnMut(&[u8])) {
-        if is_ajp {
+    pub(crate) fn each_set_cookie(&self, codec: Codec, mut take: impl FnMut(&[u8])) {
+        if codec == Codec::Ajp {
             let fields = self.ajp.head().into_iter();
             let fields = fields.flat_map(|head| head.headers.get_all("set-cookie"));
             return fields.for_each(|value| take(value.as_bytes()));
@@ -173,10 +203,10 @@ impl Known {
     }
 
     /// The last head, as HTTP would write it, and its Server field.
-    pub(crate) fn head(&self, is_ajp: bool) -> (Vec<u8>, Option<String>) {
-        let bytes = match (&self.http2, is_ajp, self.ajp.head()) {
+    pub(crate) fn head(&self, codec: Codec) -> (Vec<u8>, Option<String>) {
+        let bytes = match (&self.http2, codec, self.ajp.head()) {
             (Some(text), ..) => text.clone(),
-            (None, true, Some(head)) => ajp_head_text(head),
+            (None, Codec::Ajp, Some(head)) => ajp_head_text(head),
             _ => self.http.bytes().to_vec(),
         };
         let server = server_field(&bytes);

@@ -52,8 +52,8 @@ pub struct Document {
     pub url: String,
     /// How many URLs there were.
     pub urls: usize,
-    /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `AJP13`; empty in
-    /// files of before there was this key.
+    /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2`, `AJP13`,
+    /// `memcached (meta)` or `memcached (text)`; empty in files of before there was this key.
     #[serde(default)]
     pub protocol: String,
     /// Requests that a connection was to carry at once: streams of HTTP/2, or pipelined; 0 in files of
@@ -89,6 +89,9 @@ pub struct Document {
     pub requests: Requests,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// What was asked of memcached, and what it had; `None`: another protocol was spoken.
+    #[serde(default)]
+    pub memcached: Option<MemcachedFacts>,
     /// Failed requests by the token of their kind.
     pub failures: BTreeMap<String, u64>,
     /// The error of the first failed request of a kind, where it says more than the kind.
@@ -142,6 +145,29 @@ pub struct ReplayFacts {
     pub other_methods: u64,
     /// Lines that are no requests.
     pub not_requests: u64,
+}
+
+/// Operations on memcached. Those that failed are in [`Document::failures`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemcachedFacts {
+    /// Operations and their weights, such as `get=9, set=1`.
+    pub mix: String,
+    /// How many keys there are.
+    pub keys: u64,
+    /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
+    pub zipf: Option<f64>,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Values that were stored before the run, and are in no other figure.
+    pub prefilled: u64,
+    /// Gets that found a value or none.
+    pub gets: u64,
+    /// Of these: gets that found a value.
+    pub hits: u64,
+    /// Of these: gets that found none.
+    pub misses: u64,
+    /// Sets whose value was stored.
+    pub sets: u64,
 }
 
 /// What came of the requests of one name. Requests that were never sent are in none.

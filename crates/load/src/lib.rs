@@ -1,5 +1,5 @@
-//! The engine of `catamaran bench`: drives load over HTTP/1.x, HTTP/2 and AJP13 and measures what comes
-//! back.
+//! The engine of `catamaran bench`: drives load over HTTP/1.x, HTTP/2, AJP13 and memcached's protocols
+//! and measures what comes back.
 //!
 //! A [`Plan`](plan::Plan) describes a run, [`start`] runs it on threads of its own, and
 //! [`Running::finish`] returns the [`Report`](report::Report). [`render`] makes text of it. This
@@ -14,6 +14,7 @@ pub mod document;
 pub mod gate;
 mod http2;
 pub mod knee;
+mod memcached;
 mod pace;
 pub mod plan;
 mod prepare;
@@ -29,5 +30,6 @@ mod tls;
 pub mod versus;
 mod worker;
 
+pub use catamaran_memcache::Dialect;
 pub use catamaran_stats::{Bound, Histogram};
 pub use run::{Progress, Running, Stopper, start};

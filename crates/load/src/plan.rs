@@ -7,6 +7,7 @@
 
 mod check;
 mod data;
+mod memcached;
 mod target;
 
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 pub use check::PlanFault;
 pub use data::{Numbers, Row, Table};
+pub use memcached::{KeyOrder, Memcached, Operation};
 pub use target::{
     Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Target, Tls,
     TlsVersion, Transport, Verify,

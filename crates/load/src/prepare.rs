@@ -4,28 +4,38 @@
 //! servers must be able to send invalid requests. AJP13 requests are encoded by the codec, whose
 //! state afterwards is kept with the bytes: a connection that sends the bytes continues from a clone
 //! of that state. HTTP/2 requests are encoded as they are sent, for its compression depends on what
-//! was sent before.
+//! was sent before. Operations on memcached are made one by one.
 
 mod dynamic;
 mod http2;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
+use catamaran_memcache::Dialect;
 pub(crate) use dynamic::Dynamic;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 pub(crate) use http2::PreparedHttp2;
 
-use crate::plan::{self, Endpoint, Plan, PlanFault, Protocol};
+use crate::memcached;
+use crate::plan::{self, Endpoint, Operation, Plan, PlanFault, Protocol};
 
 /// What the requests of one target are.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    pub(crate) is_ajp: bool,
-    pub(crate) is_http2: bool,
+    pub(crate) codec: Codec,
     pub(crate) requests: Vec<PreparedRequest>,
     /// Where requests have different weights; otherwise they are sent in turn.
     pub(crate) choice: Option<Choice>,
     has_dynamic: bool,
+}
+
+/// Which code reads the answers of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Http1,
+    Http2,
+    Ajp,
+    Memcached(Dialect),
 }
 
 /// Which request comes next, drawn by weight.
@@ -50,6 +60,10 @@ pub(crate) struct PreparedRequest {
     pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
     pub(crate) http2: Option<PreparedHttp2>,
+    /// What was asked of memcached.
+    pub(crate) memcached: Option<memcached::Sent>,
+    /// It is an operation on memcached, which is made anew each time.
+    pub(crate) maker: Option<Box<memcached::Maker>>,
     /// It is made anew each time; the bytes here are those of the longest.
     pub(crate) dynamic: Option<Box<Dynamic>>,
     /// The path asked for, of a request that was made for a client that keeps cookies.
@@ -85,10 +99,9 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
             number += 1;
         }
         targets.push(Prepared {
-            is_ajp: matches!(target.endpoint.protocol, Protocol::Ajp(_)),
-            is_http2: target.endpoint.protocol == Protocol::Http2,
+            codec: Codec::of(&target.endpoint.protocol),
             choice: Choice::new(&target.requests),
-            has_dynamic: requests.iter().any(|request| request.dynamic.is_some()),
+            has_dynamic: requests.iter().any(PreparedRequest::is_made_anew),
             requests,
         });
     }
@@ -126,6 +139,41 @@ pub(crate) fn encode(
         Protocol::Http => Ok(http(request, number)),
         Protocol::Http2 => http2::encode(request, endpoint.tls.is_some(), number),
         Protocol::Ajp(options) => ajp(request, options, number),
+        Protocol::Memcached(options) => operation(request, options, number),
+    }
+}
+
+impl Codec {
+    fn of(protocol: &Protocol) -> Self {
+        match protocol {
+            Protocol::Http => Self::Http1,
+            Protocol::Http2 => Self::Http2,
+            Protocol::Ajp(_) => Self::Ajp,
+            Protocol::Memcached(asked) => Self::Memcached(asked.dialect),
+        }
+    }
+}
+
+impl PreparedRequest {
+    fn is_made_anew(&self) -> bool {
+        self.dynamic.is_some() || self.maker.is_some()
+    }
+
+    /// An operation on memcached, as the request of this place.
+    pub(crate) fn of_memcached(written: memcached::Written, number: usize) -> Self {
+        Self {
+            number,
+            bytes: written.bytes,
+            body_bytes: written.value_bytes,
+            to_head: false,
+            is_idempotent: true,
+            ajp: None,
+            http2: None,
+            memcached: Some(written.sent),
+            maker: None,
+            dynamic: None,
+            path: String::new(),
+        }
     }
 }
 
@@ -189,6 +237,8 @@ fn http(request: &plan::Request, number: usize) -> PreparedRequest {
         is_idempotent: is_idempotent(&request.method),
         ajp: None,
         http2: None,
+        memcached: None,
+        maker: None,
         dynamic: None,
         path: String::new(),
     }
@@ -258,9 +308,27 @@ fn ajp(
         to_head: method == Method::HEAD,
         is_idempotent: is_idempotent(&request.method),
         http2: None,
+        memcached: None,
+        maker: None,
         ajp: Some(PreparedAjp { client, rest }),
         dynamic: None,
         path: String::new(),
+    })
+}
+
+/// An operation that is made anew each time, as the first one of its kind.
+fn operation(
+    request: &plan::Request,
+    asked: &plan::Memcached,
+    number: usize,
+) -> Result<PreparedRequest, String> {
+    let operation = Operation::named(&request.method)
+        .ok_or_else(|| format!("`{}` is none of get and set", request.method))?;
+    let maker = memcached::Maker::new(operation, asked);
+    let first = maker.write(0, 1);
+    Ok(PreparedRequest {
+        maker: Some(Box::new(maker)),
+        ..PreparedRequest::of_memcached(first, number)
     })
 }
 

@@ -14,8 +14,10 @@ use catamaran_stats::{Censored, Histogram};
 
 pub(crate) use self::by_name::{ByName, Names};
 use self::silence::Silences;
+use crate::memcached::Outcome;
 use crate::report::{
-    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Sample, Second,
+    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Operations, Sample,
+    Second,
 };
 use crate::timeline::TimelineRecorder;
 
@@ -52,9 +54,16 @@ pub(crate) struct Flight {
     pub(crate) retried: bool,
     /// Part of what is measured.
     pub(crate) counted: bool,
+    /// What an operation on memcached came to, in place of a status.
+    pub(crate) outcome: Option<Outcome>,
 }
 
 impl Flight {
+    /// Whether it was answered with what was asked for: a status from 200 to 299, or whatever a cache has.
+    pub(crate) fn is_success(&self) -> bool {
+        self.outcome.is_some() || (200..300).contains(&self.status)
+    }
+
     /// From the request's last byte to the answer's first; zero if the answer came before.
     fn wait(&self) -> u64 {
         match self.sent {
@@ -71,6 +80,8 @@ pub(crate) struct Record {
     pub(crate) ab: AbCounts,
     pub(crate) failures: Failures,
     pub(crate) statuses: Box<[u64; STATUSES]>,
+    /// Only of memcached.
+    pub(crate) operations: Operations,
     pub(crate) bytes: Bytes,
     pub(crate) in_span: InSpan,
     pub(crate) connect: Histogram,
@@ -122,6 +133,7 @@ impl Record {
             ab: AbCounts::default(),
             failures: Failures::default(),
             statuses: Box::new([0; STATUSES]),
+            operations: Operations::default(),
             bytes: Bytes::default(),
             in_span: InSpan::default(),
             connect: Histogram::new(),
@@ -156,13 +168,8 @@ impl Record {
         self.counts.completed += 1;
         self.counts.kept_alive += u64::from(kept);
         self.counts.without_length += u64::from(!flight.has_length);
-        self.counts.non_2xx += u64::from(!(200..300).contains(&flight.status));
-        if let Some(count) = self
-            .statuses
-            .get_mut(usize::from(flight.status).wrapping_sub(100))
-        {
-            *count += 1;
-        }
+        self.counts.non_2xx += u64::from(!flight.is_success());
+        self.count_outcome(flight);
         self.last_end = self.last_end.max(end);
         if end <= self.span_end {
             self.in_span.completed += 1;
@@ -183,7 +190,7 @@ impl Record {
         second.received += flight.received;
         second.latency_sum += total;
         second.latency_max = second.latency_max.max(total);
-        let is_2xx = (200..300).contains(&flight.status);
+        let is_2xx = flight.is_success();
         let (at, since_due) = (
             end.saturating_sub(self.origin),
             end.saturating_sub(flight.due),
@@ -298,6 +305,9 @@ impl Record {
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *mine += theirs;
         }
+        self.operations.hits += other.operations.hits;
+        self.operations.misses += other.operations.misses;
+        self.operations.stored += other.operations.stored;
         self.bytes.received += other.bytes.received;
         self.bytes.heads += other.bytes.heads;
         self.bytes.bodies += other.bytes.bodies;
@@ -320,6 +330,21 @@ impl Record {
         self.seconds.merge(&other.seconds);
         self.samples.extend_from_slice(&other.samples);
         self.last_end = self.last_end.max(other.last_end);
+    }
+
+    /// Counts what an answer says: its status, or what memcached has.
+    fn count_outcome(&mut self, flight: &Flight) {
+        let place = usize::from(flight.status).wrapping_sub(100);
+        match flight.outcome {
+            Some(Outcome::Hit) => self.operations.hits += 1,
+            Some(Outcome::Miss) => self.operations.misses += 1,
+            Some(Outcome::Stored) => self.operations.stored += 1,
+            None => {
+                if let Some(count) = self.statuses.get_mut(place) {
+                    *count += 1;
+                }
+            }
+        }
     }
 
     fn add_bytes(&mut self, flight: &Flight) {

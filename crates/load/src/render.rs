@@ -13,6 +13,7 @@ pub mod hdr;
 pub mod html;
 pub mod json;
 pub mod knee;
+mod memcached;
 mod page;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -22,6 +23,8 @@ pub mod versus;
 mod warning;
 
 use std::time::Duration;
+
+use catamaran_memcache::Dialect;
 
 use crate::report::{Report, Warning};
 
@@ -42,6 +45,8 @@ pub struct Subject {
     pub protocol: Spoken,
     /// Requests that a connection carries at once.
     pub streams: u32,
+    /// What was asked of memcached; `None`: another protocol is spoken.
+    pub memcached: Option<MemcachedSubject>,
     /// Whether connections were to be kept alive (`-k`).
     pub keep_alive: bool,
     /// Whether requests have bodies (`-p`, `-u`).
@@ -58,6 +63,21 @@ pub struct Subject {
     pub has_stages: bool,
 }
 
+/// What was asked of memcached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemcachedSubject {
+    /// Operations and their weights, such as `get=9, set=1`.
+    pub mix: String,
+    /// How many keys there are.
+    pub keys: u64,
+    /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
+    pub zipf: Option<f64>,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Values that were stored before the run, and are in no count of the report.
+    pub prefilled: u64,
+}
+
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {
@@ -69,6 +89,8 @@ pub enum Spoken {
     Http2,
     /// AJP13.
     Ajp13,
+    /// One of memcached's protocols.
+    Memcached(Dialect),
 }
 
 impl Spoken {
@@ -80,6 +102,8 @@ impl Spoken {
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
             Self::Ajp13 => "AJP13",
+            Self::Memcached(Dialect::Meta) => "memcached (meta)",
+            Self::Memcached(Dialect::Text) => "memcached (text)",
         }
     }
 }

@@ -57,8 +57,10 @@ pub struct Report {
     /// The error of the first failed request of a kind, where it
     /// [says more](FailureKind::has_reason) than the kind: why TLS failed, for one.
     pub reasons: BTreeMap<FailureKind, String>,
-    /// Answers by status.
+    /// Answers by status; empty of memcached, which has none.
     pub statuses: BTreeMap<u16, u64>,
+    /// What operations on memcached came to; `None`: another protocol was spoken.
+    pub operations: Option<Operations>,
     /// What came within the span, without the drain.
     pub in_span: InSpan,
     /// Bytes on the wire (under TLS: inside it).
@@ -104,7 +106,7 @@ impl Report {
         let good: u64 = self.statuses.range(200..400).map(|(_, count)| count).sum();
         let is_invalid = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
         all_answered
-            && (good > 0 || self.counts.completed == 0)
+            && (good > 0 || self.counts.completed == 0 || self.operations.is_some())
             && !self.warnings.iter().any(is_invalid)
     }
 }
@@ -205,6 +207,35 @@ pub struct Counts {
     pub kept_alive: u64,
     /// Of the completed: announced no length (ab without `-l` and HTTP/1.0 calls it variable).
     pub without_length: u64,
+}
+
+/// What operations on memcached came to, of those that were answered and did not fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Gets that found a value, and the right one.
+    pub hits: u64,
+    /// Gets that found none.
+    pub misses: u64,
+    /// Sets whose value was stored.
+    pub stored: u64,
+}
+
+impl Operations {
+    /// Gets that were answered.
+    pub fn gets(&self) -> u64 {
+        self.hits + self.misses
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.gets() + self.stored
+    }
+
+    /// The share of gets that found a value, from 0 to 1; `None` without gets.
+    pub fn hit_share(&self) -> Option<f64> {
+        let gets = self.gets();
+        (gets > 0).then(|| self.hits as f64 / gets as f64)
+    }
 }
 
 /// What came within [`Report::elapsed`]; the rest came in the drain.

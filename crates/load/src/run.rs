@@ -18,7 +18,7 @@ use crate::board::Board;
 use crate::clock::{NEVER, after};
 use crate::plan::{Plan, PlanFault, Target, Transport};
 use crate::prepare::prepare;
-use crate::report::{Ending, FailureKind, FatalError, Report};
+use crate::report::{Ending, FailureKind, FatalError, Operations, Report};
 use crate::stop::Budget;
 use crate::stream::Address;
 use crate::tls::TlsTarget;
@@ -51,6 +51,8 @@ pub struct Progress {
     pub waiting: u64,
     /// Answers by the first digit of their status, from 1 on; up to a second old.
     pub statuses: [u64; 5],
+    /// What operations on memcached came to; up to a second old.
+    pub operations: Operations,
     /// The median and the 99th percentile of about the last second, corrected where there is a
     /// schedule; `None` without answers, and while warming up.
     pub recent: Option<[Duration; 2]>,
@@ -164,6 +166,10 @@ impl Running {
             for (sum, count) in progress.statuses.iter_mut().zip(&line.statuses) {
                 *sum += count.load(Relaxed);
             }
+            let [hits, misses, stored] = &line.operations;
+            progress.operations.hits += hits.load(Relaxed);
+            progress.operations.misses += misses.load(Relaxed);
+            progress.operations.stored += stored.load(Relaxed);
             recent.add(&line.recent.lock().unwrap_or_else(PoisonError::into_inner));
         }
         if recent.count() > 0 {

@@ -78,7 +78,9 @@ impl TlsTarget {
         config.resumption = Resumption::disabled();
         config.alpn_protocols = match endpoint.protocol {
             Protocol::Http2 => vec![HTTP2.to_vec()],
-            Protocol::Http | Protocol::Ajp(_) => vec![b"http/1.1".to_vec()],
+            Protocol::Http | Protocol::Ajp(_) | Protocol::Memcached(_) => {
+                vec![b"http/1.1".to_vec()]
+            }
         };
         let host = match (&options.server_name, transport) {
             (Some(name), _) => name,

@@ -10,6 +10,7 @@ mod getopt;
 mod habit;
 mod help;
 mod knee;
+mod memcached;
 mod merge;
 mod number;
 mod operand;
@@ -205,6 +206,9 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
     }
     output::check_files(typed)?;
     let interrupted = catch_interrupts(typed.mode)?;
+    if let Some(code) = memcached::prefill(typed, &prepared.plan, &interrupted)? {
+        return Ok(code);
+    }
     let mut display = Display::new(typed, &prepared.plan);
     // ab never does: it fails with "Too many open files".
     descriptors::raise_limit();

@@ -19,6 +19,11 @@ fn catamaran() {
 }
 
 #[test]
+fn bench() {
+    check(&["bench", "--help"], include_str!("../help/bench.txt"));
+}
+
+#[test]
 fn serve() {
     check(&["serve", "--help"], include_str!("../help/serve.txt"));
 }

@@ -20,6 +20,7 @@ mod bench_data;
 mod bench_gate;
 mod bench_http2;
 mod bench_knee;
+mod bench_memcached;
 mod bench_page;
 mod bench_replay;
 mod bench_report;

@@ -3,7 +3,7 @@
 use catamaran_ajp::PacketSize;
 use thiserror::Error;
 
-use super::{Pace, Plan, Protocol, Replay, Request, Stage, Table, Target};
+use super::{KeyOrder, Memcached, Pace, Plan, Protocol, Replay, Request, Stage, Table, Target};
 use crate::prepare::Dynamic;
 use crate::template::TemplateFault;
 
@@ -77,6 +77,28 @@ pub enum PlanFault {
     /// TLS options that cannot be.
     #[error("{0}")]
     Tls(String),
+    /// memcached without kept connections, which only a limit of requests may end.
+    #[error("memcached needs connections that are kept")]
+    MemcachedWithoutKeepAlive,
+    /// TLS under memcached's protocols.
+    #[error("memcached is spoken without TLS")]
+    TlsUnderMemcached,
+    /// Operations on memcached beside other requests, on several servers, or from a log.
+    #[error("a run with memcached has one target, and neither replay nor cookies")]
+    MemcachedBeside,
+    /// A value that has no room for its key, or that no server takes.
+    #[error(
+        "a value has {min} bytes at least, for its key and checksum, and 1 GiB at most, not {bytes}"
+    )]
+    ValueSize {
+        /// The size asked for.
+        bytes: usize,
+        /// The smallest one.
+        min: usize,
+    },
+    /// An exponent of Zipf's law that makes no sense.
+    #[error("the exponent of Zipf's law is above 0 and at most {EXPONENT_MAX}")]
+    Exponent,
     /// A request that cannot be written.
     #[error("request {} of target {}: {what}", request + 1, target + 1)]
     Request {
@@ -195,6 +217,9 @@ impl Plan {
         if target.endpoint.protocol == Protocol::Http2 && !self.connections.keep_alive {
             return Err(PlanFault::Http2WithoutKeepAlive);
         }
+        if let Protocol::Memcached(asked) = &target.endpoint.protocol {
+            self.check_memcached(target, asked)?;
+        }
         for (index, request) in target.requests.iter().enumerate() {
             let checked = request.check(self.table.as_deref());
             checked.map_err(|what| PlanFault::Request {
@@ -204,6 +229,28 @@ impl Plan {
             })?;
         }
         Ok(())
+    }
+
+    fn check_memcached(&self, target: &Target, asked: &Memcached) -> Result<(), PlanFault> {
+        if !self.connections.keep_alive {
+            return Err(PlanFault::MemcachedWithoutKeepAlive);
+        }
+        if target.endpoint.tls.is_some() {
+            return Err(PlanFault::TlsUnderMemcached);
+        }
+        if self.targets.len() > 1 || self.replay.is_some() || self.cookie_jar {
+            return Err(PlanFault::MemcachedBeside);
+        }
+        let (bytes, min) = (asked.value_bytes, asked.value_min());
+        if !(min..=VALUE_BYTES_MAX).contains(&bytes) {
+            return Err(PlanFault::ValueSize { bytes, min });
+        }
+        match asked.order {
+            KeyOrder::Zipf(exponent) if !(exponent > 0.0 && exponent <= EXPONENT_MAX) => {
+                Err(PlanFault::Exponent)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -255,3 +302,9 @@ fn check_request(request: &Request) -> Result<(), &'static str> {
     }
     Ok(())
 }
+
+/// The largest item that memcached can be set up for (`-I`).
+const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// With it nearly all requests are for the first key.
+const EXPONENT_MAX: f64 = 10.0;

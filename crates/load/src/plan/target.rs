@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::{Memcached, Operation};
+
 /// An endpoint and the requests that are sent to it, in turn.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -44,7 +46,7 @@ pub enum Transport {
 }
 
 /// What is spoken on a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Protocol {
     /// HTTP/1.0 or 1.1, as each request says.
     Http,
@@ -53,6 +55,9 @@ pub enum Protocol {
     Http2,
     /// AJP13, as a web server in front of a container speaks it.
     Ajp(Ajp),
+    /// One of memcached's protocols. Of a request only method (`get` or `set`), name and weight count:
+    /// see [`Request::operation`].
+    Memcached(Memcached),
 }
 
 /// What an AJP13 head says besides method, path and fields.
@@ -191,6 +196,17 @@ impl Request {
             has_placeholders: false,
             name: None,
             weight: NonZeroU32::MIN,
+        }
+    }
+
+    /// An operation on memcached, drawn so many times as often as one of weight 1. The report counts it
+    /// under its word.
+    pub fn operation(operation: Operation, weight: NonZeroU32) -> Self {
+        Self {
+            method: operation.word().to_owned(),
+            name: Some(operation.word().to_owned()),
+            weight,
+            ..Self::get("-", HttpVersion::Http11)
         }
     }
 

@@ -60,6 +60,8 @@ pub(super) fn encode(
         to_head,
         is_idempotent: is_idempotent(&request.method),
         ajp: None,
+        memcached: None,
+        maker: None,
         http2: Some(PreparedHttp2 { head, body }),
         dynamic: None,
         path: String::new(),

@@ -73,7 +73,7 @@ impl ByName {
     pub(super) fn answer(&mut self, flight: &Flight, end: u64) {
         let Some(named) = self.of(flight) else { return };
         named.completed += 1;
-        named.non_2xx += u64::from(!(200..300).contains(&flight.status));
+        named.non_2xx += u64::from(!flight.is_success());
         named.latency.record(age(flight, end));
     }
 

@@ -56,6 +56,10 @@ fn is_done(kind: FailureKind) -> bool {
         FailureKind::BodyLength,
         FailureKind::Timeout,
         FailureKind::Backlog,
+        FailureKind::BadReply,
+        FailureKind::ServerError,
+        FailureKind::NotStored,
+        FailureKind::WrongValue,
     ];
     let answered = !kind.is_connect() || [FailureKind::Refused, FailureKind::Tls].contains(&kind);
     answered && !unknown.contains(&kind)

@@ -65,7 +65,7 @@ fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
 }
 
 // Who looks at figures in a row is told first whether they count.
-const COLUMNS: [(&str, Cell); 25] = [
+const COLUMNS: [(&str, Cell); 26] = [
     ("verdict", |report, _| Judgement::of(report).word.to_owned()),
     ("started_at_s", |report, _| {
         let since = report.started_at.duration_since(UNIX_EPOCH);
@@ -89,6 +89,10 @@ const COLUMNS: [(&str, Cell); 25] = [
         report.unfinished.total().to_string()
     }),
     ("non_2xx", |report, _| report.counts.non_2xx.to_string()),
+    ("misses", |report, _| {
+        let operations = report.operations;
+        operations.map_or_else(String::new, |operations| operations.misses.to_string())
+    }),
     ("kept_alive", |report, _| {
         report.counts.kept_alive.to_string()
     }),

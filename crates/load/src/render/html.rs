@@ -84,10 +84,7 @@ fn summary(page: &mut String, run: &Document) {
             "Unanswered",
             format!("{unanswered}, of which unsent {}", run.unfinished.unsent),
         ),
-        (
-            "Not 2xx",
-            format!("{} of {}", run.requests.non_2xx, run.requests.completed),
-        ),
+        answers(run),
         ("Clients", run.concurrency.to_string()),
         ("Measured", format!("{:.1} s", run.elapsed_s)),
     ];
@@ -102,6 +99,18 @@ fn summary(page: &mut String, run: &Document) {
         );
     }
     page.push_str("</dl>\n");
+}
+
+/// What answers say: how many are no 2xx, or of memcached how many gets found a value.
+fn answers(run: &Document) -> (&'static str, String) {
+    match &run.memcached {
+        Some(found) => ("Hits", format!("{} of {} gets", found.hits, found.gets)),
+        None => {
+            let requests = &run.requests;
+            let text = format!("{} of {}", requests.non_2xx, requests.completed);
+            ("Not 2xx", text)
+        }
+    }
 }
 
 /// Raw against corrected.

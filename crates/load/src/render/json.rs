@@ -71,6 +71,7 @@ impl Document {
             server: Server::of(report),
             requests: Requests::of(report),
             statuses: report.statuses.clone(),
+            memcached: super::memcached::facts(report, subject),
             failures: failures
                 .map(|(kind, count)| (kind.token().to_owned(), count))
                 .collect(),

@@ -21,6 +21,7 @@ pub(crate) fn subject() -> Subject {
         path: "/".to_owned(),
         protocol: Spoken::Http11,
         streams: 1,
+        memcached: None,
         keep_alive: false,
         sends_body: false,
         variable_length: false,
@@ -68,6 +69,7 @@ pub(crate) fn report() -> Report {
         failures: Failures::default(),
         reasons: BTreeMap::new(),
         statuses: BTreeMap::from([(200, 3)]),
+        operations: None,
         in_span: InSpan {
             sent: 3,
             completed: 3,

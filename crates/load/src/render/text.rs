@@ -23,7 +23,10 @@ pub fn text(report: &Report, subject: &Subject) -> String {
         .iter()
         .for_each(|line| page.line(line));
     page.gap();
-    super::ab::heading(&mut page, report, subject);
+    match &subject.memcached {
+        Some(asked) => super::memcached::heading(&mut page, subject, asked),
+        None => super::ab::heading(&mut page, report, subject),
+    }
     page.gap();
     counts(&mut page, report, subject);
     if report.counts.completed > 0 {
@@ -94,7 +97,9 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     if counts.non_2xx > 0 {
         page.pair("Non-2xx responses", counts.non_2xx);
     }
-    if subject.keep_alive {
+    if let Some(operations) = &report.operations {
+        super::memcached::counts(page, operations);
+    } else if subject.keep_alive {
         page.pair("Keep-Alive requests", counts.kept_alive);
     }
     let bytes = &report.bytes;
@@ -103,7 +108,11 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
         format_args!("{} bytes", bytes.received),
     );
     page.pair("Total sent", format_args!("{} bytes", bytes.sent));
-    page.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+    let bodies = match report.operations {
+        Some(_) => "Values transferred",
+        None => "HTML transferred",
+    };
+    page.pair(bodies, format_args!("{} bytes", bytes.bodies));
 }
 
 /// Streams of a connection: as many as were asked for, or as there were.

@@ -10,7 +10,7 @@ use catamaran_stats::Bound;
 
 use super::{Subject, per_second, warning};
 use crate::gate::invalid;
-use crate::report::{Report, Warning};
+use crate::report::{Operations, Report, Warning};
 
 /// What the lines say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Facts {
     pub requests: u64,
     /// Answers by the first digit of their status, from 1 on.
     pub statuses: [u64; 5],
+    /// What operations on memcached came to, in place of statuses.
+    pub operations: Option<Operations>,
     /// The first line, its label and its text: the verdict, or how long the run will last.
     pub first: (&'static str, String),
 }
@@ -73,7 +75,10 @@ pub fn lines(facts: &Facts) -> [String; 5] {
                 facts.failed, facts.requests
             ),
         ),
-        line("Statuses", &statuses(facts.statuses)),
+        match &facts.operations {
+            Some(operations) => line("Answers", &super::memcached::answers(operations)),
+            None => line("Statuses", &statuses(facts.statuses)),
+        },
     ]
 }
 
@@ -106,6 +111,7 @@ fn facts(report: &Report, subject: &Subject) -> Facts {
         ],
         requests: report.counts.started,
         statuses,
+        operations: report.operations,
         first: ("Verdict", judgement(report)),
     }
 }
@@ -242,6 +248,7 @@ mod tests {
             unanswered: vec![("waiting", 12_345)],
             requests: 123_456_789,
             statuses: [0, 123_456_789, 123, 4567, 8901],
+            operations: None,
             first: ("Left", "1234 s".to_owned()),
         };
         for line in lines(&facts) {

@@ -8,6 +8,7 @@ use crate::report::Warning;
 pub(super) fn token(warning: &Warning) -> &'static str {
     match warning {
         Warning::NonSuccess { .. } => "non-2xx",
+        Warning::Misses { .. } => "misses",
         Warning::KeepAliveRefused { .. } => "keep-alive-refused",
         Warning::BodyLengthChanged { .. } => "body-length-changed",
         Warning::Failed { .. } => "failed",
@@ -44,6 +45,10 @@ pub(super) fn text(warning: &Warning) -> String {
         Warning::NonSuccess { count, of } => {
             format!("{count} of {of} answers were not 2xx; their latencies count, too")
         }
+        Warning::Misses { count, of } => format!(
+            "{count} of {of} gets found no value: a miss costs less than a hit; --prefill stores a value \
+             under every key before the run"
+        ),
         Warning::KeepAliveRefused { kept, of } => {
             // A limit of requests per connection costs a few; a server that never keeps any, all.
             let meaning = if kept < of / 2 {

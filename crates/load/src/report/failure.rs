@@ -43,6 +43,14 @@ pub enum FailureKind {
     BadBody,
     /// An AJP13 packet that is malformed or out of turn.
     BadPacket,
+    /// A reply that memcached's protocol does not have there.
+    BadReply,
+    /// memcached answered SERVER_ERROR, CLIENT_ERROR or ERROR.
+    ServerError,
+    /// memcached did not store a value, without an error.
+    NotStored,
+    /// A value that was not stored under the key that was asked for, or not as it was stored.
+    WrongValue,
     /// The body was not as long as the first one; see
     /// [`Checks::body_length`](crate::plan::Checks::body_length).
     BodyLength,
@@ -54,7 +62,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All of them, in the order of a connection's life.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Name,
         Self::Refused,
         Self::Unreachable,
@@ -73,6 +81,10 @@ impl FailureKind {
         Self::BadHead,
         Self::BadBody,
         Self::BadPacket,
+        Self::BadReply,
+        Self::ServerError,
+        Self::NotStored,
+        Self::WrongValue,
         Self::BodyLength,
         Self::Timeout,
         Self::Backlog,
@@ -99,6 +111,10 @@ impl FailureKind {
             Self::BadHead => "bad-head",
             Self::BadBody => "bad-body",
             Self::BadPacket => "bad-packet",
+            Self::BadReply => "bad-reply",
+            Self::ServerError => "server-error",
+            Self::NotStored => "not-stored",
+            Self::WrongValue => "wrong-value",
             Self::BodyLength => "body-length",
             Self::Timeout => "timeout",
             Self::Backlog => "backlog",
@@ -126,6 +142,10 @@ impl FailureKind {
             Self::BadHead => "the head of the answer was malformed",
             Self::BadBody => "the body of the answer was malformed",
             Self::BadPacket => "the answer was no valid AJP13",
+            Self::BadReply => "the answer was no valid reply of memcached",
+            Self::ServerError => "the server refused the operation",
+            Self::NotStored => "the server did not store the value",
+            Self::WrongValue => "the value was another key's, or not as it was stored",
             Self::BodyLength => "the body was not as long as the first one",
             Self::Timeout => "there was no answer in time",
             Self::Backlog => "too many requests were waiting for a connection",
@@ -136,7 +156,12 @@ impl FailureKind {
     pub const fn has_reason(self) -> bool {
         matches!(
             self,
-            Self::Source | Self::Connect | Self::Tls | Self::Write | Self::Receive
+            Self::Source
+                | Self::Connect
+                | Self::Tls
+                | Self::Write
+                | Self::Receive
+                | Self::ServerError
         )
     }
 

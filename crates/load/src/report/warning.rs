@@ -15,6 +15,13 @@ pub enum Warning {
         /// Of so many complete answers.
         of: u64,
     },
+    /// More than a tenth of the gets found no value.
+    Misses {
+        /// How many.
+        count: u64,
+        /// Of so many gets.
+        of: u64,
+    },
     /// Keep-alive was asked for, and more than 1 % of the answers closed the connection.
     KeepAliveRefused {
         /// Answers after which the connection was kept.

@@ -9,7 +9,7 @@ use crate::board::Board;
 use crate::clock::NEVER;
 use crate::gate::invalidates;
 use crate::pace::Level;
-use crate::plan::{Pace, Plan, Samples, WarmUp};
+use crate::plan::{Pace, Plan, Protocol, Samples, WarmUp};
 use crate::record::silence::{self, Silences, Span};
 use crate::record::{Record, merge_connections};
 use crate::report::{
@@ -68,6 +68,7 @@ pub(super) fn assemble(
         failures: record.failures,
         reasons: board.reasons(),
         statuses: statuses(&record.statuses[..]),
+        operations: speaks_memcached(plan).then_some(record.operations),
         in_span: record.in_span,
         bytes: record.bytes,
         connections: whole.connections,
@@ -107,6 +108,11 @@ fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUpReport {
         requests,
         verdict: board.steady.get().copied(),
     }
+}
+
+fn speaks_memcached(plan: &Plan) -> bool {
+    let mut targets = plan.targets.iter();
+    targets.any(|target| matches!(target.endpoint.protocol, Protocol::Memcached(_)))
 }
 
 fn has_tls(board: &Board) -> bool {
@@ -333,6 +339,12 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     if non_2xx > 0 {
         found.push(Warning::NonSuccess { count: non_2xx, of });
     }
+    if let Some(operations) = &report.operations
+        && operations.misses as f64 > operations.gets() as f64 * MISSES_MAX
+    {
+        let (count, of) = (operations.misses, operations.gets());
+        found.push(Warning::Misses { count, of });
+    }
     // The last answer of each connection with a limit of ours is not the server's doing.
     let closed = (of - kept) as f64;
     if plan.connections.keep_alive && closed > of as f64 * CLOSED_MAX {
@@ -479,6 +491,9 @@ const STARVED_MAX: f64 = 0.1;
 /// Servers close kept connections after so many requests, one in a hundred at most, or do not keep
 /// them.
 const CLOSED_MAX: f64 = 0.01;
+
+/// Of the gets, so many may find nothing before a reader should be told.
+const MISSES_MAX: f64 = 0.1;
 
 /// The part of the asked rate that has to be reached.
 const RATE_MIN: f64 = 0.98;

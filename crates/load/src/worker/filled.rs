@@ -32,8 +32,12 @@ impl Filled {
         number: u64,
         jar: Option<(&mut Jar, u64)>,
     ) -> Option<NonZeroU32> {
-        let dynamic = prepared.dynamic.as_deref()?;
         let plan = &board.plan;
+        if let Some(maker) = &prepared.maker {
+            let written = maker.write(plan.seed, number);
+            return self.insert(PreparedRequest::of_memcached(written, prepared.number));
+        }
+        let dynamic = prepared.dynamic.as_deref()?;
         let values = Values::new(plan.seed, number, plan.table.as_deref());
         let mut request = dynamic.fill(&mut values.clone());
         let mut path = String::new();
@@ -58,6 +62,10 @@ impl Filled {
             })
             .ok()?;
         made.path = path;
+        self.insert(made)
+    }
+
+    fn insert(&mut self, made: PreparedRequest) -> Option<NonZeroU32> {
         let key = u32::try_from(self.requests.insert(made)).ok()?;
         NonZeroU32::new(key + 1)
     }

@@ -301,14 +301,19 @@ impl Lent {
             for (place, count) in line.statuses.iter().zip(self.record.status_classes()) {
                 place.store(count, Relaxed);
             }
+            let operations = &self.record.operations;
+            let operations = [operations.hits, operations.misses, operations.stored];
+            for (place, count) in line.operations.iter().zip(operations) {
+                place.store(count, Relaxed);
+            }
             let mut recent = line.recent.lock().unwrap_or_else(PoisonError::into_inner);
             *recent = self.record.timeline.recent();
         }
     }
 
     fn keep_first(&self, flight: &Flight) {
-        let is_ajp = self.board.targets[0].is_ajp;
-        let (mut head, server) = self.known[flight.place as usize].head(is_ajp);
+        let codec = self.board.targets[0].codec;
+        let (mut head, server) = self.known[flight.place as usize].head(codec);
         head.truncate(FIRST_HEAD_MAX);
         // Another thread may have been faster; the first one counts.
         let _ = self.board.first.set(FirstResponse {

@@ -3,7 +3,7 @@
 //! A slot outlives its connections. It takes a ticket when it is free, and each ticket ends in
 //! exactly one of: an answer, a failure, or being abandoned when the run ends. What is spoken decides
 //! how many requests are under way and in which order they are answered: [`Sequential`] is for
-//! HTTP/1.x and AJP13, [`Multiplexed`] for HTTP/2.
+//! HTTP/1.x, AJP13 and memcached, [`Multiplexed`] for HTTP/2.
 
 mod multiplexed;
 mod place;
@@ -16,6 +16,7 @@ use self::multiplexed::Multiplexed;
 use self::place::KEY_MASK;
 use self::sequential::Sequential;
 use super::lent::Lent;
+use crate::prepare::Codec;
 use crate::record::Flight;
 
 /// A place for a connection.
@@ -43,9 +44,11 @@ macro_rules! either {
 impl Slot {
     pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
         let target = client_number % lent.board.targets.len();
-        match lent.board.targets[target].is_http2 {
-            false => Self::Sequential(Box::new(Sequential::new(key, client_number, lent))),
-            true => Self::Multiplexed(Box::new(Multiplexed::new(key, client_number, lent))),
+        match lent.board.targets[target].codec {
+            Codec::Http2 => Self::Multiplexed(Box::new(Multiplexed::new(key, client_number, lent))),
+            Codec::Http1 | Codec::Ajp | Codec::Memcached(_) => {
+                Self::Sequential(Box::new(Sequential::new(key, client_number, lent)))
+            }
         }
     }
 

@@ -117,7 +117,9 @@ pub(crate) fn balanced(report: Report) -> Report {
         report.unfinished
     );
     assert_eq!(report.failures.total(), counts.failed);
-    assert_eq!(report.statuses.values().sum::<u64>(), counts.completed);
+    let operations = report.operations.map_or(0, |operations| operations.total());
+    let statuses: u64 = report.statuses.values().sum();
+    assert_eq!(statuses + operations, counts.completed);
     assert_eq!(report.latency.total.count(), counts.completed);
     let in_seconds: u64 = report.seconds.iter().map(|second| second.completed).sum();
     assert_eq!(in_seconds, counts.completed);

@@ -12,6 +12,7 @@ mod data;
 mod ending;
 mod failures;
 mod http2;
+mod memcached;
 mod open;
 mod server;
 mod silence;

@@ -92,7 +92,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "files", may_use: &["coding", "message"] },
     Row { folder: "front", may_use: &["gauge", "coding", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
-    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
+    Row { folder: "load", may_use: &["ajp", "http1", "memcache", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },

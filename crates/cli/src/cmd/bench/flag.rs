@@ -34,6 +34,7 @@ pub(super) enum Group {
     Load,
     Request,
     Connection,
+    Memcached,
     Tls,
     Checks,
     Output,
@@ -41,10 +42,11 @@ pub(super) enum Group {
 
 impl Group {
     /// In the order of the help.
-    pub(super) const ALL: [(Self, &'static str); 6] = [
+    pub(super) const ALL: [(Self, &'static str); 7] = [
         (Self::Load, "Load"),
         (Self::Request, "Requests"),
         (Self::Connection, "Connections"),
+        (Self::Memcached, "memcached"),
         (Self::Tls, "TLS"),
         (Self::Checks, "Failures and gates"),
         (Self::Output, "Output"),
@@ -98,6 +100,12 @@ pub(super) enum Id {
     Source,
     SecondSource,
     Window,
+    Mix,
+    Keys,
+    Zipf,
+    ValueSize,
+    Prefill,
+    Dialect,
     Ciphers,
     TlsVersion,
     Certificate,
@@ -172,13 +180,14 @@ const fn flag(
     }
 }
 
-use Group::{Checks, Connection, Load, Output, Request, Tls};
+use Group::{Checks, Connection, Load, Memcached, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 74] = [
+pub(super) static FLAGS: [Flag; 80] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
-        (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
+        (Load, "Requests in all, such as 1000 or 100k; of memcached:// without --rate operations of each \
+                client [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
         (Load, "Clients that each send their next request when the last is answered; with --rate, \
                 connections [default: 10; with -n 1; with --rate 100]")),
@@ -280,6 +289,21 @@ pub(super) static FLAGS: [Flag; 74] = [
         (Connection, "As -B")),
     flag(Id::Window, Some('b'), "buffer", Needed("BYTES"),
         (Connection, "Size of the socket's send and receive buffers")),
+
+    flag(Id::Mix, None, "mix", Needed("LIST"),
+        (Memcached, "Operations and their weights, of get and set [default: get=9,set=1]")),
+    flag(Id::Keys, None, "keys", Needed("N"),
+        (Memcached, "Keys that operations are about, by chance [default: 10000]")),
+    flag(Id::Zipf, None, "zipf", Needed("EXPONENT"),
+        (Memcached, "The key of rank k so often as 1/k^EXPONENT, such as 0.99 [default: each alike]")),
+    flag(Id::ValueSize, None, "value", Needed("SIZE"),
+        (Memcached, "Size of a value, such as 100, 10k or 64KiB; it carries its key and a checksum, \
+                     and a wrong one is a failure [default: 100]")),
+    flag(Id::Prefill, None, "prefill", No,
+        (Memcached, "Store a value under every key before the run; no figure includes these sets")),
+    flag(Id::Dialect, None, "protocol", Needed("meta|text"),
+        (Memcached, "The commands that are spoken: those of memcached 1.6, or those of all versions \
+                     [default: meta]")),
 
     flag(Id::Ciphers, Some('Z'), "ciphers", Needed("SUITES"),
         (Tls, "Cipher suites, with : or , between them")),

@@ -67,14 +67,15 @@ const WIDTH: usize = 100;
 const INDENT: usize = 36;
 
 const INTRODUCTION: &str = "\
-Send load to an HTTP or AJP13 server, and report rate, latency and errors. It accepts ab's
-command lines
+Send load to an HTTP, AJP13 or memcached server, and report rate, latency and errors. It accepts
+ab's command lines
 
 Usage: catamaran bench [FLAGS] URL
        catamaran bench knee [FLAGS] URL     the highest rate that keeps within --fail-if
 
-A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:/PATH. A TIME
-is such as 10s, 500ms or 1.5m; a number may end in k or M.";
+A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH, ajp+unix:/SOCKET:/PATH,
+memcached://HOST or memcached+unix:/SOCKET. A TIME is such as 10s, 500ms or 1.5m; a number may end
+in k or M.";
 
 const CLOSING: &str = "\
 Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. Called as

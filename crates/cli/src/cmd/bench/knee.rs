@@ -16,7 +16,7 @@ use super::output::{self, INTERRUPTED, UNDECIDED};
 use super::plan::{self, Prepared};
 use super::refusal::Refusal;
 use super::typed::{Sink, Typed};
-use super::{catch_interrupts, refuse, run_part};
+use super::{catch_interrupts, memcached, refuse, run_part};
 use crate::descriptors;
 use crate::failure::Failure;
 
@@ -30,6 +30,9 @@ pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
     output::check_files(&typed)?;
     let interrupted = catch_interrupts(mode)?;
     descriptors::raise_limit();
+    if let Some(code) = memcached::prefill(&typed, &prepared.plan, &interrupted)? {
+        return Ok(code);
+    }
     let is_text = typed.output.json != Some(Sink::Stdout);
     let knee = match climb(&prepared, search, &typed.gate, is_text, &interrupted) {
         Ok(knee) => knee,

@@ -1,9 +1,10 @@
 //! Numbers as ab reads them, and numbers, durations and stages as people write them.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use catamaran_load::plan::Stage;
-use catamaran_units::{DurationError, parse_duration};
+use catamaran_load::plan::{Operation, Stage};
+use catamaran_units::{DurationError, parse_duration, parse_size};
 
 /// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
 pub(super) fn atoi(text: &str) -> i64 {
@@ -76,6 +77,29 @@ pub(super) fn stage(text: &str) -> Option<Stage> {
         level,
         ramp,
     })
+}
+
+/// `get=9,set=1`: each operation once at most, and one at least.
+pub(super) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
+    let mut mix: Vec<(Operation, NonZeroU32)> = Vec::new();
+    for each in text.split(',') {
+        let (word, weight) = each.split_once('=')?;
+        let operation = Operation::named(word)?;
+        if mix.iter().any(|(known, _)| *known == operation) {
+            return None;
+        }
+        // What is never done may be said, too.
+        if let Some(weight) = NonZeroU32::new(count(weight)?.try_into().ok()?) {
+            mix.push((operation, weight));
+        }
+    }
+    (!mix.is_empty()).then_some(mix)
+}
+
+/// A number of bytes, as a count or as a size with its unit.
+pub(super) fn size(text: &str) -> Option<usize> {
+    let bytes = count(text).or_else(|| parse_size(text).ok())?;
+    usize::try_from(bytes).ok()
 }
 
 /// Digits with at most one point among them: no sign, exponent or name of a number.
@@ -157,6 +181,39 @@ mod tests {
         ] {
             let duration = duration(text);
             assert_eq!(duration, millis.map(Duration::from_millis), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn mixes_have_each_operation_once() {
+        let weight = |weight| NonZeroU32::new(weight).unwrap();
+        let both = vec![(Operation::Get, weight(9)), (Operation::Set, weight(1))];
+        assert_eq!(mix("get=9,set=1"), Some(both));
+        assert_eq!(mix("set=1,get=0"), Some(vec![(Operation::Set, weight(1))]));
+        for text in [
+            "",
+            "get",
+            "get=",
+            "get=0",
+            "get=1,get=2",
+            "delete=1",
+            "get=-1",
+            "get=9999999999",
+        ] {
+            assert_eq!(mix(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_a_unit_or_none() {
+        for (text, bytes) in [
+            ("100", Some(100)),
+            ("10k", Some(10_000)),
+            ("64KiB", Some(65_536)),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(size(text), bytes, "{text}");
         }
     }
 

@@ -83,7 +83,8 @@ pub(super) fn check_bare(text: &str) -> Result<(), Refusal> {
 }
 
 fn has_scheme(text: &str) -> bool {
-    text.contains("://") || text.starts_with("http+unix:") || text.starts_with("ajp+unix:")
+    let over_unix = ["http+unix:", "ajp+unix:", "memcached+unix:"];
+    text.contains("://") || over_unix.iter().any(|scheme| text.starts_with(scheme))
 }
 
 /// First words that are not hosts: they are kept for commands of their own.

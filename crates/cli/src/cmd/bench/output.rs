@@ -42,6 +42,7 @@ pub(super) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> 
         }
     }
     if output.verbosity >= 2
+        && prepared.subject.memcached.is_none()
         && let Some(request) = prepared
             .plan
             .targets
@@ -73,7 +74,7 @@ fn head_of(request: &Request, spoken: Spoken) -> String {
     let fields: String = fields.collect();
     let version = match spoken {
         Spoken::Http2 => spoken.name(),
-        Spoken::Http10 | Spoken::Http11 | Spoken::Ajp13 => version.text(),
+        Spoken::Http10 | Spoken::Http11 | Spoken::Ajp13 | Spoken::Memcached(_) => version.text(),
     };
     format!("{method} {target} {version}\r\n{fields}\r\n")
 }
@@ -133,7 +134,8 @@ fn trace(output: &Output, report: &Report) -> io::Result<()> {
     let Some(first) = &report.first else {
         return Ok(());
     };
-    if output.verbosity < 2 {
+    // memcached's replies have no heads.
+    if output.verbosity < 2 || report.operations.is_some() {
         return Ok(());
     }
     let mut stdout = io::stdout().lock();

@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::replay::{self, Log};
 use super::typed::{self, Typed};
 use super::url::{self, Scheme, Url};
-use super::{operand, requests, schedstat, target};
+use super::{memcached, operand, requests, schedstat, target};
 
 /// A run, ready to begin.
 #[derive(Debug)]
@@ -42,7 +42,8 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     }
     let urls = urls(typed)?;
     check_http2(typed, &urls)?;
-    let requests = requests(typed);
+    memcached::check(typed, &urls)?;
+    let requests = requests(typed, &urls);
     let mut targets = targets(typed, &urls)?;
     take_requests(typed, &mut targets)?;
     let (replay, log) = replay(typed, &mut targets)?.unzip();
@@ -57,11 +58,11 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         stop: stop(typed, requests),
         warm_up: warm_up(typed)?,
         threads,
-        connections: connections(typed, targets.len()),
+        connections: connections(typed, &urls, targets.len()),
         timeouts: timeouts(typed),
         checks: Checks {
             body_length: match typed.mode {
-                _ if typed.variable_length => LengthCheck::Ignored,
+                _ if typed.variable_length || memcached::is_spoken(&urls) => LengthCheck::Ignored,
                 Mode::Ab => LengthCheck::Failed,
                 Mode::Ours => LengthCheck::Counted,
             },
@@ -199,12 +200,15 @@ fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
     }
 }
 
-/// How many requests, if that is to end the run.
-fn requests(typed: &Typed) -> Option<u64> {
+/// How many requests, if that is to end the run. Each client of memcached has as many of its own.
+fn requests(typed: &Typed, urls: &[Url]) -> Option<u64> {
     let load = &typed.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
     let is_one = typed.mode == Mode::Ab && !timed;
-    load.requests.or_else(|| is_one.then_some(1))
+    let requests = load.requests.or_else(|| is_one.then_some(1))?;
+    let is_of_each = memcached::is_spoken(urls) && load.rate.is_none();
+    let clients = if is_of_each { clients(typed, true) } else { 1 };
+    Some(requests.saturating_mul(clients))
 }
 
 /// How long, if that is to end the run. Outside ab mode every run ends without being told.
@@ -230,17 +234,10 @@ fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Re
     if load.arrivals.is_some() {
         return Err(Refusal::NeedsRate("--arrivals"));
     }
-    let highest = load.stages.iter().map(|stage| stage.level);
-    let highest = highest.fold(1.0, f64::max) as u64;
+    let clients = clients(typed, requests.is_some());
     let concurrency = match load.concurrency {
-        // As trunk does: one per thread.
-        Some(0) => threads_asked(typed).get() as u64,
-        Some(clients) => clients,
-        None => match typed.mode {
-            Mode::Ours if requests.is_none() && load.stages.is_empty() => CLIENTS,
-            _ => highest,
-        }
-        .max(servers as u64),
+        Some(_) => clients,
+        None => clients.max(servers as u64),
     };
     match requests {
         Some(requests) if concurrency > requests && load.concurrency.is_some() => {
@@ -253,6 +250,21 @@ fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Re
             concurrency: non_zero(concurrency),
             spacing: load.spacing,
         }),
+    }
+}
+
+/// Clients of a closed loop.
+fn clients(typed: &Typed, has_requests: bool) -> u64 {
+    let load = &typed.load;
+    let highest = load.stages.iter().map(|stage| stage.level);
+    match load.concurrency {
+        // As trunk does: one per thread.
+        Some(0) => threads_asked(typed).get() as u64,
+        Some(clients) => clients,
+        None => match typed.mode {
+            Mode::Ours if !has_requests && load.stages.is_empty() => CLIENTS,
+            _ => highest.fold(1.0, f64::max) as u64,
+        },
     }
 }
 
@@ -309,12 +321,12 @@ fn stop(typed: &Typed, requests: Option<u64>) -> Stop {
     }
 }
 
-fn connections(typed: &Typed, targets: usize) -> Connections {
+fn connections(typed: &Typed, urls: &[Url], targets: usize) -> Connections {
     let asked = &typed.connection;
     let depth = asked.streams.or(asked.pipeline);
     let pipeline = depth.unwrap_or(1).clamp(1, u64::from(u32::MAX));
     Connections {
-        keep_alive: keeps_alive(typed),
+        keep_alive: keeps_alive(typed) || memcached::is_spoken(urls),
         requests_max: asked.requests_max.and_then(NonZeroU64::new),
         pipeline: u32::try_from(pipeline)
             .ok()
@@ -370,6 +382,12 @@ fn samples(typed: &Typed, requests: Option<u64>) -> Samples {
 /// One target for each endpoint, in the order in which they come first, with all its requests.
 fn targets(typed: &Typed, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
     let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
+    if memcached::is_spoken(urls) {
+        return Ok(vec![Target {
+            endpoint: target::endpoint(typed, &urls[0])?,
+            requests: memcached::operations(typed),
+        }]);
+    }
     for url in urls {
         let request = target::request(typed, url)?;
         let known = grouped.iter_mut().find(|(first, ..)| {
@@ -398,6 +416,7 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
         path: url.path.clone(),
         protocol: protocol(&plan.targets[0]),
         streams: plan.connections.pipeline.get(),
+        memcached: memcached::subject(typed, urls),
         keep_alive: plan.connections.keep_alive,
         sends_body: target::sends_body(typed),
         variable_length: typed.variable_length,
@@ -410,9 +429,10 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
 
 /// What is spoken to a target.
 fn protocol(target: &Target) -> Spoken {
-    match target.endpoint.protocol {
+    match &target.endpoint.protocol {
         Protocol::Http2 => Spoken::Http2,
         Protocol::Ajp(_) => Spoken::Ajp13,
+        Protocol::Memcached(asked) => Spoken::Memcached(asked.dialect),
         Protocol::Http => match target.requests.first().map(|request| request.version) {
             Some(HttpVersion::Http10) => Spoken::Http10,
             _ => Spoken::Http11,

@@ -221,6 +221,7 @@ impl Lines {
             unanswered: vec![("waiting", progress.waiting)],
             requests: progress.started,
             statuses: progress.statuses,
+            operations: (progress.operations.total() > 0).then_some(progress.operations),
             first: if progress.is_warm_up {
                 let seconds = progress.elapsed.as_secs();
                 ("Warm-up", format!("for {seconds} s so far"))

@@ -91,6 +91,12 @@ pub(super) enum Refusal {
     NotWithHttp2(&'static str),
     #[error("--streams goes with --http2 only; over HTTP/1.1 it is --pipeline")]
     NeedsHttp2,
+    #[error("{0} goes with a memcached:// URL only")]
+    NeedsMemcached(&'static str),
+    #[error("a memcached:// URL does not go with {0}")]
+    NotWithMemcached(&'static str),
+    #[error("--prefill: {0}")]
+    Prefill(String),
     #[error("no root certificates were found on this system: name a file with --cacert")]
     NoRoots,
     #[error("{0} is not available: the TLS library has TLS1.2 and TLS1.3 only")]

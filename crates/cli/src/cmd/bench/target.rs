@@ -14,6 +14,7 @@ use catamaran_load::plan::{
 };
 
 use super::getopt::Mode;
+use super::memcached;
 use super::plan::keeps_alive;
 use super::refusal::{Body, Refusal};
 use super::typed::{TlsParts, Typed};
@@ -147,12 +148,13 @@ pub(super) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
         Scheme::Http | Scheme::Https if typed.request.http2 => Protocol::Http2,
         Scheme::Http | Scheme::Https => Protocol::Http,
         Scheme::Ajp => Protocol::Ajp(ajp(typed, url)),
+        Scheme::Memcached => Protocol::Memcached(memcached::asked(typed)),
     };
     Ok(Endpoint {
         transport,
         tls: match url.scheme {
             Scheme::Https => Some(tls(&typed.tls, &asked_host(typed, url))?),
-            Scheme::Http | Scheme::Ajp => None,
+            Scheme::Http | Scheme::Ajp | Scheme::Memcached => None,
         },
         protocol,
     })

@@ -7,13 +7,15 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use catamaran_load::Dialect;
 use catamaran_load::gate::{Condition, Gate, Waiver};
-use catamaran_load::plan::{Arrivals, Stage, Table, TlsVersion, WarmUp};
+use catamaran_load::plan::{Arrivals, Operation, Stage, Table, TlsVersion, WarmUp};
 use catamaran_load::render::ab::HtmlAttributes;
 
 use super::flag::{Flag, Id};
@@ -34,6 +36,7 @@ pub(super) struct Typed {
     pub(super) load: Load,
     pub(super) request: RequestParts,
     pub(super) connection: Connection,
+    pub(super) memcached: MemcachedParts,
     pub(super) tls: TlsParts,
     pub(super) variable_length: bool,
     pub(super) check_bodies: bool,
@@ -99,6 +102,18 @@ pub(super) struct Connection {
     /// A local address that nobody knows, which ab finds out when the run begins.
     pub(super) unknown_source: Option<String>,
     pub(super) buffer: Option<usize>,
+}
+
+/// What is asked of memcached.
+#[derive(Debug, Default)]
+pub(super) struct MemcachedParts {
+    /// Operations and their weights.
+    pub(super) mix: Option<Vec<(Operation, NonZeroU32)>>,
+    pub(super) keys: Option<NonZeroU64>,
+    pub(super) zipf: Option<f64>,
+    pub(super) value_bytes: Option<usize>,
+    pub(super) prefill: bool,
+    pub(super) dialect: Option<Dialect>,
 }
 
 /// TLS as asked for.
@@ -213,6 +228,7 @@ impl Typed {
             },
             request: RequestParts::default(),
             connection: Connection::default(),
+            memcached: MemcachedParts::default(),
             tls: TlsParts::default(),
             variable_length: false,
             check_bodies: false,
@@ -362,6 +378,28 @@ impl Typed {
                 };
                 let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                 self.connection.buffer = Some(bytes).filter(|&bytes| bytes > 0);
+            }
+            Id::Mix => {
+                let mix = number::mix(text);
+                let expected = "operations and their weights such as get=9,set=1";
+                self.memcached.mix = Some(mix.ok_or_else(|| bad(expected))?);
+            }
+            Id::Keys => {
+                let keys = NonZeroU64::new(number("a number of keys")?);
+                self.memcached.keys = Some(keys.ok_or_else(|| bad("one key or more"))?);
+            }
+            Id::Zipf => {
+                let exponent = number::amount(text);
+                self.memcached.zipf = Some(exponent.ok_or_else(|| bad("an exponent above 0"))?);
+            }
+            Id::ValueSize => {
+                let bytes = number::size(text).ok_or_else(|| bad("a size such as 100 or 64KiB"))?;
+                self.memcached.value_bytes = Some(bytes);
+            }
+            Id::Prefill => self.memcached.prefill = true,
+            Id::Dialect => {
+                let dialect = Dialect::named(text).ok_or_else(|| bad("meta or text"))?;
+                self.memcached.dialect = Some(dialect);
             }
             Id::Ciphers => self.tls.ciphers = text.split([':', ',']).map(str::to_owned).collect(),
             Id::TlsVersion => {

@@ -1,7 +1,7 @@
 //! URLs of `bench`: as ab takes them apart, and as people write them.
 //!
-//! ab needs a slash behind the host and knows two schemes. Ours are `http`, `https`, `ajp` and both
-//! protocols over Unix sockets: `http+unix:/run/app.sock:/path`, with the path behind a colon as
+//! ab needs a slash behind the host and knows two schemes. Ours are `http`, `https`, `ajp`, `memcached` and
+//! these protocols over Unix sockets: `http+unix:/run/app.sock:/path`, with the path behind a colon as
 //! nginx writes it, or `http+unix://%2Frun%2Fapp.sock/path`.
 
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ pub(super) enum Scheme {
     Http,
     Https,
     Ajp,
+    Memcached,
 }
 
 /// A URL, taken apart.
@@ -114,6 +115,7 @@ impl Scheme {
             Self::Http => 80,
             Self::Https => 443,
             Self::Ajp => 8009,
+            Self::Memcached => 11_211,
         }
     }
 }
@@ -143,12 +145,17 @@ pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
     if let Some(rest) = address.strip_prefix("ajp+unix:") {
         return unix(Scheme::Ajp, rest, text);
     }
+    if let Some(rest) = address.strip_prefix("memcached+unix:") {
+        return of_memcached(unix(Scheme::Memcached, rest, text)?);
+    }
     let (scheme, rest) = match address.split_once("://") {
         Some(("http", rest)) => (Scheme::Http, rest),
         Some(("https", rest)) => (Scheme::Https, rest),
         Some(("ajp", rest)) => (Scheme::Ajp, rest),
+        Some(("memcached", rest)) => (Scheme::Memcached, rest),
         Some(_) => {
-            let known = "the scheme is none of http, https, ajp, http+unix and ajp+unix";
+            let known = "the scheme is none of http, https, ajp, memcached, http+unix, ajp+unix and \
+                         memcached+unix";
             return Err(refusal(text, known));
         }
         None => (Scheme::Http, address),
@@ -174,6 +181,26 @@ pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
     })?;
     let mut url = tcp(scheme, host, port, &with_slash(path), text);
     url.user = user.map(str::to_owned);
+    match scheme {
+        Scheme::Memcached => of_memcached(url),
+        _ => Ok(url),
+    }
+}
+
+/// Refuses what memcached has not.
+fn of_memcached(url: Url) -> Result<Url, Refusal> {
+    if url.path != "/" {
+        return Err(refusal(
+            &url.text,
+            "memcached has keys and no paths: see --keys",
+        ));
+    }
+    if url.user.is_some() {
+        return Err(refusal(
+            &url.text,
+            "memcached is spoken without a user: SASL needs the binary protocol",
+        ));
+    }
     Ok(url)
 }
 
@@ -287,6 +314,14 @@ mod tests {
             ("https://[::1]/a", Scheme::Https, 443, "[::1]", "/a"),
             ("ajp://h/a", Scheme::Ajp, 8009, "h", "/a"),
             ("ajp://h:9009", Scheme::Ajp, 9009, "h", "/"),
+            ("memcached://h", Scheme::Memcached, 11_211, "h", "/"),
+            (
+                "memcached://[::1]:11212/",
+                Scheme::Memcached,
+                11_212,
+                "[::1]:11212",
+                "/",
+            ),
         ] {
             let url = parse(text).unwrap();
             let found = (
@@ -308,6 +343,9 @@ mod tests {
             ("http://h/a b", "spaces"),
             ("http+unix:run", "absolute"),
             ("http+unix://%2/", "escape"),
+            ("memcached://h/key", "no paths"),
+            ("memcached://u:p@h/", "SASL"),
+            ("memcached+unix:/run/m.sock:/key", "no paths"),
         ] {
             let refusal = parse(text).unwrap_err().to_string();
             assert!(refusal.contains(reason), "{text}: {refusal}");
@@ -322,6 +360,7 @@ mod tests {
             ("http+unix:///run/a.sock", "/"),
             ("http+unix://%2Frun%2Fa.sock/x?y", "/x?y"),
             ("ajp+unix:/run/a.sock:/x", "/x"),
+            ("memcached+unix:/run/a.sock", "/"),
         ] {
             let url = parse(text).unwrap();
             assert_eq!(

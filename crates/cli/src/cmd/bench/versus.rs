@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_load::plan::WarmUp;
+use catamaran_load::plan::{Plan, WarmUp};
 use catamaran_load::render::versus;
 use catamaran_load::report::Ending;
 use catamaran_load::versus::{Duel, TOO_FEW};
@@ -14,20 +14,25 @@ use indicatif::ProgressBar;
 use super::output::{self, INTERRUPTED, UNDECIDED};
 use super::refusal::Refusal;
 use super::typed::{Sink, Typed};
-use super::{catch_interrupts, plan, refuse, run_part};
+use super::{catch_interrupts, memcached, plan, refuse, run_part};
 use crate::descriptors;
 use crate::failure::Failure;
 
 /// Compares the URLs that were typed with the one of `--versus`.
 pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
     let mode = typed.mode;
-    let duel = match duel(&mut typed) {
+    let (duel, plans) = match duel(&mut typed) {
         Ok(duel) => duel,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
     output::check_files(&typed)?;
     let interrupted = catch_interrupts(mode)?;
     descriptors::raise_limit();
+    for plan in &plans {
+        if let Some(code) = memcached::prefill(&typed, plan, &interrupted)? {
+            return Ok(code);
+        }
+    }
     let is_shown = !typed.output.quiet && io::stderr().is_terminal();
     let duel = match fight(duel, is_shown, &interrupted) {
         Ok(duel) => duel,
@@ -64,8 +69,8 @@ enum End {
     Failed(String),
 }
 
-/// Both plans, and how long.
-fn duel(typed: &mut Typed) -> Result<Duel, Refusal> {
+/// The comparison, and both plans.
+fn duel(typed: &mut Typed) -> Result<(Duel, [Plan; 2]), Refusal> {
     refuse_what_does_not_go_with(typed)?;
     let span = typed.load.duration.get_or_insert(DURATION).to_owned();
     let other = typed.versus.take().unwrap_or_default();
@@ -73,7 +78,8 @@ fn duel(typed: &mut Typed) -> Result<Duel, Refusal> {
     typed.urls = vec![other];
     let other = plan::prepare(typed)?;
     let urls = [one.subject.url, other.subject.url];
-    Ok(Duel::new(urls, [one.plan, other.plan], span))
+    let plans = [one.plan, other.plan];
+    Ok((Duel::new(urls, plans.clone(), span), plans))
 }
 
 fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {

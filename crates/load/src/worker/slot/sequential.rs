@@ -1,4 +1,5 @@
-//! A slot whose connection answers requests in the order in which they were sent: HTTP/1.x and AJP13.
+//! A slot whose connection answers requests in the order in which they were sent: HTTP/1.x,
+//! AJP13 and memcached.
 //!
 //! It registers with the poll once per connection; bytes that the socket did not take are written when
 //! it is writable again. A connection that the peer will close is given to
@@ -56,7 +57,7 @@ impl Sequential {
         let place = Place::new(key, client_number, lent);
         Self {
             state: State::Closed,
-            client: Client::new(lent.board.targets[place.target].is_ajp),
+            client: Client::new(lent.board.targets[place.target].codec),
             flights: VecDeque::new(),
             outgoing: Outgoing::default(),
             kept: Vec::new(),
@@ -202,7 +203,7 @@ impl Sequential {
         let flight = self.flights.front_mut();
         self.place.connected(&mut stream, flight, lent);
         self.state = State::Open(stream);
-        self.client = Client::new(lent.board.targets[self.place.target].is_ajp);
+        self.client = Client::new(lent.board.targets[self.place.target].codec);
         self.served = 0;
         self.peer_closed = false;
         self.expect_answer(lent);
@@ -294,8 +295,8 @@ impl Sequential {
                     flight.status = status;
                     flight.has_length = has_length;
                     if let Some(jar) = &mut self.place.jar {
-                        let is_ajp = lent.board.targets[self.place.target].is_ajp;
-                        known.each_set_cookie(is_ajp, |field| {
+                        let codec = lent.board.targets[self.place.target].codec;
+                        known.each_set_cookie(codec, |field| {
                             jar.set(field, &request.path, lent.now);
                         });
                     }
@@ -309,7 +310,8 @@ impl Sequential {
                 }
                 Err(kind) => {
                     flight.received += input.len() as u64;
-                    return self.break_off(kind, None, lent);
+                    let said = self.client.said().map(io::Error::other);
+                    return self.break_off(kind, said.as_ref(), lent);
                 }
             }
             if !matches!(self.state, State::Open(_)) {
@@ -418,10 +420,16 @@ impl Sequential {
         self.place.free_at = lent.now;
         let has_excess = has_more && self.flights.is_empty();
         let can_reuse = self.client.can_reuse();
-        if has_excess {
-            lent.fail(&flight, FailureKind::Excess, None);
-        } else {
-            lent.answer(&flight, can_reuse, self.place.target);
+        match self.client.outcome() {
+            _ if has_excess => lent.fail(&flight, FailureKind::Excess, None),
+            Ok(outcome) => {
+                flight.outcome = outcome;
+                lent.answer(&flight, can_reuse, self.place.target);
+            }
+            Err(kind) => {
+                let said = self.client.said().map(io::Error::other);
+                lent.fail(&flight, kind, said.as_ref());
+            }
         }
         let options = &lent.board.plan.connections;
         let is_spent = options

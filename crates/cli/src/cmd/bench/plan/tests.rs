@@ -315,7 +315,7 @@ fn what_cannot_be_is_refused() {
         (
             "ftp://h/",
             "\"ftp://h/\" is no URL for bench: the scheme is none of http, https, ajp, \
-                      http+unix and ajp+unix",
+             memcached, http+unix, ajp+unix and memcached+unix",
         ),
     ] {
         let refusal = prepared(Mode::Ours, line).unwrap_err();
@@ -365,5 +365,53 @@ fn http2_has_streams_and_no_field_of_connections() {
     ] {
         let refusal = prepared(Mode::Ours, line).unwrap_err();
         assert_eq!(refusal, expected, "{line}");
+    }
+}
+
+#[test]
+fn memcached_has_operations_of_each_client() {
+    let plan = |line: &str| ours(&format!("{line} memcached://h")).plan;
+    let requests = |plan: &Plan| plan.stop.requests.map(NonZeroU64::get);
+    for (line, expected) in [
+        ("-c 5 -n 100", Some(500)),
+        ("-n 100", Some(100)),
+        ("--rate 10 -c 5 -n 100", Some(100)),
+        ("-c 5", None),
+    ] {
+        assert_eq!(requests(&plan(line)), expected, "{line}");
+    }
+    let usual = plan("-n 1");
+    assert!(usual.connections.keep_alive);
+    assert_eq!(usual.checks.body_length, LengthCheck::Ignored);
+    let operations: Vec<_> = usual.targets[0].requests.iter().collect();
+    let operations = operations
+        .iter()
+        .map(|it| (&it.method[..], it.weight.get()));
+    assert_eq!(operations.collect::<Vec<_>>(), [("get", 9), ("set", 1)]);
+    let asked =
+        ours("--mix set=2 --keys 5 --zipf 1.5 --value 1k --prefill --protocol text memcached://h");
+    let Protocol::Memcached(memcached) = &asked.plan.targets[0].endpoint.protocol else {
+        panic!("{:?}", asked.plan.targets[0].endpoint);
+    };
+    assert_eq!((memcached.keys.get(), memcached.value_bytes), (5, 1000));
+    let subject = asked.subject.memcached.unwrap();
+    assert_eq!((subject.mix.as_str(), subject.prefilled), ("set=2", 5));
+    let prefill = asked.plan.prefill().unwrap();
+    assert_eq!(
+        (requests(&prefill), prefill.pace.connections().get()),
+        (Some(5), 5)
+    );
+    for (line, expected) in [
+        (
+            "--zipf 1 http://h/",
+            "--zipf goes with a memcached:// URL only",
+        ),
+        ("--http2 memcached://h", "does not go with --http2"),
+        ("-p /dev/null memcached://h", "a method or body"),
+        ("memcached://h memcached://i", "another URL"),
+        ("--check-bodies memcached://h", "every value is checked"),
+    ] {
+        let refusal = prepared(Mode::Ours, line).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{line}: {refusal}");
     }
 }

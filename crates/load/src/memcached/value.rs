@@ -1,0 +1,94 @@
+//! A value that says whose it is: its key, a space, the checksum, a space, and letters up to its length.
+//!
+//! The checksum is CRC-32C over the key and the letters, as eight hexadecimal digits. A value of another
+//! key, a cut one and one that is put together of two are told by it. Which letters they are depends on
+//! the operation, so that a value that replaces another differs from it.
+
+/// The letters of all values.
+#[derive(Debug)]
+pub(super) struct Filler(Vec<u8>);
+
+/// Holds a value against the key that was asked for, as its bytes come.
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    key_bytes: usize,
+    /// What the value has to begin with, and behind it what it begins with.
+    key: Vec<u8>,
+    head: Vec<u8>,
+    checksum: u32,
+}
+
+impl Filler {
+    /// For values of so many bytes.
+    pub(super) fn new(value_bytes: usize) -> Self {
+        let mut random = fastrand::Rng::with_seed(SEED);
+        let letters = std::iter::repeat_with(|| random.lowercase() as u8);
+        Self(letters.take(value_bytes + PLACES as usize).collect())
+    }
+
+    /// The letters of an operation.
+    pub(super) fn piece(&self, number: u64, length: usize) -> &[u8] {
+        let from = (number % PLACES) as usize;
+        &self.0[from..from + length]
+    }
+}
+
+/// Appends the value of `length` bytes under `key`; it has room for the key and [`OVERHEAD`].
+pub(super) fn write(key: &[u8], filler: &[u8], length: usize, out: &mut Vec<u8>) {
+    let filler = &filler[..length.saturating_sub(key.len() + OVERHEAD)];
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(key), filler);
+    out.extend_from_slice(key);
+    out.push(b' ');
+    for place in (0..8).rev() {
+        let digit = (checksum >> (4 * place)) & 0xF;
+        out.push(DIGITS[digit as usize]);
+    }
+    out.push(b' ');
+    out.extend_from_slice(filler);
+}
+
+impl Check {
+    /// A value under `key` comes next.
+    pub(super) fn begin(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.key_bytes = key.len();
+        self.head.clear();
+        self.checksum = crc32c::crc32c(key);
+    }
+
+    /// The next bytes of the value.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        let missing = (self.key_bytes + OVERHEAD).saturating_sub(self.head.len());
+        let (head, filler) = bytes.split_at(missing.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        if !filler.is_empty() {
+            self.checksum = crc32c::crc32c_append(self.checksum, filler);
+        }
+    }
+
+    /// Whether the value that came is one under the key.
+    pub(super) fn is_right(&self) -> bool {
+        let Some(rest) = self.head.strip_prefix(&self.key[..]) else {
+            return false;
+        };
+        let [b' ', digits @ .., b' '] = rest else {
+            return false;
+        };
+        let stated = digits.iter().try_fold(0_u32, |value, digit| {
+            let digit = DIGITS.iter().position(|it| it == digit)?;
+            Some(value << 4 | digit as u32)
+        });
+        digits.len() == 8 && stated == Some(self.checksum)
+    }
+}
+
+/// What a value has besides its key and its letters, in bytes.
+pub(crate) const OVERHEAD: usize = 10;
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Letters begin at one of so many places.
+const PLACES: u64 = 61;
+
+const SEED: u64 = 0x6C65_7474_6572_7300;

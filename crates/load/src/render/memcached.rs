@@ -1,0 +1,162 @@
+//! What was asked of memcached and what it had, for people and for programs.
+
+use super::page::Page;
+use super::{MemcachedSubject, Subject};
+use crate::document::MemcachedFacts;
+use crate::report::{Operations, Report};
+
+/// In place of ab's lines about a document.
+pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubject) {
+    page.pair("Server Hostname", &subject.hostname);
+    page.pair("Server Port", subject.port);
+    page.gap();
+    page.pair("Protocol", subject.protocol.name());
+    if subject.streams > 1 {
+        page.pair(
+            "Pipeline",
+            format_args!("{} per connection", subject.streams),
+        );
+    }
+    page.pair("Operations", &asked.mix);
+    let order = match asked.zipf {
+        Some(exponent) => format!("by Zipf's law with exponent {exponent}"),
+        None => "each as frequent as any other".to_owned(),
+    };
+    page.pair("Keys", format_args!("{}, {order}", asked.keys));
+    page.pair("Value", format_args!("{} bytes", asked.value_bytes));
+    if asked.prefilled > 0 {
+        page.pair(
+            "Prefilled",
+            format_args!("{} sets, in no count", asked.prefilled),
+        );
+    }
+}
+
+/// Among the counts of requests.
+pub(super) fn counts(page: &mut Page, operations: &Operations) {
+    let Operations {
+        hits,
+        misses,
+        stored,
+    } = operations;
+    if operations.gets() > 0 {
+        let gets = operations.gets();
+        page.pair(
+            "Gets",
+            format_args!("{gets} (hits: {hits}, misses: {misses})"),
+        );
+    }
+    if *stored > 0 {
+        page.pair("Sets", stored);
+    }
+}
+
+/// As one line.
+pub(super) fn answers(operations: &Operations) -> String {
+    let gets = operations.hit_share().map(|share| {
+        // 100 % only if none was missed.
+        let percent = (share * 1000.0).floor() / 10.0;
+        format!(
+            "hits {} ({percent:.1} %), misses {}",
+            operations.hits, operations.misses
+        )
+    });
+    let stored = (operations.stored > 0).then(|| format!("stored {}", operations.stored));
+    let parts: Vec<String> = gets.into_iter().chain(stored).collect();
+    match parts.is_empty() {
+        true => "none".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+/// Of a report on memcached.
+pub(super) fn facts(report: &Report, subject: &Subject) -> Option<MemcachedFacts> {
+    let (operations, asked) = (report.operations?, subject.memcached.as_ref()?);
+    Some(MemcachedFacts {
+        mix: asked.mix.clone(),
+        keys: asked.keys,
+        zipf: asked.zipf,
+        value_bytes: asked.value_bytes,
+        prefilled: asked.prefilled,
+        gets: operations.gets(),
+        hits: operations.hits,
+        misses: operations.misses,
+        sets: operations.stored,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use catamaran_memcache::Dialect;
+
+    use super::*;
+    use crate::render::{Spoken, sample, text};
+
+    fn report() -> (Report, Subject) {
+        let mut report = sample::report();
+        report.statuses.clear();
+        report.operations = Some(Operations {
+            hits: 1,
+            misses: 1,
+            stored: 1,
+        });
+        let mut subject = sample::subject();
+        subject.protocol = Spoken::Memcached(Dialect::Meta);
+        subject.memcached = Some(MemcachedSubject {
+            mix: "get=2, set=1".to_owned(),
+            keys: 10,
+            zipf: Some(0.99),
+            value_bytes: 100,
+            prefilled: 10,
+        });
+        (report, subject)
+    }
+
+    #[test]
+    fn misses_are_apart_and_nothing_is_called_a_page() {
+        let (report, subject) = report();
+        let text = text::text(&report, &subject);
+        for line in [
+            "Answers   hits 1 (50.0 %), misses 1, stored 1\n",
+            "Protocol:               memcached (meta)\n",
+            "Operations:             get=2, set=1\n",
+            "Keys:                   10, by Zipf's law with exponent 0.99\n",
+            "Value:                  100 bytes\n",
+            "Prefilled:              10 sets, in no count\n",
+            "Gets:                   2 (hits: 1, misses: 1)\n",
+            "Sets:                   1\n",
+            "Values transferred:     1041 bytes\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        for word in ["HTML", "Document", "2xx", "Keep-Alive", "Software"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_hits_is_not_rounded_up() {
+        let answers = |hits, misses, stored| {
+            answers(&Operations {
+                hits,
+                misses,
+                stored,
+            })
+        };
+        assert_eq!(answers(99_999, 1, 0), "hits 99999 (99.9 %), misses 1");
+        assert_eq!(answers(5, 0, 0), "hits 5 (100.0 %), misses 0");
+        assert_eq!(answers(0, 0, 7), "stored 7");
+        assert_eq!(answers(0, 0, 0), "none");
+    }
+
+    #[test]
+    fn programs_get_the_counts() {
+        let (report, subject) = report();
+        let facts = facts(&report, &subject).unwrap();
+        assert_eq!(
+            (facts.gets, facts.hits, facts.misses, facts.sets),
+            (2, 1, 1, 1)
+        );
+        assert_eq!(super::facts(&report, &sample::subject()), None);
+    }
+}
