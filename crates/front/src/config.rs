@@ -377,6 +377,9 @@ pub struct TlsConfig {
     pub client_ca: Option<PathBuf>,
     /// Which certificates of clients were revoked, as PEM. nginx: `ssl_crl`.
     pub client_crl: Option<PathBuf>,
+    /// The keys of tickets, which several fronts share. Default: each process makes its own. nginx:
+    /// `ssl_session_ticket_key`.
+    pub ticket_keys_file: Option<PathBuf>,
     /// What needs no file.
     pub settings: ProfileSettings,
     /// The deadline of a handshake, from the accept. Default 10 s. nginx: `ssl_handshake_timeout`.
@@ -398,6 +401,7 @@ impl TlsConfig {
             certificates,
             client_ca: None,
             client_crl: None,
+            ticket_keys_file: None,
             settings: ProfileSettings {
                 strict_sni: false,
                 version_min: TlsVersion::Tls12,

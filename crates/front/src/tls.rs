@@ -73,13 +73,25 @@ fn messages(faults: &[Fault]) -> String {
 /// # Errors
 /// All faults.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
-    let keys = keys().map_err(|fault| vec![fault])?;
-    build(config, &keys, None).map(|built| built.warnings)
+    let keys = keys_of(config, None);
+    // What is wrong with the other files is said, too.
+    let built = match &keys {
+        Ok(keys) => build(config, keys, None),
+        Err(_) => build(config, &keys_made().map_err(|fault| vec![fault])?, None),
+    };
+    match (keys, built) {
+        (Ok(_), built) => built.map(|built| built.warnings),
+        (Err(fault), Ok(_)) => Err(vec![fault]),
+        (Err(fault), Err(mut faults)) => {
+            faults.push(fault);
+            Err(faults)
+        }
+    }
 }
 
 /// The profile as a front would serve with it that starts now; `None` if its files have faults.
 pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
-    let built = build(config, &keys().ok()?, None).ok()?;
+    let built = build(config, &keys_made().ok()?, None).ok()?;
     Some(Arc::new(built.profile))
 }
 
@@ -99,10 +111,7 @@ pub(crate) fn profiles(
             name: config.name.clone(),
             faults,
         };
-        let keys = match known(&config.name) {
-            Some(known) => known,
-            None => keys().map_err(|fault| failed(vec![fault]))?,
-        };
+        let keys = keys_of(config, known(&config.name)).map_err(|fault| failed(vec![fault]))?;
         let built = build(config, &keys, key_log).map_err(failed)?;
         let live = LiveProfile {
             config: config.clone(),
@@ -134,7 +143,38 @@ pub(crate) fn profiles(
     Ok(profiles)
 }
 
-fn keys() -> Result<Arc<TicketKeys>, Fault> {
+/// The keys of a profile's tickets: those of its file, else those that are known, else new ones.
+fn keys_of(config: &TlsConfig, known: Option<Arc<TicketKeys>>) -> Result<Arc<TicketKeys>, Fault> {
+    match (&config.ticket_keys_file, known) {
+        (Some(path), _) => keys_in(path),
+        (None, Some(known)) => Ok(known),
+        (None, None) => keys_made(),
+    }
+}
+
+/// The keys in a file that nobody else may read.
+fn keys_in(path: &Path) -> Result<Arc<TicketKeys>, Fault> {
+    let fault = |message: String, hint: &str| Fault {
+        part: Part::TicketKeys,
+        message: format!("{} {message}", path.display()),
+        hint: hint.to_owned(),
+    };
+    let make = "write three lines, each by `openssl rand -hex 48`";
+    let file = open(path).map_err(|error| fault(format!("cannot be read: {error}"), make))?;
+    if file.mode & 0o077 != 0 {
+        let message = format!(
+            "has the mode {:04o}: others could read every session",
+            file.mode & 0o7777
+        );
+        return Err(fault(
+            message,
+            "chmod 0600 it, and own it by the user of the front",
+        ));
+    }
+    TicketKeys::from_file(&file.pem.bytes).map_err(|wrong| fault(wrong, make))
+}
+
+fn keys_made() -> Result<Arc<TicketKeys>, Fault> {
     TicketKeys::generate().ok_or_else(|| Fault {
         part: Part::Profile,
         message: "the system has no random bytes".to_owned(),
@@ -216,7 +256,16 @@ impl LiveProfile {
 
     /// Reads the files again. If they have faults the profile of before stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
+        let keys = match &self.config.ticket_keys_file {
+            Some(path) => keys_in(path).map(Some),
+            None => Ok(None),
+        };
         let built = build(&self.config, &self.keys, self.key_log.as_ref());
+        let built = match keys {
+            Err(fault) => built.and(Err(vec![fault])),
+            Ok(None) => built,
+            Ok(Some(keys)) => built.inspect(|_| self.keys.replace(&keys)),
+        };
         let refused = built
             .as_ref()
             .err()
@@ -237,9 +286,11 @@ impl LiveProfile {
         Arc::clone(&self.keys)
     }
 
-    /// Makes the next key of tickets the current one.
+    /// Makes the next key of tickets the current one, unless a file says which one that is.
     pub(crate) fn rotate(&self) {
-        self.keys.rotate();
+        if self.config.ticket_keys_file.is_none() {
+            self.keys.rotate();
+        }
     }
 
     /// Every file that the profile is made of.
@@ -247,7 +298,8 @@ impl LiveProfile {
         let config = &self.config;
         let pairs = config.certificates.iter();
         let pairs = pairs.flat_map(|certificate| [&certificate.chain, &certificate.key]);
-        pairs.chain(&config.client_ca).chain(&config.client_crl)
+        let clients = config.client_ca.iter().chain(&config.client_crl);
+        pairs.chain(clients).chain(&config.ticket_keys_file)
     }
 }
 
@@ -281,7 +333,7 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
 
 fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
     match open(path) {
-        Ok(file) => Some(file),
+        Ok(file) => Some(file.pem),
         Err(error) => {
             faults.push(Fault {
                 part,
@@ -293,7 +345,13 @@ fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
     }
 }
 
-fn open(path: &Path) -> io::Result<PemFile> {
+/// A file with its permissions.
+struct OpenedFile {
+    pem: PemFile,
+    mode: u32,
+}
+
+fn open(path: &Path) -> io::Result<OpenedFile> {
     let file = std::fs::File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -304,10 +362,14 @@ fn open(path: &Path) -> io::Result<PemFile> {
     if bytes.len() as u64 > FILE_MAX {
         return Err(io::Error::other("it is larger than 16 MiB"));
     }
-    Ok(PemFile {
-        path: path.to_owned(),
-        bytes,
-        is_public: metadata.mode() & 0o004 != 0,
+    let mode = metadata.mode();
+    Ok(OpenedFile {
+        pem: PemFile {
+            path: path.to_owned(),
+            bytes,
+            is_public: mode & 0o004 != 0,
+        },
+        mode,
     })
 }
 

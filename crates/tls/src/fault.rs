@@ -26,6 +26,8 @@ pub enum Part {
     ClientCa,
     /// `client_crl`.
     ClientCrl,
+    /// `ticket_keys_file`.
+    TicketKeys,
     /// The profile as a whole.
     Profile,
 }

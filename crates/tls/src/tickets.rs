@@ -45,6 +45,49 @@ impl TicketKeys {
         }))
     }
 
+    /// Keys of a file: three lines of 96 hexadecimal digits each, the first of which seals. Empty lines and those
+    /// that begin with `#` do not count.
+    ///
+    /// # Errors
+    /// What is wrong with the file, as a predicate.
+    pub fn from_file(text: &[u8]) -> Result<Arc<Self>, String> {
+        let text = std::str::from_utf8(text).map_err(|_| "is not a text".to_owned())?;
+        let lines = text.lines().map(str::trim).zip(1..);
+        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        let mut read = Vec::new();
+        for (line, number) in lines {
+            let key = parse(line).and_then(Key::new);
+            let wrong = || {
+                format!(
+                    "has no key of {} hexadecimal digits in line {number}",
+                    2 * KEY_LEN
+                )
+            };
+            read.push(key.ok_or_else(wrong)?);
+        }
+        let [first, second, third] = <[Key; 3]>::try_from(read)
+            .map_err(|keys| format!("has {} keys, and needs three", keys.len()))?;
+        if first.name() == second.name()
+            || second.name() == third.name()
+            || first.name() == third.name()
+        {
+            return Err("has one key twice".to_owned());
+        }
+        Ok(Arc::new(Self {
+            keys: RwLock::new([second, first, third]),
+        }))
+    }
+
+    /// Takes the keys of others, for all that share these.
+    pub fn replace(&self, others: &Self) {
+        let others = others
+            .keys
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = others;
+    }
+
     /// The keys, for another process that is to accept and to make the same tickets.
     #[must_use]
     pub fn export(&self) -> Vec<u8> {
@@ -69,6 +112,20 @@ impl TicketKeys {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.iter().find(|key| key.name() == name).cloned()
     }
+}
+
+/// The bytes that a line of hexadecimal digits stands for.
+fn parse(line: &str) -> Option<[u8; KEY_LEN]> {
+    let digits = line.as_bytes();
+    if digits.len() != 2 * KEY_LEN {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = [0; KEY_LEN];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+    }
+    Some(bytes)
 }
 
 impl fmt::Debug for TicketKeys {
@@ -200,6 +257,59 @@ mod tests {
         let ticket = ticketer(&keys, 0).encrypt(b"session").unwrap();
         assert!(ticketer(&other, 0).decrypt(&ticket).is_some());
         assert!(TicketKeys::import(&[0; 3]).is_none());
+    }
+
+    fn line(byte: u8) -> String {
+        format!("{byte:02x}").repeat(KEY_LEN) + "\n"
+    }
+
+    #[test]
+    fn of_a_file_the_first_key_seals_and_all_open() {
+        let keys =
+            |lines: [u8; 3]| TicketKeys::from_file(lines.map(line).concat().as_bytes()).unwrap();
+        let first = keys([1, 2, 3]);
+        let ticket = ticketer(&first, 0).encrypt(b"session").unwrap();
+        assert_eq!(ticket[..NAME_LEN], [1; NAME_LEN]);
+        for (other, opens) in [
+            ([1, 2, 3], true),
+            ([3, 1, 2], true),
+            ([2, 3, 1], true),
+            ([2, 3, 4], false),
+        ] {
+            let opened = ticketer(&keys(other), 0).decrypt(&ticket);
+            assert_eq!(opened.is_some(), opens, "{other:?}");
+        }
+        let shared = ticketer(&first, 0);
+        first.replace(&keys([4, 1, 2]));
+        assert!(shared.decrypt(&ticket).is_some());
+        assert_eq!(shared.encrypt(b"").unwrap()[..NAME_LEN], [4; NAME_LEN]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_of_keys_is_said() {
+        let file = |text: &str| TicketKeys::from_file(text.as_bytes()).map(|_| ());
+        let (a, b, c) = (line(1), line(2), line(3));
+        assert_eq!(file(&format!("# of the fleet\n\n{a}{b}  {c}")), Ok(()));
+        for (text, said) in [
+            (String::new(), "has 0 keys, and needs three"),
+            (format!("{a}{b}"), "has 2 keys, and needs three"),
+            (
+                format!("{a}{b}{c}{}", line(4)),
+                "has 4 keys, and needs three",
+            ),
+            (format!("{a}{b}{b}"), "has one key twice"),
+            (
+                format!("{a}{b}x{c}"),
+                "has no key of 96 hexadecimal digits in line 3",
+            ),
+            (
+                format!("{a}\n{}", &b[2..]),
+                "has no key of 96 hexadecimal digits in line 3",
+            ),
+        ] {
+            assert_eq!(file(&text), Err(said.to_owned()), "{text}");
+        }
+        assert!(TicketKeys::from_file(&[0xff; 96]).is_err());
     }
 
     #[test]

@@ -71,14 +71,21 @@ fn one(
     let path = |path: Option<PathBuf>| path.map(|path| surroundings.base.join(path));
     profile.client_ca = path(table.take(&CLIENT_CA));
     profile.client_crl = path(table.take(&CLIENT_CRL));
+    profile.ticket_keys_file = path(table.take(&TICKET_KEYS_FILE));
     table.set(&HANDSHAKE_TIMEOUT, &mut profile.handshake_timeout);
     table.set(&HANDSHAKES_MAX, &mut profile.handshakes_max);
     table.set(&CERTIFICATE_WATCH, &mut profile.certificate_watch);
     without_use(&mut table, profile.settings.client_certificate);
+    if table.has(&TICKET_KEYS_FILE) && !profile.settings.tickets {
+        let message = "`ticket_keys_file` has no effect with tickets = false";
+        let place = table.place_of(&TICKET_KEYS_FILE);
+        table.push(Finding::warning(message, place).hint("remove one of them"));
+    }
     let mut places = Places {
         profile: place.clone(),
         client_ca: table.place_of(&CLIENT_CA),
         client_crl: table.place_of(&CLIENT_CRL),
+        ticket_keys: table.place_of(&TICKET_KEYS_FILE),
         certificates: Vec::new(),
     };
     let lists = entries.get("certificate");
@@ -103,7 +110,8 @@ fn one(
             false => {
                 let mut trust = profile.clone();
                 trust.certificates.clear();
-                let is_trust = |part| matches!(part, Part::ClientCa | Part::ClientCrl);
+                let is_trust =
+                    |part| matches!(part, Part::ClientCa | Part::ClientCrl | Part::TicketKeys);
                 check(&trust, is_trust, &places, report);
             }
         }
@@ -119,6 +127,7 @@ struct Places {
     profile: Range<usize>,
     client_ca: Range<usize>,
     client_crl: Range<usize>,
+    ticket_keys: Range<usize>,
     /// The chain, the key and `default` of each certificate.
     certificates: Vec<[Range<usize>; 3]>,
 }
@@ -135,6 +144,7 @@ impl Places {
             Part::Default(index) => certificate(index, 2),
             Part::ClientCa => self.client_ca.clone(),
             Part::ClientCrl => self.client_crl.clone(),
+            Part::TicketKeys => self.ticket_keys.clone(),
             Part::Profile => self.profile.clone(),
         }
     }
@@ -224,6 +234,7 @@ pub(crate) static SECTION: Section = Section {
         &CLIENT_CERTIFICATE_CHAIN,
         &TICKETS,
         &TICKET_ROTATION,
+        &TICKET_KEYS_FILE,
         &HANDSHAKE_TIMEOUT,
         &HANDSHAKES_MAX,
         &CERTIFICATE_WATCH,
@@ -391,6 +402,23 @@ static TICKET_ROTATION: Key<Durations> = Key {
         effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
         extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
         elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
+    },
+};
+
+static TICKET_KEYS_FILE: Key<FilePath> = Key {
+    name: "ticket_keys_file",
+    values: file_path("a path such as \"/etc/catamaran/ticket.keys\""),
+    doc: Doc {
+        preset: Preset::Unset("each process makes its own keys"),
+        sample: "\"/etc/catamaran/ticket.keys\"",
+        effect: "A file with the three keys of tickets, so that several fronts resume the sessions of one another: \
+                 three lines of 96 hexadecimal digits, each by `openssl rand -hex 48`. The first key seals new \
+                 tickets, all three open them. Its mode must be 0600. The file is looked at as certificates are \
+                 (`certificate_watch`), and `ticket_rotation` changes no key. [fleet.md](fleet.md) says how to \
+                 replace a key.",
+        extremes: "Anybody who can read it can decrypt recorded TLS 1.2 sessions that were resumed. A front whose \
+                   file lacks the first key of another one makes full handshakes with its clients.",
+        elsewhere: "nginx `ssl_session_ticket_key`; HAProxy `tls-ticket-keys`; httpd `SSLSessionTicketKeyFile`",
     },
 };
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, Signal, signal_process};
@@ -61,6 +62,61 @@ fn a_session_outlives_two_upgrades() {
     let resumed = VERSIONS.map(|version| resumes(&site, version));
     signal_process(last, Signal::Terminate).unwrap();
     assert_eq!(resumed, [true, true]);
+}
+
+/// A front whose profile has this file of keys, in a directory of its own.
+fn with_keys(backend: &str, keys: &str) -> Site {
+    let prepare = |directory: &Path| {
+        let path = directory.join("ticket.keys");
+        fs::write(&path, keys).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let profile = "ticket_keys_file = \"{files}/ticket.keys\"\ncertificate_watch = \"1s\"";
+    super::site_prepared(backend, profile, &[], prepare)
+}
+
+/// Three lines, each of a key that this digit stands for.
+fn keys(digits: [&str; 3]) -> String {
+    digits.map(|digit| digit.repeat(96) + "\n").concat()
+}
+
+#[test]
+fn a_session_is_resumed_by_another_front_with_the_same_keys() {
+    let (_application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    let first = with_keys(&backend, &keys(["1", "2", "3"]));
+    let next = with_keys(&backend, &keys(["2", "3", "1"]));
+    let stranger = with_keys(&backend, &keys(["4", "5", "6"]));
+    begin(&first);
+    for version in VERSIONS {
+        for site in [&next, &stranger] {
+            fs::copy(first.path(version), site.path(version)).unwrap();
+        }
+        assert!(
+            resumes(&next, version) && !resumes(&stranger, version),
+            "{version}"
+        );
+    }
+    // The keys are read again when they change, and only then.
+    fs::write(stranger.path("ticket.keys"), keys(["4", "5", "1"])).unwrap();
+    stranger
+        .front
+        .wait_for_log("certificates were replaced")
+        .unwrap();
+    for version in VERSIONS {
+        fs::copy(first.path(version), stranger.path(version)).unwrap();
+        assert!(resumes(&stranger, version), "{version}");
+    }
+    fs::write(stranger.path("ticket.keys"), "nonsense").unwrap();
+    let said = stranger
+        .front
+        .wait_for_log("changed files cannot be used")
+        .unwrap();
+    assert!(
+        said.contains("has no key of 96 hexadecimal digits in line 1"),
+        "{said}"
+    );
+    assert!(VERSIONS.iter().all(|version| resumes(&stranger, version)));
 }
 
 #[test]
