@@ -107,7 +107,8 @@ fn same_url(upstream: &Upstream, report: &mut Report) {
 /// Whether nobody is to serve.
 fn stopped(upstream: &Upstream, report: &mut Report) {
     let takes_new = |backend: &Backend| backend.value.activation.takes_new();
-    if !upstream.backends.is_empty() && !upstream.backends.iter().any(takes_new) {
+    let is_known = !upstream.backends.is_empty() && !upstream.finds_members;
+    if is_known && !upstream.backends.iter().any(takes_new) {
         let message = format!(
             "no backend of upstream `{}` is active: new sessions are answered 503",
             upstream.name
@@ -177,8 +178,9 @@ fn sessions(upstream: &Upstream, report: &mut Report) {
     routes_of_sessions(upstream, report);
     fallbacks(upstream, report);
     let ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
+    let found_ajp = upstream.members.as_ref().map_or(0, |it| it.ajp);
     match upstream.sticky {
-        Sticky::Unsaid if upstream.backends.iter().filter(ajp).count() > 1 => {
+        Sticky::Unsaid if upstream.backends.iter().filter(ajp).count() + found_ajp > 1 => {
             let message = format!(
                 "upstream `{}` has several AJP backends and no `sticky`: sessions break unless they \
                  are replicated",

@@ -14,6 +14,8 @@ pub(crate) mod cache;
 pub(crate) mod error_pages;
 pub(crate) mod listen;
 pub(crate) mod log;
+pub(crate) mod member;
+pub(crate) mod members;
 pub(crate) mod probe;
 pub(crate) mod route;
 pub(crate) mod server;
@@ -216,6 +218,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &upstream::SECTION,
     &sticky::SECTION,
     &attributes::SECTION,
+    &members::SECTION,
     &backend::SECTION,
     &cache::SECTION,
     &route::SECTION,
@@ -227,3 +230,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &admin::SECTION,
     &log::SECTION,
 ];
+
+/// Tables of files that the configuration names, at the end of the reference.
+pub(crate) const OTHER_SECTIONS: &[&Section] = &[&member::SECTION];

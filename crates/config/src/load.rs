@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamaran_front::config::{
-    BackendConfig, Config, Place, RequestAttributes, RouteConfig, UpstreamConfig,
+    BackendConfig, Config, Found, Place, RequestAttributes, RouteConfig, UpstreamConfig,
 };
 use toml::de::DeTable;
 
@@ -235,23 +235,22 @@ fn typed(file: File, report: &Report) -> Config {
         };
         route.values.into_iter().map(placed)
     };
-    let upstream = |upstream: file::upstream::Upstream| UpstreamConfig {
-        name: upstream.name,
-        policy: upstream.policy,
-        hash_by: upstream.hash_by,
-        backends: upstream
-            .backends
-            .into_iter()
-            .map(|backend| backend.value)
-            .collect(),
-        retries: upstream.retries,
-        unwell_max: upstream.unwell_max,
-        sticky: match upstream.sticky {
+    let upstream = |upstream: file::upstream::Upstream| {
+        let backends = upstream.backends.into_iter();
+        let backends = backends.map(|backend| backend.value).collect();
+        let mut config = UpstreamConfig::new(upstream.name, backends);
+        config.policy = upstream.policy;
+        config.hash_by = upstream.hash_by;
+        config.members = upstream.members.map(|members| members.value);
+        config.retries = upstream.retries;
+        config.unwell_max = upstream.unwell_max;
+        config.sticky = match upstream.sticky {
             Sticky::On(sticky) => Some(sticky),
             Sticky::Off | Sticky::Unsaid => None,
-        },
-        attributes: (upstream.attributes != RequestAttributes::default())
-            .then(|| Arc::new(upstream.attributes)),
+        };
+        config.attributes = (upstream.attributes != RequestAttributes::default())
+            .then(|| Arc::new(upstream.attributes));
+        config
     };
     Config {
         server: file.server,
@@ -267,6 +266,17 @@ fn typed(file: File, report: &Report) -> Config {
         error_pages: file.error_pages.map(Arc::new),
         log: file.log,
         admin: file.admin.map(|admin| admin.value),
+    }
+}
+
+/// Reads a file of members, or says its faults as of any file.
+pub(crate) fn read_members(path: &Path) -> Result<Vec<Found>, String> {
+    let text = read_text(path, file::member::BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let (found, report) = file::member::parse(path, &text);
+    match report.faults() {
+        0 => Ok(found),
+        _ => Err(report.to_string().trim_end().to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::file::{SECTIONS, upstream};
+use crate::file::{OTHER_SECTIONS, SECTIONS, upstream};
 use crate::key::{Described, Preset, Section};
 
 /// The page, in Markdown.
@@ -47,7 +47,8 @@ fn entries() -> Vec<SectionEntry> {
             .map(|key| (*key, anchors.next(key.name())))
             .collect(),
     };
-    SECTIONS.iter().copied().map(entry).collect()
+    let all = SECTIONS.iter().chain(OTHER_SECTIONS);
+    all.copied().map(entry).collect()
 }
 
 /// The anchors that GitHub gives to the headings of a page, in their order.

@@ -6,6 +6,7 @@
 pub(crate) mod attributes;
 pub(crate) mod cache;
 pub(crate) mod compress;
+pub(crate) mod members;
 pub(crate) mod pages;
 pub(crate) mod rules;
 pub(crate) mod template;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
+pub use catamaran_discover::{FileSource, Found, FoundState, Place as MemberPlace, Source, Speech};
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
@@ -34,6 +36,7 @@ pub use catamaran_upstream::config::{
 pub use compress::{CompressConfig, MediaPattern};
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
+pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
 pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
@@ -437,8 +440,12 @@ pub struct UpstreamConfig {
     pub policy: Policy,
     /// What requests are placed by under [`Policy::Hash`]. Default: the client's address.
     pub hash_by: HashBy,
-    /// The backends; at least one.
+    /// The backends of the file; at least one, unless members are found.
     pub backends: Vec<BackendConfig>,
+    /// Where further members are found. Default: nowhere.
+    pub members: Option<Arc<MembersConfig>>,
+    /// Those that were found; a file has none.
+    pub(crate) found: Vec<BackendConfig>,
     /// Further attempts after a first failed one, on other backends where there are any, and only
     /// where a retry is safe. A connection that is refused at once is not counted, unless this is 0.
     /// Default 2. nginx: `proxy_next_upstream_tries` less one.
@@ -461,11 +468,18 @@ impl UpstreamConfig {
             policy: Policy::default(),
             hash_by: HashBy::Address,
             backends,
+            members: None,
+            found: Vec::new(),
             retries: 2,
             unwell_max: 50,
             sticky: None,
             attributes: None,
         }
+    }
+
+    /// Every member, those of the file first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &BackendConfig> + Clone {
+        self.backends.iter().chain(&self.found)
     }
 }
 

@@ -5,16 +5,20 @@
 //! the overrides is held from reading the site to replacing it. Each change is one line for the
 //! audit and one event.
 
+pub(crate) mod discovered;
 pub(crate) mod events;
 pub(crate) mod patch;
 pub(crate) mod state_file;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use catamaran_upstream::Backend;
+use discovered::Discovered;
 use events::{Events, Kind};
 use patch::Patch;
 use sha2::{Digest as _, Sha256};
@@ -24,6 +28,7 @@ use tokio::sync::oneshot;
 
 use crate::config::{Activation, AdminConfig};
 use crate::site::overrides::{Override, Overrides};
+use crate::site::retired::Retired;
 use crate::site::{Controls, Member, Site, Upstream};
 
 /// The overrides in force, and where they are kept.
@@ -36,6 +41,8 @@ pub(crate) struct Control {
     reloader: Mutex<Option<Reloader>>,
     upgrades: Mutex<Upgrades>,
     pub(crate) events: Events,
+    /// The members that were found.
+    pub(crate) discovered: Discovered,
 }
 
 /// Whoever can have the file read again.
@@ -213,7 +220,7 @@ impl Control {
         if let Some(file) = &self.state_file {
             file.save(overrides);
         }
-        site.controlled(|upstream, member| overrides.controls(upstream, member))
+        site.controlled(overrides)
     }
 
     /// Changes what is said of members of the site in force, all of them or none.
@@ -250,6 +257,36 @@ impl Control {
             self.note_change(change.by, &upstream.name, &backend, &text);
         }
         Ok(())
+    }
+
+    /// Makes a site of the members that were found. What operators said holds for those that return, too.
+    pub(crate) fn publish(&self, in_force: &ArcSwap<Site>, retired: &Retired) {
+        let overrides = self.lock();
+        let site = in_force.load_full();
+        let found = self.discovered.found();
+        let mut reusable: HashMap<String, Vec<Arc<Backend>>> = HashMap::new();
+        let members = site
+            .upstreams
+            .iter()
+            .filter(|it| found.contains_key(&it.name));
+        let present = members.flat_map(|it| it.members.iter().skip(it.of_file()));
+        let present: Vec<Arc<Backend>> = present.map(|it| Arc::clone(&it.backend)).collect();
+        // One that left comes back with the exchanges that it still has.
+        for backend in present.iter().cloned().chain(retired.in_use()) {
+            let name = backend.settings().name.clone();
+            reusable.entry(name).or_default().push(backend);
+        }
+        let next = site.with_found(found, &mut reusable);
+        let next = next.controlled(&overrides);
+        next.configure();
+        in_force.store(Arc::new(next));
+        let site = in_force.load();
+        let kept: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
+        let gone = present
+            .into_iter()
+            .filter(|it| !kept.contains(&Arc::as_ptr(it)));
+        let gone: Vec<Arc<Backend>> = gone.collect();
+        retired.add(&gone, &site);
     }
 
     /// Ends drains that have nothing left to wait for, and drops what was to hold until now.
@@ -290,7 +327,7 @@ impl Control {
 
     /// The site that follows from `site` by `next`, which is kept.
     fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Arc<Site> {
-        let next_site = site.controlled(|upstream, member| next.controls(upstream, member));
+        let next_site = site.controlled(&next);
         *overrides = next;
         if let Some(file) = &self.state_file {
             file.save_change(overrides);

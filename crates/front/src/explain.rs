@@ -30,6 +30,7 @@ use serde::Serialize;
 use tunnel::Passed;
 
 use crate::config::{Config, ListenerConfig, Policy};
+use crate::control::discovered;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::Sender;
@@ -149,11 +150,14 @@ pub struct UpstreamShown {
 
 /// Explains what a front with this configuration would do with a request while all its backends are
 /// up. The files of TLS profiles are read; of a profile that cannot be had it is supposed that it serves
-/// every name and asks for no certificate.
+/// every name and asks for no certificate. Members are those that files list.
 ///
 /// # Errors
 /// The question cannot be understood, or a route names an upstream that does not exist.
 pub fn explain(config: &Config, question: &Question) -> Result<Explanation, String> {
+    let mut config = config.clone();
+    discovered::fill_from_files(&mut config);
+    let config = &config;
     let site = Site::new(config, 1, &mut Vec::new())
         .map_err(|name| format!("a route names the upstream {name:?}, which does not exist"))?;
     explain_on(&site, question, |listener| {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::access_log::Opened;
 use crate::config::{Config, ListenAddress, ListenerConfig};
+use crate::control::discovered::{Sourced, own_addresses};
 use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
 use crate::running::{Running, StartError};
@@ -87,7 +88,7 @@ impl Running {
     ///
     /// # Errors
     /// [`ReloadError`]; nothing changed.
-    pub fn reload(&self, config: Config) -> Result<ReloadReport, ReloadError> {
+    pub fn reload(&self, mut config: Config) -> Result<ReloadReport, ReloadError> {
         let mut listeners = self.listeners();
         if self.shared.drain.has_begun() {
             return Err(ReloadError::Draining);
@@ -96,6 +97,8 @@ impl Running {
         // Until the new site is in force, nobody may change the old one.
         let mut overrides = self.shared.control.lock();
         let before = self.shared.site.load_full();
+        let (sources, own) = (Sourced::all(&config), own_addresses(&config));
+        self.shared.control.discovered.fill(&mut config);
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
         // One that an earlier reload removed comes back with the exchanges that it still has.
         replaced.extend(self.shared.retired.in_use());
@@ -129,7 +132,11 @@ impl Running {
         let site = self.shared.control.settle(&site, &mut overrides);
         site.configure();
         self.shared.site.store(Arc::new(site));
+        self.shared.control.discovered.follow(&sources, &own);
         drop(overrides);
+        if let Err(error) = self.discovery.follow(&self.shared, sources) {
+            tracing::error!(%error, "there can be no thread that finds members; reload again");
+        }
         if let (Some(admin), Some(config)) = (&self.admin, config.admin) {
             admin.configure(config);
         }

@@ -1,5 +1,6 @@
 //! Starting the front and stopping it.
 
+mod discovery;
 mod watch;
 
 use std::io;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
 use crate::config::Config;
+use crate::control::discovered::{Sourced, own_addresses};
 use crate::control::{self, Control, ReloadRequest};
 use crate::counters::{Counters, CountersSnapshot};
 use crate::inheritance::Inheritance;
@@ -25,6 +27,7 @@ use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::running::discovery::Discovery;
 use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::Retired;
 use crate::site::{BackendStatus, Site};
@@ -69,6 +72,8 @@ pub struct Running {
     /// Sockets of listeners that reloads removed; they are closed when the drain is over.
     pub(crate) leaving: Mutex<Vec<Weak<Acceptor>>>,
     pub(crate) admin: Option<Admin>,
+    /// Finds members of upstreams.
+    pub(crate) discovery: Discovery,
 }
 
 /// A worker's thread, and the channel to it.
@@ -98,6 +103,7 @@ pub fn start_inheriting(
 ) -> Result<Running, StartError> {
     let count = config.server.workers.get();
     let ports = Ipv4Ports::of(&config);
+    let (sources, own) = (Sourced::all(&config), own_addresses(&config));
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
     let overrides = inheritance.overrides();
@@ -147,8 +153,12 @@ pub fn start_inheriting(
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
+    shared.control.discovered.follow(&sources, &own);
+    let followed = running.discovery.follow(&shared, sources);
+    shared.control.discovered.wait_for_first(FIRST_ANSWER_MAX);
     let profiles = shared.profiles.load();
-    let started = running.adopt(bound, &profiles).and_then(|adopted| {
+    let started = followed.and_then(|()| running.adopt(bound, &profiles));
+    let started = started.and_then(|adopted| {
         shared.access_log.switch(log)?;
         watch::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
@@ -303,6 +313,7 @@ impl Running {
             listeners: Mutex::default(),
             leaving: Mutex::default(),
             admin: None,
+            discovery: Discovery::default(),
         };
         for index in 0..count {
             let worker = Arc::new(Worker::new(index, Arc::clone(shared)));
@@ -381,3 +392,6 @@ impl RunningWorker {
         })
     }
 }
+
+/// How long the start waits for the first answers of sources of members.
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);

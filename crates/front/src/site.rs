@@ -31,11 +31,12 @@ use tokio::time::Instant;
 
 use crate::cache::Cache;
 use crate::config::{
-    Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, RequestAttributes,
-    ServerConfig, UpstreamConfig,
+    Activation, BackendConfig, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol,
+    RequestAttributes, ServerConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
 pub(crate) use crate::site::member::{Controls, Member};
+use crate::site::overrides::Overrides;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
 use crate::site::rules::Rules;
@@ -157,12 +158,10 @@ impl Site {
         })
     }
 
-    /// The site that follows this one when members are controlled so. `controls` gives those of a
-    /// member; an upstream where none differ is shared.
-    pub(crate) fn controlled(&self, controls: impl Fn(&Upstream, &Member) -> Controls) -> Self {
+    /// The site that follows this one when members are controlled so. An upstream where none differ is shared.
+    pub(crate) fn controlled(&self, overrides: &Overrides) -> Self {
         let upstream = |upstream: &Arc<Upstream>| {
-            let of_member = |member: &Member| controls(upstream, member);
-            let wanted: Vec<Controls> = upstream.members.iter().map(of_member).collect();
+            let wanted = overrides.controls_of(upstream);
             let same = upstream
                 .members
                 .iter()
@@ -173,9 +172,31 @@ impl Site {
                 false => Arc::new(upstream.controlled(&wanted)),
             }
         };
+        let upstreams = self.upstreams.iter().map(upstream).collect();
+        self.with_upstreams(upstreams)
+    }
+
+    /// The site that follows this one when these members of upstreams were found. Backends are taken from
+    /// `reusable` as by [`Self::new`], by name and address.
+    pub(crate) fn with_found(
+        &self,
+        mut found: HashMap<String, Vec<BackendConfig>>,
+        reusable: &mut HashMap<String, Vec<Arc<Backend>>>,
+    ) -> Self {
+        let upstream = |upstream: &Arc<Upstream>| match found.remove(&upstream.name) {
+            Some(found) if found != upstream.config.found => {
+                Arc::new(upstream.with_found(found, reusable))
+            }
+            _ => Arc::clone(upstream),
+        };
+        let upstreams = self.upstreams.iter().map(upstream).collect();
+        self.with_upstreams(upstreams)
+    }
+
+    fn with_upstreams(&self, upstreams: Vec<Arc<Upstream>>) -> Self {
         Self {
             routes: Arc::clone(&self.routes),
-            upstreams: self.upstreams.iter().map(upstream).collect(),
+            upstreams,
             caches: Arc::clone(&self.caches),
             server: Arc::clone(&self.server),
             listeners: Arc::clone(&self.listeners),
@@ -262,22 +283,22 @@ impl Site {
 
 impl Upstream {
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
-        let config = Arc::new(config.clone());
         let members: Vec<Member> = config
-            .backends
-            .iter()
+            .all()
             .map(|it| Member::new(&config.name, it, workers, reusable))
             .collect();
+        Self::of(Arc::new(config.clone()), members, workers)
+    }
+
+    fn of(config: Arc<UpstreamConfig>, members: Vec<Member>, workers: usize) -> Self {
+        let has_http = config.all().any(|it| it.protocol == Protocol::Http);
         Self {
             name: config.name.clone(),
             retries: config.retries,
             policy: config.policy,
             unwell_max: config.unwell_max,
             retry_budget: Arc::new(SharedRetryBudget::new(workers)),
-            has_http: config
-                .backends
-                .iter()
-                .any(|it| it.protocol == Protocol::Http),
+            has_http,
             turns: Turns::new(&config, &members, workers),
             hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
             sticky: Sticky::new(&config).map(Arc::new),
@@ -286,6 +307,35 @@ impl Upstream {
             workers,
             config,
         }
+    }
+
+    /// The same upstream with these members besides those of the file. A backend of the same name and address
+    /// is taken from `reusable`.
+    fn with_found(
+        &self,
+        found: Vec<BackendConfig>,
+        reusable: &mut HashMap<String, Vec<Arc<Backend>>>,
+    ) -> Self {
+        let config = UpstreamConfig {
+            found,
+            ..UpstreamConfig::clone(&self.config)
+        };
+        let own = self.members.iter().take(config.backends.len()).cloned();
+        let member = |config: &BackendConfig| {
+            let mut none = Vec::new();
+            let known = reusable.get_mut(&config.name).unwrap_or(&mut none);
+            Member::new(&self.name, config, self.workers, known)
+        };
+        let members = own.chain(config.found.iter().map(member)).collect();
+        Self {
+            retry_budget: Arc::clone(&self.retry_budget),
+            ..Self::of(Arc::new(config), members, self.workers)
+        }
+    }
+
+    /// How many of its members are the file's; they come first.
+    pub(crate) fn of_file(&self) -> usize {
+        self.config.backends.len()
     }
 
     /// The same upstream with its members controlled so, each by its index.

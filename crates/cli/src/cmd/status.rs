@@ -142,6 +142,9 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
         };
         let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
         writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
+        if let Some(source) = found(&upstream["members"]) {
+            writeln!(text, "  {source}").expect("a string");
+        }
         // Of the upstream only some backends may be shown.
         let mut all = status["upstreams"].as_array().into_iter().flatten();
         let whole = all.find(|it| it["name"] == upstream["name"]);
@@ -182,6 +185,20 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
         .expect("a string takes all");
     }
     text
+}
+
+/// Where an upstream finds members, and how well that goes; `None` if it does not.
+fn found(members: &Value) -> Option<String> {
+    let from = members["from"].as_str()?;
+    let age = match members["age_s"].as_u64() {
+        Some(seconds) => format!("the last good answer came {seconds} s ago"),
+        None => "there was no good answer yet".to_owned(),
+    };
+    let failed = match members["failed"].as_str() {
+        Some(reason) => format!("; {}", reason.lines().next().unwrap_or_default()),
+        None => String::new(),
+    };
+    Some(format!("members from {from}: {age}{failed}"))
 }
 
 /// Whether one of its backends gets new clients.

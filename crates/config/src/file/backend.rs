@@ -355,7 +355,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &ANNOUNCE_CHUNKED,
 ];
 
-static URL: Key<Parsed<BackendUrl, UrlError>> = Key {
+pub(super) static URL: Key<Parsed<BackendUrl, UrlError>> = Key {
     name: "url",
     values: Parsed {
         what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"https://HOST:PORT\", \
@@ -390,7 +390,7 @@ static NAME: Key<Parsed<String, TextError>> = Key {
     },
 };
 
-static WEIGHT: Key<Counts<u32>> = Key {
+pub(super) static WEIGHT: Key<Counts<u32>> = Key {
     name: "weight",
     values: Counts { min: 1, max: 1000 },
     doc: Doc {
@@ -402,7 +402,7 @@ static WEIGHT: Key<Counts<u32>> = Key {
     },
 };
 
-static JVM_ROUTE: Key<Parsed<String, TextError>> = Key {
+pub(super) static JVM_ROUTE: Key<Parsed<String, TextError>> = Key {
     name: "jvm_route",
     values: Parsed {
         what: "a route such as \"a\"",
@@ -420,7 +420,7 @@ static JVM_ROUTE: Key<Parsed<String, TextError>> = Key {
     },
 };
 
-static DOMAIN: Key<Parsed<String, TextError>> = Key {
+pub(super) static DOMAIN: Key<Parsed<String, TextError>> = Key {
     name: "domain",
     values: Parsed {
         what: "a name such as \"east\"",
@@ -473,7 +473,7 @@ static ACTIVATION: Key<Choices<Activation>> = Key {
     },
 };
 
-static DISTANCE: Key<Counts<u32>> = Key {
+pub(super) static DISTANCE: Key<Counts<u32>> = Key {
     name: "distance",
     values: Counts { min: 0, max: 1000 },
     doc: Doc {

@@ -141,6 +141,28 @@ pub(super) fn build(
     None
 }
 
+/// What members that are found are trusted by. The name is `server_name`; empty if each has its own.
+pub(super) fn settings(
+    keys: &TlsKeys,
+    surroundings: &Surroundings<'_>,
+) -> Result<TrustSettings, String> {
+    let settings = |server_name: String| {
+        Ok::<_, String>(TrustSettings {
+            server_name,
+            verify: keys.verify,
+            roots: roots(keys, surroundings)?,
+            identity: identity(keys, surroundings)?,
+        })
+    };
+    // Whatever the name, the files must be good.
+    let sample = keys
+        .server_name
+        .clone()
+        .unwrap_or_else(|| "localhost".to_owned());
+    Trust::new(settings(sample)?).map_err(|fault| fault.to_string())?;
+    settings(keys.server_name.clone().unwrap_or_default())
+}
+
 /// A backend with every default, from its URL alone.
 pub(crate) fn plain(url: BackendUrl) -> Result<BackendConfig, String> {
     let has_tls = url.tls;

@@ -3,12 +3,13 @@
 use std::ops::{Range, RangeInclusive};
 
 use catamaran_front::config::{
-    Address, BackendConfig, HashBy, Policy, Protocol, RequestAttributes, UpstreamConfig,
+    BackendConfig, HashBy, Policy, Protocol, RequestAttributes, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::backend_tls::TlsKeys;
+use super::members::{self, Members};
 use super::sticky::{self, Sticky};
 use super::{Backend, Surroundings, attributes, backend, backend_tls, probe};
 use crate::key::{Doc, Key, Preset, Section};
@@ -30,6 +31,9 @@ pub(crate) struct Upstream {
     pub(crate) sticky: Sticky,
     pub(crate) attributes: RequestAttributes,
     pub(crate) backends: Vec<Backend>,
+    pub(crate) members: Option<Members>,
+    /// Whether there is a table of members, well or badly.
+    pub(crate) finds_members: bool,
 }
 
 /// Reads the tables.
@@ -69,6 +73,7 @@ fn one(
         "backend",
         "probe",
         "sticky",
+        "members",
         attributes::NAME,
     ]);
     let mut settings = UpstreamConfig::new(name, Vec::new());
@@ -80,8 +85,7 @@ fn one(
         settings.unwell_max = unwell_max.unwrap_or(100);
     }
     // Settings of the group: every backend starts from them.
-    let unplaced = Address::Unix(std::path::PathBuf::new());
-    let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
+    let mut shared = BackendConfig::new(Protocol::Ajp, members::unplaced());
     backend::settings(&mut table, surroundings, &mut shared);
     let mut shared_tls = TlsKeys::default();
     backend_tls::read(&mut table, surroundings.base, &mut shared_tls);
@@ -98,10 +102,21 @@ fn one(
     let sticky = entries.get("sticky");
     let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
     let attributes = attributes::read(&mut table, entries.get(attributes::NAME), report);
+    let sticky = sticky.unwrap_or_default();
+    let members = entries.get("members");
+    let finds_members = members.is_some();
+    let members = members.and_then(|value| {
+        let group = members::Group {
+            shared: &shared,
+            tls: &shared_tls,
+            sticky: &sticky,
+        };
+        members::read(value, &group, surroundings, report)
+    });
     let lists = entries
         .get("backend")
         .map(|value| tables(&list_header("upstream", name, "backend"), value, report));
-    if lists.is_none() {
+    if lists.is_none() && !finds_members {
         let message = format!("upstream `{name}` has no backend");
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
@@ -114,13 +129,16 @@ fn one(
         .filter_map(read)
         .collect();
     let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
-    if !backends.is_empty() && !backends.iter().any(ajp) {
+    let member_speaks = |protocol| members.as_ref().is_some_and(|it| it.may_speak(protocol));
+    let is_known = !backends.is_empty() || members.is_some();
+    if is_known && !backends.iter().any(ajp) && !member_speaks(Protocol::Ajp) {
         backend::ajp_keys_without_use(&mut table);
         attributes::without_use(&mut table);
     }
     // A backend whose certificates are at fault has none, too.
     let tls = |backend: &Backend| backend.value.tls.is_some();
-    if report.faults() == 0 && !backends.is_empty() && !backends.iter().any(tls) {
+    let member_tls = members.as_ref().is_some_and(Members::may_have_tls);
+    if report.faults() == 0 && is_known && !backends.iter().any(tls) && !member_tls {
         backend_tls::without_use(&mut table);
     }
     table.finish(report);
@@ -131,9 +149,11 @@ fn one(
         hash_by: settings.hash_by,
         retries: settings.retries,
         unwell_max: settings.unwell_max,
-        sticky: sticky.unwrap_or_default(),
+        sticky,
         attributes,
         backends,
+        members,
+        finds_members,
     }
 }
 

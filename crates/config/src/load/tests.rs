@@ -25,6 +25,10 @@ fn file(header: &str, added: &str) -> String {
         ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
         ("[upstream.NAME.attributes]", ""),
         (
+            "[upstream.NAME.members]",
+            "from = \"file\"\npath = \"others.toml\"",
+        ),
+        (
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
         ),

@@ -43,6 +43,7 @@ mod failures;
 mod files;
 mod files_browser;
 mod files_many;
+mod fleet;
 mod h2c_balancer;
 mod hardening;
 mod http2;

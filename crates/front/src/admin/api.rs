@@ -151,6 +151,7 @@ fn reopen(shared: &Shared) -> Reply {
 
 fn show(shared: &Shared, upstream: &str, backend: Option<&str>) -> Reply {
     let overrides = shared.control.lock();
+    let discovered = &shared.control.discovered;
     let site = shared.site.load_full();
     let upstream = match control::find_upstream(&site, upstream) {
         Ok(upstream) => upstream,
@@ -158,12 +159,13 @@ fn show(shared: &Shared, upstream: &str, backend: Option<&str>) -> Reply {
     };
     let Some(backend) = backend else {
         let version = control::version_of_all(upstream, &overrides);
-        return Reply::json(&status::upstream(upstream, &overrides)).version(&version);
+        return Reply::json(&status::upstream(upstream, &overrides, discovered)).version(&version);
     };
     match control::find_member(upstream, backend) {
         Ok(member) => {
             let version = control::version(upstream, member, &overrides);
-            Reply::json(&status::member(upstream, member, &overrides)).version(&version)
+            let shown = status::member(upstream, member, &overrides, discovered);
+            Reply::json(&shown).version(&version)
         }
         Err(refusal) => refused(&refusal),
     }

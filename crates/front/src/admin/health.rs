@@ -9,6 +9,7 @@ use super::Desk;
 use super::exposition::Format;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
+use crate::control::discovered::MembersView;
 use crate::line_queue::LineQueue;
 use crate::site::Upstream;
 use crate::tls;
@@ -45,6 +46,14 @@ fn readiness(observed: &Observed) -> Reply {
     for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
         text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
     }
+    for view in observed.members.iter().filter(|view| view.age.is_none()) {
+        let MembersView {
+            upstream, source, ..
+        } = view;
+        text.push_str(&format!(
+            "upstream {upstream} has no members from {source} yet\n"
+        ));
+    }
     let status = match observed.ready {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
@@ -64,6 +73,9 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
     match site.upstream(name) {
         None => Reply::text(StatusCode::NOT_FOUND, "there is no such upstream\n"),
         Some(_) if shared.is_leaving() => Reply::text(unready, "draining\n"),
+        Some(_) if shared.control.discovered.awaits(name) => {
+            Reply::text(unready, "no members were found yet\n")
+        }
         Some(upstream) if accepts_new(upstream) => Reply::text(StatusCode::OK, "ready\n"),
         Some(_) => Reply::text(unready, "no backend takes new sessions\n"),
     }
@@ -78,7 +90,10 @@ pub(super) fn observe(desk: &Desk) -> Observed {
     let leaving = shared.is_leaving();
     let upstreams = site.upstreams.iter();
     let upstreams: Vec<(String, bool)> = upstreams
-        .map(|it| (it.name.clone(), accepts_new(it)))
+        .map(|it| {
+            let awaits = shared.control.discovered.awaits(&it.name);
+            (it.name.clone(), accepts_new(it) && !awaits)
+        })
         .collect();
     let counts = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
     let usable = upstreams
@@ -102,6 +117,7 @@ pub(super) fn observe(desk: &Desk) -> Observed {
         leaving,
         ready: usable && !leaving,
         upstreams,
+        members: shared.control.discovered.views(),
         since: shared.since,
         state_file_fails: shared.control.state_file_fails(),
         encoder_memory: shared.encoder_memory.held(),

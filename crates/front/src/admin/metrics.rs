@@ -5,6 +5,7 @@
 
 mod backend;
 mod families;
+mod members;
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,6 +17,7 @@ use catamaran_tls::CertificateFacts;
 use crate::admin::exposition::{Exposition, Family, Format, Kind};
 use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
+use crate::control::discovered::MembersView;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::site::BackendStatus;
 
@@ -45,6 +47,8 @@ pub(crate) struct Observed {
     pub(crate) ready: bool,
     /// The upstreams, and whether each accepts new clients.
     pub(crate) upstreams: Vec<(String, bool)>,
+    /// The upstreams that find members.
+    pub(crate) members: Vec<MembersView>,
     /// When the first process of this front began, in seconds of the Unix epoch.
     pub(crate) since: u64,
     pub(crate) state_file_fails: bool,
@@ -118,6 +122,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         let panic = of_upstream.iter().any(|it| it.counts.panic);
         panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
     }
+    members::render(&mut page, &observed.members);
     backend::render(&mut page, &observed.backends);
     if let Some(usage) = &observed.usage {
         render_process(&mut page, usage);
@@ -293,6 +298,7 @@ pub fn metrics_reference() -> String {
 fn families() -> impl Iterator<Item = &'static Family> {
     families::OF_FRONT
         .into_iter()
+        .chain(members::OF_MEMBERS)
         .chain(backend::families())
         .chain(families::OF_PROCESS)
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, figures, health};
 use crate::config::{Activation, BackendConfig, Protocol};
+use crate::control::discovered::{Discovered, MembersView};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
 use crate::control::{now, version};
@@ -23,7 +24,8 @@ pub(super) fn all(desk: &Desk) -> Value {
     let counters = &observed.counters;
     let reasons = counters.reasons.iter();
     let reasons = reasons.map(|(reason, count)| (reason.to_string(), json!(count)));
-    let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides);
+    let discovered = &shared.control.discovered;
+    let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
     let retired = shared.retired.in_use();
     let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
     let (upgrades, failed) = shared.control.last_upgrade();
@@ -57,15 +59,20 @@ pub(super) fn all(desk: &Desk) -> Value {
 }
 
 /// One upstream with its backends.
-pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
+pub(super) fn upstream(
+    upstream: &Upstream,
+    overrides: &Overrides,
+    discovered: &Discovered,
+) -> Value {
     let members = upstream.members.iter();
-    let members = members.map(|it| member(upstream, it, overrides));
+    let members = members.map(|it| member(upstream, it, overrides, discovered));
     json!({
         "name": upstream.name,
         "policy": upstream.config().policy.token(),
         "sticky": upstream.sticky.is_some(),
         "sticky_outcomes": figures::sticky_of_all(upstream),
-        "ready": health::accepts_new(upstream),
+        "ready": health::accepts_new(upstream) && !discovered.awaits(&upstream.name),
+        "members": discovered.view(&upstream.name).map(|view| source(&view)),
         "panic": upstream.members.iter().any(|it| it.backend.is_in_panic()),
         "retries": upstream.retries,
         "retry_budget": {"left": upstream.retry_budget.left(), "max": RetryBudget::MAX},
@@ -73,8 +80,30 @@ pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
     })
 }
 
+/// Where an upstream finds members, and how well that goes.
+fn source(view: &MembersView) -> Value {
+    let refused = view.refused.iter();
+    let refused = refused.map(|(name, why)| json!({"name": name, "reason": why.token()}));
+    json!({
+        "from": view.source,
+        "active": view.active,
+        "drain": view.draining,
+        "leaving": view.leaving,
+        "age_s": view.age.map(|age| age.as_secs()),
+        "failed": view.failed,
+        "answers": {"good": view.counts.good, "failed": view.counts.failed},
+        "refused": refused.collect::<Vec<_>>(),
+    })
+}
+
 /// One backend.
-pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides) -> Value {
+pub(super) fn member(
+    upstream: &Upstream,
+    member: &Member,
+    overrides: &Overrides,
+    discovered: &Discovered,
+) -> Value {
+    let found = discovered.member(&upstream.name, member.name());
     let settings = &member.settings;
     let said = overrides.get(&upstream.name, member.name());
     let mut value = backend(&member.backend, settings);
@@ -85,6 +114,11 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
         "version": version(upstream, member, overrides),
         "settings": controls(member.controls),
         "file": controls(member.file()),
+        "found": found.map(|found| json!({
+            "from": found.source,
+            "state": found.standing,
+            "gone_in_s": found.gone_in.map(|left| left.as_secs()),
+        })),
         "override": said.map(said_of),
         "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
         "sessions": member.sessions_seen(),

@@ -216,7 +216,31 @@ impl Overrides {
         }
     }
 
-    /// Drops what does not hold for the members of `site`, and says what.
+    /// What holds for each member of an upstream. If nobody is active, those that drain because their source
+    /// says so serve new sessions, too: it meant to replace them, and has not.
+    pub(crate) fn controls_of(&self, upstream: &Upstream) -> Vec<Controls> {
+        let members = upstream.members.iter();
+        let mut all: Vec<Controls> = members.map(|it| self.controls(upstream, it)).collect();
+        if all.iter().any(|it| it.activation == Activation::Active) {
+            return all;
+        }
+        let found = upstream
+            .members
+            .iter()
+            .zip(&mut all)
+            .skip(upstream.of_file());
+        for (member, controls) in found {
+            let said = self.get(&upstream.name, member.name());
+            let by_operator = said.is_some_and(|said| said.activation.is_some());
+            if controls.activation == Activation::Drain && !by_operator {
+                controls.activation = Activation::Active;
+            }
+        }
+        all
+    }
+
+    /// Drops what does not hold for the members of `site`, and says what. What was said of a member that was
+    /// found holds whatever its source says, and when it has left and returns.
     pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<Dropped> {
         let mut dropped = Vec::new();
         let all = std::mem::take(self);
@@ -226,8 +250,16 @@ impl Overrides {
                 backend: backend.to_owned(),
                 why,
             };
-            let member = site.upstream(upstream).and_then(|it| it.member(backend));
-            let Some((_, member)) = member else {
+            let known = site.upstream(upstream);
+            let is_found = known.is_some_and(|it| {
+                let own = it.members.iter().take(it.of_file());
+                it.config().members.is_some() && !own.into_iter().any(|it| it.name() == backend)
+            });
+            if is_found {
+                self.put(upstream, backend, said.clone());
+                continue;
+            }
+            let Some((_, member)) = known.and_then(|it| it.member(backend)) else {
                 dropped.push(note(Why::Gone));
                 continue;
             };

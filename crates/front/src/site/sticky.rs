@@ -32,10 +32,10 @@ impl Sticky {
     pub(super) fn new(config: &UpstreamConfig) -> Option<Self> {
         let sticky = config.sticky.as_ref()?;
         let index = |route: &String| {
-            let mut routes = config.backends.iter().map(|it| &it.jvm_route);
+            let mut routes = config.all().map(|it| &it.jvm_route);
             routes.position(|it| it == route)
         };
-        let homes = config.backends.iter().map(|backend| Home {
+        let homes = config.all().map(|backend| Home {
             route: backend.jvm_route.clone(),
             domain: backend.domain.clone(),
             fallback: backend.fallback.as_ref().and_then(index),

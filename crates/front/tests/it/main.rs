@@ -20,6 +20,7 @@ mod http2;
 mod leaving;
 mod limits;
 mod log_page;
+mod members;
 mod operate;
 mod policies;
 mod probes;

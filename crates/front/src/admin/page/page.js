@@ -265,7 +265,7 @@ class Row {
     put('outages', backend.ejections ? `${backend.ejections}× ${span(backend.down_s)}` : '0',
       backend.ejections ? `out ${many(backend.ejections, 'time')}, ${span(backend.down_s)} in all` : '');
     put('weight', String(settings.weight), [
-      settings.weight === backend.file.weight ? '' : `${backend.file.weight} in the file`,
+      settings.weight === backend.file.weight ? '' : `${backend.file.weight} ${backend.found ? 'by its source' : 'in the file'}`,
       settings.distance ? `distance ${settings.distance}` : ''].filter(Boolean).join(', '));
     const samples = remember(this.key, rates ? rates.requests_s : 0, markOf(backend));
     const most = drawSamples(this.path, this.strip, samples, 18);
@@ -315,7 +315,8 @@ class Row {
       block('Since the start', [
         `${many(backend.requests, 'request')}, retries included`, `${bytes(backend.bytes.sent)} sent, ${bytes(backend.bytes.received)} received`,
         backend.abandoned ? `${many(backend.abandoned, 'request')} whose client left are still with the backend` : null].filter(Boolean)),
-      block('In the file', [
+      block(backend.found ? `Found by ${backend.found.from}` : 'In the file', [
+        backend.found ? FOUND[backend.found.state] + (backend.found.gone_in_s == null ? '' : `, gone in ${span(backend.found.gone_in_s)}`) : null,
         `${backend.protocol}://${backend.address}`, `jvm_route ${backend.jvm_route}`,
         backend.domain ? `domain ${backend.domain}` : null, backend.fallback ? `fallback ${backend.fallback}` : null,
         `${backend.file.activation}, weight ${backend.file.weight}, distance ${backend.file.distance}`].filter(Boolean)),
@@ -402,6 +403,21 @@ const POLICIES = {
 /** So many backends are shown without being asked for. */
 const OPEN_MAX = 12;
 
+/** How a member stands that was found. */
+const FOUND = {
+  active: 'named, and active',
+  drain: 'named, and draining',
+  doubted: 'one of too many that the last answer lacks',
+  leaving: 'no longer named: it drains',
+};
+
+/** Where an upstream finds members, in a few words. */
+function foundOf(members) {
+  if (!members) return '';
+  if (members.age_s == null) return `; none from ${members.from} yet`;
+  return members.failed ? `; ${members.from} fails, last answer ${span(members.age_s)} ago` : `; members from ${members.from}`;
+}
+
 /** The panel of one upstream: a line with its totals, and a table of its backends. */
 class Panel {
   constructor(name) {
@@ -417,7 +433,7 @@ class Panel {
     this.body = make('tbody');
     const head = (text, title, num) => make('th', { textContent: text, title, scope: 'col', className: num ? 'num' : '' });
     this.table = make('table', { className: 'backends' },
-      make('thead', {}, make('tr', {}, head('Backend', 'its name in the file'), head('State', 'its health, and what operators said'),
+      make('thead', {}, make('tr', {}, head('Backend', 'its name in the file, or by its source'), head('State', 'its health, and what operators said'),
         ...COLUMNS.map(([, text, title]) => head(text, title, true)), head('', 'actions'))), this.body);
     this.element = make('section', { className: 'upstream', data: { upstream: name } },
       make('div', { className: 'head' }, this.title, this.state, this.panic, this.share, this.facts, this.policy), this.table);
@@ -495,8 +511,9 @@ class Panel {
       setText(label, word);
     });
     const kept = outcomes && Object.entries(outcomes).filter(([, n]) => n).map(([word, n]) => `${short.format(n)} ${word}`).join(', ');
-    setText(this.policy, `${upstream.policy}, ${outcomes ? 'sticky' : 'not sticky'}`);
+    setText(this.policy, `${upstream.policy}, ${outcomes ? 'sticky' : 'not sticky'}${foundOf(upstream.members)}`);
     this.policy.title = [
+      upstream.members?.failed || '',
       POLICIES[upstream.policy] || '',
       kept ? `requests by session: ${kept}` : '',
       `a request is tried at most ${upstream.retries + 1} times; ${Math.round(100 * budget.left / budget.max)} % of the retry budget, which limits the retries of all requests together, is left`].filter(Boolean).join('; ');

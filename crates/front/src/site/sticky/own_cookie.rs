@@ -69,7 +69,7 @@ pub(super) fn values_of(
     upstream: &UpstreamConfig,
 ) -> impl Iterator<Item = String> {
     let key = config.key.as_ref().map_or(FIXED_KEY, |key| key.as_bytes());
-    let names = upstream.backends.iter().map(|it| it.name.as_str());
+    let names = upstream.all().map(|it| it.name.as_str());
     names.map(|backend| value(key, &upstream.name, backend))
 }
 

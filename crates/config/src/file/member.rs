@@ -1,0 +1,237 @@
+//! A file of members: a list of `[[member]]`, written by hand or by another program.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use catamaran_front::config::{Address, Found, FoundState, MemberPlace, Protocol, Speech};
+use toml::de::DeTable;
+
+use super::backend::{DISTANCE, DOMAIN, JVM_ROUTE, URL, WEIGHT};
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::suggest::nearest;
+use crate::syntax::all_syntax;
+use crate::table::{Table, tables};
+use crate::value::address::{BackendUrl, backend_from};
+use crate::value::text::{TextError, parse_label};
+use crate::value::{Choices, Parsed};
+
+/// Reads a file of members from its text. Unless the report has faults, the members are all that it lists.
+pub(crate) fn parse(path: &Path, text: &str) -> (Vec<Found>, Report) {
+    let mut report = Report::new(&path.display().to_string(), text);
+    let base = path.parent().unwrap_or_else(|| Path::new(""));
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let broken = all_syntax(&errors, text, 0);
+    let mut found = Vec::new();
+    if broken.is_empty() {
+        found = read(root.get_ref(), base, &mut report);
+    }
+    broken.into_iter().for_each(|finding| report.push(finding));
+    report.finish();
+    (found, report)
+}
+
+fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (name, value) in root {
+        if name.get_ref() == LIST {
+            let lists = tables(SECTION.header, value, report);
+            let one = |(place, entries)| one(place, entries, base, report);
+            found.extend(lists.into_iter().filter_map(one));
+        } else {
+            let message = format!("`{}` is no table of a file of members", name.get_ref());
+            let hint = match nearest(name.get_ref(), [LIST]) {
+                Some(_) => "did you mean `[[member]]`?".to_owned(),
+                None => "write [[member]] with a `name` and a `url`".to_owned(),
+            };
+            report.push(Finding::fault(message, name.span()).hint(hint));
+        }
+    }
+    unique(&found, report);
+    found.into_iter().map(|(found, _)| found).collect()
+}
+
+/// One member and where it stands.
+fn one(
+    place: Range<usize>,
+    entries: &DeTable<'_>,
+    base: &Path,
+    report: &mut Report,
+) -> Option<(Found, Range<usize>)> {
+    let mut table = Table::new(&SECTION, place, entries);
+    let name = table.require(&NAME);
+    let mut url = table.require(&URL);
+    if let Some(Err(error)) = url.as_mut().map(|it| backend_from(base, it)) {
+        let message = format!("`{}` {error}", URL.name);
+        table.push(Finding::fault(message, table.place_of(&URL)));
+    }
+    let place = table.place_of(&NAME);
+    let mut found = Found::new(
+        name.clone().unwrap_or_default(),
+        MemberPlace::Unix(std::path::PathBuf::new()),
+        Speech::Ajp,
+    );
+    table.set(&WEIGHT, &mut found.weight);
+    table.set(&DISTANCE, &mut found.distance);
+    found.jvm_route = table.take(&JVM_ROUTE);
+    found.domain = table.take(&DOMAIN);
+    table.set(&STATE, &mut found.state);
+    table.finish(report);
+    (found.place, found.speech) = at(url?);
+    name.map(|_| (found, place))
+}
+
+fn at(url: BackendUrl) -> (MemberPlace, Speech) {
+    let speech = match (url.protocol, url.tls) {
+        (Protocol::Ajp, _) => Speech::Ajp,
+        (Protocol::Http, false) => Speech::Http,
+        (Protocol::Http, true) => Speech::Https,
+    };
+    let place = match url.address {
+        Address::Tcp { host, port } => MemberPlace::Tcp { host, port },
+        Address::Unix(path) => MemberPlace::Unix(path),
+    };
+    (place, speech)
+}
+
+/// Names, routes and addresses are one member's.
+fn unique(found: &[(Found, Range<usize>)], report: &mut Report) {
+    let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
+    for (member, place) in found {
+        let route = member.jvm_route.as_ref().unwrap_or(&member.name);
+        for (what, key) in [
+            ("is named", format!("name {}", member.name)),
+            ("has the jvmRoute", format!("route {route}")),
+            ("is at", format!("url {:?} {}", member.speech, member.place)),
+        ] {
+            let Some(first) = seen.insert(key.clone(), place) else {
+                continue;
+            };
+            let spot = report.spot(first.start, place.start);
+            let (_, value) = key.rsplit_once(' ').unwrap_or_default();
+            let message = format!("the member of {spot} {what} `{value}` too");
+            report.push(Finding::fault(message, place.clone()).hint("keep one of them"));
+            // The rest follows from it.
+            break;
+        }
+    }
+}
+
+/// The list's name in the file.
+const LIST: &str = "member";
+
+/// Ten thousand members take some two megabytes.
+pub(crate) const BYTES_MAX: usize = 4 << 20;
+
+pub(crate) static SECTION: Section = Section {
+    header: "[[member]]",
+    intro: "A member of an upstream, in the file that `path` of `[upstream.NAME.members]` names, not in the \
+            configuration itself. Such a file has no other tables. Keys that are not here are those of \
+            `[upstream.NAME]`.",
+    keys: &[&NAME, &URL, &WEIGHT, &JVM_ROUTE, &DOMAIN, &DISTANCE, &STATE],
+    later: &[
+        ("activation", "write state = \"drain\""),
+        ("secret", "write it in [upstream.NAME], for all members"),
+    ],
+};
+
+static NAME: Key<Parsed<String, TextError>> = Key {
+    name: "name",
+    values: Parsed {
+        what: "a name such as \"a\"",
+        parse: parse_label,
+    },
+    doc: Doc {
+        preset: Preset::Required,
+        sample: "\"a\"",
+        effect: "The member's identity: for sessions, `hash`, the commands, logs and metrics. A member at another \
+                 address under the same name keeps its sessions and what operators said of it; its connections \
+                 and its health begin anew.",
+        extremes: "A name that a program makes up at each start is a new member each time.",
+        elsewhere: "",
+    },
+};
+
+static STATE: Key<Choices<FoundState>> = Key {
+    name: "state",
+    values: Choices(&[("active", FoundState::Active), ("drain", FoundState::Drain)]),
+    doc: Doc {
+        preset: Preset::Value("\"active\""),
+        sample: "\"drain\"",
+        effect: "Which requests the member gets: with `\"drain\"` those of its own sessions only. If no member of \
+                 the upstream is active, those that drain serve new sessions, too.",
+        extremes: "An operator's `catamaran activate` or `drain` wins.",
+        elsewhere: "Kubernetes: `serving` and `terminating` of an EndpointSlice",
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        let (_, report) = parse(Path::new("/etc/members.toml"), text);
+        report.to_string()
+    }
+
+    #[test]
+    fn a_member_has_all_that_it_may_have() {
+        let text = "[[member]]\nname = \"a\"\nurl = \"https://App.Internal:8443\"\nweight = 3\n\
+                    distance = 1\njvm_route = \"east.a\"\ndomain = \"east\"\nstate = \"drain\"\n\
+                    [[member]]\nname = \"b\"\nurl = \"ajp+unix:b.sock\"\n";
+        let (found, report) = parse(Path::new("/etc/members.toml"), text);
+        assert_eq!(report.to_string(), "");
+        let place = MemberPlace::Tcp {
+            host: "app.internal".to_owned(),
+            port: 8443,
+        };
+        let first = Found {
+            weight: 3,
+            distance: 1,
+            jvm_route: Some("east.a".to_owned()),
+            domain: Some("east".to_owned()),
+            state: FoundState::Drain,
+            ..Found::new("a", place, Speech::Https)
+        };
+        let beside = MemberPlace::Unix("/etc/b.sock".into());
+        assert_eq!(found, [first, Found::new("b", beside, Speech::Ajp)]);
+        assert_eq!(parse(Path::new("x"), "").0, []);
+    }
+
+    #[test]
+    fn faults_are_said_as_of_any_file() {
+        for (text, expected) in [
+            (
+                "[[member]]\nname = \"a\"\n",
+                "/etc/members.toml:1:1: fault: [[member]] lacks `url`",
+            ),
+            (
+                "[[member]]\nurl = \"ajp://a:1\"\n",
+                "[[member]] lacks `name`",
+            ),
+            (
+                "[[member]]\nname = \"a\"\nurl = \"ajp://a:1\"\nwieght = 2\n",
+                "did you mean `weight`?",
+            ),
+            (
+                "[[member]]\nname = \"a\"\nurl = \"a:1\"\n",
+                "`url` has no scheme",
+            ),
+            ("[[members]]\nname = \"a\"\n", "did you mean `[[member]]`?"),
+            ("[member]\nname = \"a\"\n", "this must be a list of tables"),
+            ("[[member]\n", "fault:"),
+            (
+                "[[member]]\nname = \"a\"\nurl = \"ajp://a:1\"\n[[member]]\nname = \"a\"\nurl = \"ajp://b:1\"\n",
+                "the member of line 2 is named `a` too",
+            ),
+            (
+                "[[member]]\nname = \"a\"\nurl = \"ajp://a:1\"\n[[member]]\nname = \"b\"\nurl = \"ajp://a:1\"\n",
+                "the member of line 2 is at `a:1` too",
+            ),
+        ] {
+            let said = said(text);
+            assert!(said.contains(expected), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `[upstream.NAME.members]`: where an upstream finds members that are not in the file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catamaran_front::config::{
+    Address, BackendConfig, FileSource, Found, MemberTemplate, MemberTrust, MembersConfig,
+    Protocol, Source, Speech,
+};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::backend_tls::{self, TlsKeys};
+use super::sticky::Sticky;
+use super::{Surroundings, member};
+use crate::include::shifted;
+use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::load::read_members;
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::text::{FilePath, file_path};
+use crate::value::{Choices, Counts, Durations};
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Members {
+    pub(crate) value: Arc<MembersConfig>,
+    /// What its members speak, if the table says it; a file says it of each.
+    pub(crate) speech: Option<Speech>,
+    /// How many members speak AJP as far as the file says now; several if the table says it.
+    pub(crate) ajp: usize,
+}
+
+/// The upstream that members are for.
+pub(super) struct Group<'g> {
+    pub(super) shared: &'g BackendConfig,
+    pub(super) tls: &'g TlsKeys,
+    pub(super) sticky: &'g Sticky,
+}
+
+/// Where members are found, as the file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    File,
+}
+
+/// Reads the table.
+pub(super) fn read(
+    value: &Spanned<DeValue<'_>>,
+    group: &Group<'_>,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Members> {
+    let (place, entries) = table(SECTION.header, value, report)?;
+    let mut table = Table::new(&SECTION, place, entries);
+    let from = table.require(&FROM);
+    let path = table.take(&PATH);
+    let mut leave = match group.sticky {
+        Sticky::On(sticky) => sticky.session_timeout,
+        Sticky::Unsaid | Sticky::Off => Duration::ZERO,
+    };
+    table.set(&LEAVE, &mut leave);
+    let mut members_max = 1000;
+    table.set(&MEMBERS_MAX, &mut members_max);
+    let (source, listed) = match from {
+        Some(From::File) => file(&mut table, path, surroundings, report),
+        None => (None, Vec::new()),
+    };
+    let trust = match may_have_tls(from) {
+        true => trust(&mut table, group, surroundings),
+        false => None,
+    };
+    table.finish(report);
+    let template = MemberTemplate::new(group.shared.clone(), trust);
+    let mut value = MembersConfig::new(source?, template);
+    value.leave = leave;
+    value.members_max = members_max;
+    Some(Members {
+        value: Arc::new(value),
+        speech: None,
+        ajp: listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
+    })
+}
+
+fn may_have_tls(from: Option<From>) -> bool {
+    matches!(from, Some(From::File))
+}
+
+/// A file, whose faults are said like those of this one, and what it lists now.
+fn file(
+    table: &mut Table<'_>,
+    path: Option<PathBuf>,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> (Option<Source>, Vec<Found>) {
+    if !table.has(&PATH) {
+        let message = "from = \"file\" needs `path`, the file that lists the members";
+        let hint = "write path = \"members.toml\"";
+        table.push(Finding::fault(message, table.place_of(&FROM)).hint(hint));
+    }
+    let Some(path) = path else {
+        return (None, Vec::new());
+    };
+    let path = surroundings.base.join(path);
+    let mut listed = Vec::new();
+    if let Some(includes) = surroundings.includes {
+        match (includes.read)(&path, member::BYTES_MAX) {
+            Ok(text) => {
+                let name = path.display().to_string();
+                let (found, own) = member::parse(&path, &text);
+                listed = found;
+                let start = report.add(&name, &text);
+                for finding in own.findings() {
+                    report.push(Finding {
+                        span: finding.span.clone().map(|span| shifted(span, start)),
+                        ..finding.clone()
+                    });
+                }
+            }
+            Err(error) => {
+                let message = format!("{} cannot be read: {error}", path.display());
+                let hint = "the upstream has no members from it until it is there";
+                table.push(Finding::warning(message, table.place_of(&PATH)).hint(hint));
+            }
+        }
+    }
+    let read = read_members;
+    (Some(Source::File(FileSource { path, read })), listed)
+}
+
+/// How members are trusted that speak HTTP over TLS. The keys are those of the upstream.
+fn trust(
+    table: &mut Table<'_>,
+    group: &Group<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Option<MemberTrust> {
+    let place = table.place_of(&FROM);
+    match backend_tls::settings(group.tls, surroundings) {
+        Ok(settings) => Some(MemberTrust::new(settings)),
+        Err(error) => {
+            table.push(Finding::fault(error, place));
+            None
+        }
+    }
+}
+
+impl Members {
+    /// Whether some may speak it.
+    pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
+        self.speech.is_none_or(|speech| {
+            let of_ajp = speech == Speech::Ajp;
+            of_ajp == (protocol == Protocol::Ajp)
+        })
+    }
+
+    /// Whether some may have TLS.
+    pub(crate) fn may_have_tls(&self) -> bool {
+        self.speech.is_none_or(|speech| speech == Speech::Https)
+    }
+}
+
+/// An address that stands for none.
+pub(super) fn unplaced() -> Address {
+    Address::Unix(PathBuf::new())
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[upstream.NAME.members]",
+    intro: "Where the upstream finds members besides its `[[upstream.NAME.backend]]`, which stay. The keys of \
+            `[upstream.NAME]` hold for them. A member's name is its identity: for sessions, `hash`, the \
+            commands and metrics. If the source fails or names nobody, the last list stays. If more than half \
+            of the members are missing from one answer, they leave one by one, each confirmed by a further \
+            answer. [fleet.md](fleet.md) explains it with examples.",
+    keys: KEYS,
+    later: &[(
+        "service",
+        "write from = \"dns\" with the name of a headless service",
+    )],
+};
+
+const KEYS: &[&dyn Described] = &[&FROM, &PATH, &LEAVE, &MEMBERS_MAX];
+
+static FROM: Key<Choices<From>> = Key {
+    name: "from",
+    values: Choices(&[("file", From::File)]),
+    doc: Doc {
+        preset: Preset::Required,
+        sample: "\"file\"",
+        effect: "Where members are found. `file`: a file that lists them, which another program may write.",
+        extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
+        elsewhere: "nginx `resolve`; HAProxy `server-template`; httpd `ProxyHCExpr` has no counterpart",
+    },
+};
+
+static PATH: Key<FilePath> = Key {
+    name: "path",
+    values: file_path("a path such as \"members.toml\""),
+    doc: Doc {
+        preset: Preset::Unset("required with from = \"file\""),
+        sample: "\"members.toml\"",
+        effect: "The file that lists the members, each a `[[member]]` (see there). The front looks once a second \
+                 whether it was changed. A relative path starts from the directory of the configuration.",
+        extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
+                   by a rename, so that the front never reads half of it.",
+        elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
+    },
+};
+
+static LEAVE: Key<Durations> = Key {
+    name: "leave",
+    values: Durations {
+        min: Duration::ZERO,
+        max: Duration::from_secs(7 * 24 * 3600),
+    },
+    doc: Doc {
+        preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
+        sample: "\"10m\"",
+        effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
+                 gone; its exchanges in flight end.",
+        extremes: "Shorter than a session, sessions of a member that was only forgotten for a moment are lost.",
+        elsewhere: "HAProxy `hold obsolete`",
+    },
+};
+
+static MEMBERS_MAX: Key<Counts<usize>> = Key {
+    name: "members_max",
+    values: Counts {
+        min: 1,
+        max: 10_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("1000"),
+        sample: "50",
+        effect: "How many members there may be. Of more, those that are known stay, and others are refused.",
+        extremes: "Too low, a part of the fleet gets no requests: `catamaran_members_refused_total` counts it.",
+        elsewhere: "HAProxy: the number of a `server-template`",
+    },
+};

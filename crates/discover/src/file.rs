@@ -1,0 +1,154 @@
+//! A file that lists members, looked at once a second.
+//!
+//! What the file means is not known here: it is read by a function that is given. It is compared by device,
+//! inode, size and time of modification, so a tool may replace it by a rename or write it in place.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
+
+use crate::member::Found;
+use crate::merge::Answer;
+
+/// Reads a file of members, or says what is wrong with it, one fault a line.
+pub type ReadMembers = fn(&Path) -> Result<Vec<Found>, String>;
+
+/// A file that lists members.
+#[derive(Clone, Debug)]
+pub struct FileSource {
+    /// The file.
+    pub path: PathBuf,
+    /// Reads it.
+    pub read: ReadMembers,
+}
+
+impl PartialEq for FileSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for FileSource {}
+
+/// What `stat` says of a file; `None` if there is none.
+type Stamp = Option<(u64, u64, u64, i64, i64)>;
+
+impl FileSource {
+    /// See [`crate::Source::run`].
+    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+        let mut known: Option<Stamp> = None;
+        loop {
+            let (source, before) = (self.clone(), known);
+            // A file system may be remote: the other sources do not wait for it.
+            let looked = tokio::task::spawn_blocking(move || source.look(before)).await;
+            let Ok((stamp, answer)) = looked else { return };
+            known = Some(stamp);
+            if let Some(answer) = answer
+                && answers.send(answer).await.is_err()
+            {
+                return;
+            }
+            tokio::select! {
+                () = sleep(PERIOD) => {}
+                () = again.notified() => known = None,
+                () = answers.closed() => return,
+            }
+        }
+    }
+
+    /// The file as it is, and an answer if that is not what it was.
+    fn look(&self, before: Option<Stamp>) -> (Stamp, Option<Answer>) {
+        let stamp = stamp(&self.path);
+        if before == Some(stamp) {
+            return (stamp, None);
+        }
+        let answer = match (self.read)(&self.path) {
+            Ok(found) => Answer::members(found),
+            Err(faults) => Answer::Failed(faults),
+        };
+        (stamp, Some(answer))
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let it = std::fs::metadata(path).ok()?;
+    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
+}
+
+/// How often the file is looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::member::{Place, Speech};
+
+    /// Each line is the name of a member.
+    fn read(path: &Path) -> Result<Vec<Found>, String> {
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let member = |name: &str| {
+            let place = Place::Unix(PathBuf::from(name));
+            Found::new(name, place, Speech::Ajp)
+        };
+        Ok(text.lines().map(member).collect())
+    }
+
+    #[test]
+    fn a_file_is_read_when_it_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("members");
+        let source = FileSource {
+            path: path.clone(),
+            read,
+        };
+        let (missing, answer) = source.look(None);
+        assert!(missing.is_none() && matches!(answer, Some(Answer::Failed(_))));
+        assert_eq!(source.look(Some(missing)).1, None, "it is said once");
+        fs::write(&path, "a\nb\n").unwrap();
+        let (stamp, answer) = source.look(Some(missing));
+        assert_eq!(answer, Some(Answer::members(read(&path).unwrap())));
+        assert_eq!(source.look(Some(stamp)).1, None);
+        // Another file in its place, of the same size.
+        fs::write(directory.path().join("next"), "a\nc\n").unwrap();
+        fs::rename(directory.path().join("next"), &path).unwrap();
+        let (_, answer) = source.look(Some(stamp));
+        assert_eq!(answer, Some(Answer::members(read(&path).unwrap())));
+        assert!(
+            source.look(None).1.is_some(),
+            "asked again, it is read again"
+        );
+    }
+
+    #[tokio::test]
+    async fn answers_come_at_the_start_after_a_change_and_when_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("members");
+        fs::write(&path, "a\n").unwrap();
+        let source = FileSource {
+            path: path.clone(),
+            read,
+        };
+        let (send, mut answers) = mpsc::channel(1);
+        let again = Arc::new(Notify::new());
+        let running = tokio::spawn(source.run(send, Arc::clone(&again)));
+        let names = |answer: Option<Answer>| match answer {
+            Some(Answer::Members { found, .. }) => {
+                found.into_iter().map(|it| it.name).collect::<Vec<_>>()
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(names(answers.recv().await), ["a"]);
+        fs::write(&path, "a\nbb\n").unwrap();
+        assert_eq!(names(answers.recv().await), ["a", "bb"]);
+        again.notify_one();
+        assert_eq!(names(answers.recv().await), ["a", "bb"]);
+        drop(answers);
+        running.await.unwrap();
+    }
+}

@@ -1,0 +1,49 @@
+//! Members of upstreams that come and go: sources that name them, and the rules by which they join and leave.
+//!
+//! A source gives [`Answer`]s, each with all members that it knows. [`merge`] makes a list of members of
+//! the last list and an answer, and holds every rule: what an error changes, what becomes of a member that
+//! is no longer named, which addresses are refused. It is pure: the time is an argument. What a member is
+//! to an upstream, and how requests reach it, is the front's business.
+
+pub mod file;
+pub mod member;
+pub mod merge;
+
+use std::sync::Arc;
+
+pub use file::FileSource;
+pub use member::{Found, FoundState, Place, Speech};
+pub use merge::{Answer, Deadlines, Member, Members, Merged, Refusal, Rules, Standing, merge};
+use tokio::sync::{Notify, mpsc};
+
+/// Where members are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file that lists them.
+    File(FileSource),
+}
+
+impl Source {
+    /// Its name in the configuration, for logs and metrics.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+        }
+    }
+
+    /// Whether whoever wrote its answers may change this machine's configuration anyway, so that any address
+    /// is believed.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Asks for ever and passes each answer on, the first at once. `again` asks at once; it is for doubts
+    /// about the last answer, so that an answer follows even if nothing has changed. Ends when nobody listens.
+    pub async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+        match self {
+            Self::File(file) => file.run(answers, again).await,
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! The rules by which members join and leave: the last list and an answer make the next list.
+//!
+//! - An error, or an answer without any member, keeps the list.
+//! - A member that an answer lacks drains for [`Rules::leave`], then it is gone. If it is named again, it is
+//!   as before.
+//! - If an answer lacks more than half of the members, they leave one by one, each confirmed by a further
+//!   answer: an answer that was cut short must not empty an upstream. What says itself that it leaves is
+//!   believed at once.
+//! - Loopback, link-local and the front's own addresses are refused, unless the source is trusted.
+//! - A member is its name. At another address it is the same member, and another backend.
+//!
+//! Pure: the moment is an argument, counted from anywhere. An answer in another order gives the same list.
+
+#[cfg(test)]
+mod properties;
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::member::{Found, FoundState};
+
+/// What a source said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// All members that it knows.
+    Members {
+        /// In any order.
+        found: Vec<Found>,
+        /// Names of those that said themselves that they leave.
+        left: Vec<String>,
+    },
+    /// It could not say, for this reason.
+    Failed(String),
+}
+
+impl Answer {
+    /// All members, none of which said that it leaves.
+    #[must_use]
+    pub fn members(found: Vec<Found>) -> Self {
+        let left = Vec::new();
+        Self::Members { found, left }
+    }
+}
+
+/// What the rules depend on.
+#[derive(Clone, Copy)]
+pub struct Rules<'r> {
+    /// How long a member that is no longer named drains.
+    pub leave: Duration,
+    /// How many members there may be.
+    pub members_max: usize,
+    /// Whether any address is believed.
+    pub is_trusted: bool,
+    /// Whether the front itself listens at an address.
+    pub is_own: &'r dyn Fn(IpAddr, u16) -> bool,
+    /// Whether the configuration has a backend of that name.
+    pub is_taken: &'r dyn Fn(&str) -> bool,
+}
+
+/// The members of an upstream, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    members: BTreeMap<String, Member>,
+    /// When a doubted one left last.
+    stepped: Option<Duration>,
+    /// The source is another one than that of the list: its first answer is believed.
+    superseded: bool,
+}
+
+/// A member, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What its source said last of it.
+    pub found: Found,
+    /// Whether it is named.
+    pub standing: Standing,
+}
+
+/// How a member stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is named.
+    Present,
+    /// It is one of too many that the last answers lack; it serves as before.
+    Doubted,
+    /// It is no longer named: it drains, and is gone then.
+    Leaving {
+        /// When it is gone.
+        until: Duration,
+    },
+}
+
+/// Why something that a source named is no member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Refusal {
+    /// This machine itself.
+    Loopback,
+    /// An address that holds on one link only.
+    LinkLocal,
+    /// Not the address of one host: unspecified, broadcast or multicast.
+    NoHost,
+    /// The front listens there.
+    Own,
+    /// Another member of the answer has the name.
+    NameTwice,
+    /// Another member of the answer has the address.
+    AddressTwice,
+    /// A backend of the configuration has the name.
+    NameTaken,
+    /// There are as many as may be.
+    TooMany,
+}
+
+impl Refusal {
+    /// In one word, for metrics.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::LinkLocal => "link-local",
+            Self::NoHost => "no-host",
+            Self::Own => "own",
+            Self::NameTwice => "name-twice",
+            Self::AddressTwice => "address-twice",
+            Self::NameTaken => "name-taken",
+            Self::TooMany => "members-max",
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Loopback => "it is a loopback address, which only a file may name",
+            Self::LinkLocal => "it is a link-local address, which only a file may name",
+            Self::NoHost => "it is not the address of one host",
+            Self::Own => "the front itself listens there",
+            Self::NameTwice => "another member of the same answer has this name",
+            Self::AddressTwice => "another member of the same answer has this address",
+            Self::NameTaken => "a [[backend]] of the file has this name",
+            Self::TooMany => "there are `members_max` members already",
+        }
+    }
+
+    /// All of them, in the order of the page of metrics.
+    pub const ALL: [Self; 8] = [
+        Self::Loopback,
+        Self::LinkLocal,
+        Self::NoHost,
+        Self::Own,
+        Self::NameTwice,
+        Self::AddressTwice,
+        Self::NameTaken,
+        Self::TooMany,
+    ];
+}
+
+/// When something is to be done although no answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deadlines {
+    /// When the next member is gone: [`Members::pass`] is to be called.
+    pub gone: Option<Duration>,
+    /// When the source is to be asked again, because its last answer is doubted.
+    pub ask: Option<Duration>,
+}
+
+/// The next list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The members.
+    pub members: Members,
+    /// When to look again.
+    pub deadlines: Deadlines,
+    /// What was named and is no member.
+    pub refused: Vec<(String, Refusal)>,
+    /// Why the list was kept, if it was.
+    pub kept: Option<String>,
+}
+
+/// Makes the next list of the last one and an answer.
+#[must_use]
+pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> Merged {
+    let (found, left) = match answer {
+        Answer::Failed(reason) => return kept(last, now, reason.clone(), Vec::new()),
+        Answer::Members { found, left } => (found, left),
+    };
+    let (named, refused) = admit(last, found, rules);
+    let left: HashSet<&str> = left.iter().map(String::as_str).collect();
+    if named.is_empty() && !last.members.keys().any(|name| left.contains(&name[..])) {
+        let reason = match refused.first() {
+            Some((name, refusal)) => format!("{name}: {}", refusal.words()),
+            None => "the answer has no members".to_owned(),
+        };
+        return kept(last, now, reason, refused);
+    }
+    let missing = Missing::new(last, &named, &left, now);
+    let mut next = Members {
+        // Doubts about others are over: those that begin now have their full time.
+        stepped: last.stepped.filter(|_| missing.is_confirmed),
+        ..Members::default()
+    };
+    for (name, member) in &last.members {
+        let standing = match named.get(&name[..]) {
+            Some(_) => continue,
+            None => missing.standing(name, member, now, rules.leave),
+        };
+        let member = Member {
+            found: member.found.clone(),
+            standing,
+        };
+        next.members.insert(name.clone(), member);
+    }
+    if missing.step.is_some() {
+        next.stepped = Some(now);
+    }
+    for (name, found) in named {
+        let member = Member {
+            found: found.clone(),
+            standing: Standing::Present,
+        };
+        next.members.insert(name.to_owned(), member);
+    }
+    if !next.has(Standing::Doubted) {
+        next.stepped = None;
+    } else if next.stepped.is_none() {
+        next.stepped = Some(now);
+    }
+    next.expire(now);
+    Merged {
+        deadlines: next.deadlines(),
+        members: next,
+        refused,
+        kept: None,
+    }
+}
+
+/// The list as it was, as far as time allows.
+fn kept(last: &Members, now: Duration, reason: String, refused: Vec<(String, Refusal)>) -> Merged {
+    let members = last.pass(now);
+    Merged {
+        deadlines: members.deadlines(),
+        members,
+        refused,
+        kept: Some(reason),
+    }
+}
+
+/// What becomes of those that an answer lacks.
+struct Missing<'m> {
+    /// They said so, or all is believed.
+    believed: HashSet<&'m str>,
+    /// The answer lacks too many.
+    doubted: bool,
+    /// It lacks some that the one before lacked.
+    is_confirmed: bool,
+    /// The doubted one that leaves.
+    step: Option<&'m str>,
+}
+
+impl<'m> Missing<'m> {
+    fn new(
+        last: &'m Members,
+        named: &BTreeMap<&str, &Found>,
+        left: &HashSet<&str>,
+        now: Duration,
+    ) -> Self {
+        let serving = last
+            .members
+            .iter()
+            .filter(|(_, member)| !member.is_leaving());
+        let count = serving.clone().count();
+        let lacking = serving.filter(|(name, _)| !named.contains_key(&name[..]));
+        let (believed, others): (Vec<_>, Vec<_>) =
+            lacking.partition(|(name, _)| last.superseded || left.contains(&name[..]));
+        let known: Vec<&str> = others
+            .iter()
+            .filter(|(_, member)| member.standing == Standing::Doubted)
+            .map(|(name, _)| &name[..])
+            .collect();
+        let doubted = !known.is_empty() || others.len() * 2 > count - believed.len();
+        let is_due = last.stepped.is_some_and(|stepped| now >= stepped + STEP);
+        Self {
+            believed: believed.into_iter().map(|(name, _)| &name[..]).collect(),
+            doubted,
+            is_confirmed: !known.is_empty(),
+            step: known.first().copied().filter(|_| is_due),
+        }
+    }
+
+    fn standing(&self, name: &str, member: &Member, now: Duration, leave: Duration) -> Standing {
+        let leaves = Standing::Leaving { until: now + leave };
+        match member.standing {
+            Standing::Leaving { .. } => member.standing,
+            _ if self.believed.contains(name) || self.step == Some(name) => leaves,
+            _ if self.doubted => Standing::Doubted,
+            _ => leaves,
+        }
+    }
+}
+
+/// Those of an answer that may be members, by name.
+fn admit<'f>(
+    last: &Members,
+    found: &'f [Found],
+    rules: &Rules<'_>,
+) -> (BTreeMap<&'f str, &'f Found>, Vec<(String, Refusal)>) {
+    let mut refused = Vec::new();
+    let mut ordered: Vec<&Found> = found.iter().collect();
+    // Whatever the order of the answer, the same ones are refused; those that are known are not.
+    let is_known = |found: &Found| last.members.contains_key(&found.name);
+    ordered.sort_by_cached_key(|found| {
+        (
+            !is_known(found),
+            found.name.clone(),
+            found.place.to_string(),
+        )
+    });
+    let mut named: BTreeMap<&str, &Found> = BTreeMap::new();
+    let mut places = HashSet::new();
+    for found in ordered {
+        let refusal = address_refusal(found, rules).or_else(|| {
+            if (rules.is_taken)(&found.name) {
+                Some(Refusal::NameTaken)
+            } else if named.contains_key(&found.name[..]) {
+                Some(Refusal::NameTwice)
+            } else if places.contains(&(&found.place, found.speech)) {
+                Some(Refusal::AddressTwice)
+            } else if named.len() >= rules.members_max {
+                Some(Refusal::TooMany)
+            } else {
+                None
+            }
+        });
+        match refusal {
+            Some(refusal) => refused.push((found.name.clone(), refusal)),
+            None => {
+                places.insert((&found.place, found.speech));
+                named.insert(&found.name, found);
+            }
+        }
+    }
+    (named, refused)
+}
+
+/// Why its address is refused, if it is. A host name is resolved when it is connected to, like that of a
+/// backend of the configuration.
+fn address_refusal(found: &Found, rules: &Rules<'_>) -> Option<Refusal> {
+    if rules.is_trusted {
+        return None;
+    }
+    let (ip, port) = found.place.address()?;
+    let ip = ip.to_canonical();
+    let (link_local, no_host) = match ip {
+        IpAddr::V4(ip) => (
+            ip.is_link_local(),
+            ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast(),
+        ),
+        IpAddr::V6(ip) => (
+            ip.is_unicast_link_local(),
+            ip.is_unspecified() || ip.is_multicast(),
+        ),
+    };
+    if ip.is_loopback() {
+        Some(Refusal::Loopback)
+    } else if link_local {
+        Some(Refusal::LinkLocal)
+    } else if no_host {
+        Some(Refusal::NoHost)
+    } else {
+        (rules.is_own)(ip, port).then_some(Refusal::Own)
+    }
+}
+
+impl Member {
+    /// Whether it drains because it is no longer named.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.standing, Standing::Leaving { .. })
+    }
+
+    /// Whether it takes no new sessions, as far as its source is concerned.
+    #[must_use]
+    pub fn drains(&self) -> bool {
+        self.is_leaving() || self.found.state == FoundState::Drain
+    }
+}
+
+impl Members {
+    /// Each, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    /// The member of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Member> {
+        self.members.get(name)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The same list for another source, whose first answer is believed even if it has nobody in common.
+    #[must_use]
+    pub fn superseded(&self) -> Self {
+        Self {
+            superseded: true,
+            ..self.clone()
+        }
+    }
+
+    /// The list when nothing but time has passed.
+    #[must_use]
+    pub fn pass(&self, now: Duration) -> Self {
+        let mut next = self.clone();
+        next.expire(now);
+        next
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        let gone = self.members.values().filter_map(|it| match it.standing {
+            Standing::Leaving { until } => Some(until),
+            Standing::Present | Standing::Doubted => None,
+        });
+        let doubts = self.has(Standing::Doubted);
+        Deadlines {
+            gone: gone.min(),
+            ask: self
+                .stepped
+                .filter(|_| doubts)
+                .map(|stepped| stepped + STEP),
+        }
+    }
+
+    fn has(&self, standing: Standing) -> bool {
+        self.members.values().any(|it| it.standing == standing)
+    }
+
+    fn expire(&mut self, now: Duration) {
+        let stays = |member: &Member| match member.standing {
+            Standing::Leaving { until } => until > now,
+            Standing::Present | Standing::Doubted => true,
+        };
+        self.members.retain(|_, member| stays(member));
+    }
+}
+
+/// How long a doubted answer stands before the next member leaves, and is asked for again.
+pub const STEP: Duration = Duration::from_secs(5);

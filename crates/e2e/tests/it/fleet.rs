@@ -1,0 +1,143 @@
+//! Members that a file lists, as an operator meets them.
+
+use std::fs;
+
+use catamaran_e2e::{Front, catamaran};
+use catamaran_testkit::{Deadline, Process};
+use serde_json::Value;
+
+use crate::reload::application;
+
+/// A front that finds its members in `members.toml`.
+const CONFIG: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                      [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"file\"\n\
+                      path = \"members.toml\"\nleave = \"1h\"\n\
+                      [admin]\naddress = [\"unix:admin.sock\", \"127.0.0.1:0\"]\n";
+
+fn member(name: &str, url: &str) -> String {
+    format!("[[member]]\nname = \"{name}\"\nurl = \"{url}\"\n")
+}
+
+/// Runs a command; gives its exit code and what it said on both outputs.
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut process = catamaran(arguments).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    (status.code(), process.stdout() + &process.stderr())
+}
+
+fn at(front: &Front) -> String {
+    format!("unix:{}/admin.sock", front.directory().display())
+}
+
+/// How a member stands, as the status tells it; `None` if it is none.
+fn standing(front: &Front, name: &str) -> Option<String> {
+    let (_, said) = run(&["status", "--json", "--admin", &at(front)]);
+    let status: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let members = status["upstreams"][0]["backends"].as_array()?;
+    let member = members.iter().find(|it| it["name"] == name)?;
+    member["found"]["state"].as_str().map(str::to_owned)
+}
+
+fn wait_for(front: &Front, name: &str, expected: &str) {
+    let stands = || (standing(front, name)? == expected).then_some(());
+    Deadline::default().poll(expected, stands).unwrap();
+}
+
+struct Fleet {
+    front: Front,
+    list: std::path::PathBuf,
+    _files: tempfile::TempDir,
+    _applications: [Process; 2],
+    urls: [String; 2],
+}
+
+impl Fleet {
+    fn start() -> Self {
+        let (one, two) = (application(), application());
+        let urls = [one.1, two.1];
+        let files = tempfile::tempdir().unwrap();
+        let list = files.path().join("members.toml");
+        fs::write(&list, member("blue", &urls[0]) + &member("green", &urls[1])).unwrap();
+        let config = CONFIG.replace("members.toml", list.to_str().unwrap());
+        Self {
+            front: Front::with_config(&config).unwrap(),
+            list,
+            _files: files,
+            _applications: [one.0, two.0],
+            urls,
+        }
+    }
+}
+
+#[test]
+fn members_of_a_file_serve_drain_and_are_shown() {
+    let fleet = Fleet::start();
+    let front = &fleet.front;
+    assert_eq!(front.get("/").unwrap().status, 200);
+    assert_eq!(front.ask_admin("/readyz").unwrap().text(), "ready\n");
+    let (code, said) = run(&["status", "--admin", &at(front)]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("members from file: the last good answer came"),
+        "{said}"
+    );
+    // Half of them vanish, and one drains.
+    fs::write(&fleet.list, member("blue", &fleet.urls[0])).unwrap();
+    wait_for(front, "green", "leaving");
+    fs::write(&fleet.list, member("blue", &fleet.urls[0]) + "[[membr]]\n").unwrap();
+    let line = front
+        .wait_for_log("is no table of a file of members")
+        .unwrap();
+    assert!(line.contains("did you mean `[[member]]`?"), "{line}");
+    assert_eq!(front.get("/").unwrap().status, 200);
+    fs::write(
+        &fleet.list,
+        member("blue", &fleet.urls[0]) + &member("green", &fleet.urls[1]) + "state = \"drain\"\n",
+    )
+    .unwrap();
+    wait_for(front, "green", "drain");
+}
+
+#[test]
+fn check_says_the_faults_of_a_file_of_members_at_their_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catamaran.toml");
+    let list = directory.path().join("members.toml");
+    fs::write(&path, CONFIG).unwrap();
+    let path = path.to_str().unwrap();
+    let (code, said) = run(&["check", path]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("the upstream has no members from it until it is there"),
+        "{said}"
+    );
+    fs::write(
+        &list,
+        member("a", "ajp://10.0.0.1") + &member("a", "ajp://10.0.0.2:8009"),
+    )
+    .unwrap();
+    let (code, said) = run(&["check", path]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("members.toml:3:7: fault: `url` has no port"),
+        "{said}"
+    );
+    fs::write(&list, member("a", "ajp://10.0.0.1:8009")).unwrap();
+    let (_, said) = run(&["explain", "--config", path, "http://localhost/"]);
+    assert!(said.contains("backend a of upstream app"), "{said}");
+}
+
+#[test]
+fn a_reload_and_an_upgrade_keep_members() {
+    let mut fleet = Fleet::start();
+    let admin = at(&fleet.front);
+    let (code, said) = run(&["reload", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("backends: 2 kept"), "{said}");
+    assert_eq!(fleet.front.get("/").unwrap().status, 200);
+    fleet.front.process();
+    let (code, said) = run(&["upgrade", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(fleet.front.get("/").unwrap().status, 200);
+    assert_eq!(standing(&fleet.front, "green").as_deref(), Some("active"));
+}

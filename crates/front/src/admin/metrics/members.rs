@@ -1,0 +1,92 @@
+//! The families that are about members which were found.
+
+use catamaran_discover::Refusal;
+
+use crate::admin::exposition::{Exposition, Family, Kind};
+use crate::control::discovered::MembersView;
+
+/// Every family of this module, in the order of the page.
+pub(super) static OF_MEMBERS: [&Family; 4] = [&MEMBERS, &AGE, &ANSWERS, &REFUSED];
+
+static MEMBERS: Family = Family {
+    name: "catamaran_members",
+    kind: Kind::Gauge,
+    help: "Members of an upstream that its source named, by how they stand.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        ("from", "the kind of its source, such as `file`"),
+        (
+            "state",
+            "`active`; `drain`: its source says that it drains; `leaving`: its source no longer names it",
+        ),
+    ],
+};
+
+static AGE: Family = Family {
+    name: "catamaran_members_age_seconds",
+    kind: Kind::Gauge,
+    help: "How long ago a source gave its last good answer. A file answers when it is changed: its age alone is \
+           no trouble. There is no sample before the first good answer.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        ("from", "the kind of its source"),
+    ],
+};
+
+static ANSWERS: Family = Family {
+    name: "catamaran_members_answers_total",
+    kind: Kind::Counter,
+    help: "Answers of a source. After one that failed or was empty the last list stays.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        ("from", "the kind of its source"),
+        ("result", "`good` or `failed`"),
+    ],
+};
+
+static REFUSED: Family = Family {
+    name: "catamaran_members_refused_total",
+    kind: Kind::Counter,
+    help: "What a source named and is no member, counted at each answer.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        ("from", "the kind of its source"),
+        (
+            "reason",
+            "`loopback`, `link-local`, `no-host`: such an address is no host's; `own`: the front listens there; \
+             `name-twice`, `address-twice`, `name-taken`: another one has it; `members-max`: there are as many \
+             as may be",
+        ),
+    ],
+};
+
+pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
+    let mut members = page.family(&MEMBERS);
+    for view in views {
+        for (state, count) in [
+            ("active", view.active),
+            ("drain", view.draining),
+            ("leaving", view.leaving),
+        ] {
+            members.sample(&[&view.upstream, view.source, state], count);
+        }
+    }
+    let mut age = page.family(&AGE);
+    for view in views {
+        if let Some(since) = view.age {
+            age.sample(&[&view.upstream, view.source], since.as_secs());
+        }
+    }
+    let mut answers = page.family(&ANSWERS);
+    for view in views {
+        for (result, count) in [("good", view.counts.good), ("failed", view.counts.failed)] {
+            answers.sample(&[&view.upstream, view.source, result], count);
+        }
+    }
+    let mut refused = page.family(&REFUSED);
+    for view in views {
+        for (refusal, count) in Refusal::ALL.iter().zip(view.counts.refused) {
+            refused.sample(&[&view.upstream, view.source, refusal.token()], count);
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The members of upstreams that were found, and how well their sources answer.
+//!
+//! `catamaran_discover` has the rules. Here is the last list of each upstream, and what administrators are
+//! told of it. Whoever holds this lock takes no other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use catamaran_discover::{
+    Answer, Deadlines, Member, Members, Refusal, Rules, Source, Standing, merge,
+};
+use tokio::time::Instant;
+
+use super::events::{Events, Kind};
+use crate::config::{BackendConfig, Config, ListenAddress, MembersConfig};
+
+/// What was found, of each upstream that has a source.
+#[derive(Debug)]
+pub(crate) struct Discovered {
+    known: Mutex<BTreeMap<String, Known>>,
+    /// A first answer was put in force.
+    first: Condvar,
+    /// Moments of members are counted from here.
+    origin: Instant,
+}
+
+/// The members of one upstream, and its source.
+#[derive(Debug)]
+struct Known {
+    config: Arc<MembersConfig>,
+    /// Names of the file's backends.
+    taken: Vec<String>,
+    /// Where the front itself listens.
+    own: Arc<[SocketAddr]>,
+    members: Members,
+    /// Whether the source gave its first answer, good or bad, and what followed from it is in force.
+    answered: bool,
+    /// When the last good answer came.
+    good: Option<Instant>,
+    /// Why the last list was kept, if it was.
+    failed: Option<String>,
+    refused: Vec<(String, Refusal)>,
+    counts: AnswerCounts,
+}
+
+/// Answers of one source since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnswerCounts {
+    pub(crate) good: u64,
+    /// Those that kept the last list.
+    pub(crate) failed: u64,
+    /// Members that were refused, by the reason's place in [`Refusal::ALL`].
+    pub(crate) refused: [u64; Refusal::ALL.len()],
+}
+
+/// What an answer, or the time, led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Whether another site follows.
+    pub(crate) changed: bool,
+    pub(crate) deadlines: Deadlines,
+}
+
+/// What administrators are told of the members of an upstream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MembersView {
+    pub(crate) upstream: String,
+    pub(crate) source: &'static str,
+    /// How many are active, drain, and leave.
+    pub(crate) active: usize,
+    pub(crate) draining: usize,
+    pub(crate) leaving: usize,
+    /// How long ago the last good answer came; `None` if there was none.
+    pub(crate) age: Option<Duration>,
+    pub(crate) failed: Option<String>,
+    pub(crate) refused: Vec<(String, Refusal)>,
+    pub(crate) counts: AnswerCounts,
+}
+
+/// What administrators are told of one member.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundView {
+    pub(crate) source: &'static str,
+    pub(crate) standing: &'static str,
+    /// In how long it is gone, if it leaves.
+    pub(crate) gone_in: Option<Duration>,
+}
+
+impl Default for Discovered {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            first: Condvar::new(),
+            origin: Instant::now(),
+        }
+    }
+}
+
+impl Discovered {
+    /// Adds the members that are known to the upstreams of a configuration that is about to be in force.
+    pub(crate) fn fill(&self, config: &mut Config) {
+        let known = self.lock();
+        for upstream in &mut config.upstreams {
+            if let (Some(members), Some(known)) = (&upstream.members, known.get(&upstream.name)) {
+                let own: Vec<&str> = upstream.backends.iter().map(|it| &it.name[..]).collect();
+                let list = known.members.iter();
+                let list = list.filter(|it| !own.contains(&&it.found.name[..]));
+                upstream.found = list.filter_map(|it| members.backend(it).ok()).collect();
+            }
+        }
+    }
+
+    /// Follows a configuration that is in force. A source that is another one begins anew; until its first
+    /// answer the members that the other found stay.
+    pub(crate) fn follow(&self, sources: &[Sourced], own: &[SocketAddr]) {
+        let own: Arc<[SocketAddr]> = own.into();
+        let mut known = self.lock();
+        let mut before = std::mem::take(&mut *known);
+        for Sourced {
+            upstream,
+            config,
+            taken,
+        } in sources
+        {
+            let mut next = before.remove(upstream).unwrap_or_else(|| Known {
+                config: Arc::clone(config),
+                taken: Vec::new(),
+                own: Arc::clone(&own),
+                members: Members::default(),
+                answered: false,
+                good: None,
+                failed: None,
+                refused: Vec::new(),
+                counts: AnswerCounts::default(),
+            });
+            if next.config.source != config.source {
+                next.members = next.members.superseded();
+                next.good = None;
+                next.failed = None;
+                next.answered = false;
+            }
+            next.config = Arc::clone(config);
+            next.taken.clone_from(taken);
+            next.own = Arc::clone(&own);
+            known.insert(upstream.clone(), next);
+        }
+    }
+
+    /// Takes an answer of a source in.
+    pub(crate) fn answer(&self, upstream: &str, answer: &Answer, events: &Events) -> Progress {
+        let now = self.origin.elapsed();
+        let mut all = self.lock();
+        let Some(known) = all.get_mut(upstream) else {
+            return Progress::default();
+        };
+        let merged = {
+            let (own, taken) = (&known.own, &known.taken);
+            let rules = Rules {
+                leave: known.config.leave,
+                members_max: known.config.members_max,
+                is_trusted: known.config.source.is_trusted(),
+                is_own: &|ip, port| is_own(own, ip, port),
+                is_taken: &|name| taken.iter().any(|it| it == name),
+            };
+            merge(&known.members, answer, now, &rules)
+        };
+        known.note(upstream, merged.kept, merged.refused, events);
+        known.replace(upstream, merged.members, events)
+    }
+
+    /// Drops the members whose time is over.
+    pub(crate) fn pass(&self, events: &Events) -> (bool, Option<Duration>) {
+        let now = self.origin.elapsed();
+        let mut changed = false;
+        let mut next: Option<Duration> = None;
+        for (upstream, known) in &mut *self.lock() {
+            let progress = known.replace(upstream, known.members.pass(now), events);
+            changed |= progress.changed;
+            next = next.into_iter().chain(progress.deadlines.gone).min();
+        }
+        (changed, next)
+    }
+
+    /// In how long a moment of a list comes.
+    pub(crate) fn at(&self, moment: Duration) -> Instant {
+        self.origin + moment
+    }
+
+    /// The members that each upstream has by now.
+    pub(crate) fn found(&self) -> HashMap<String, Vec<BackendConfig>> {
+        let known = self.lock();
+        let of = |(upstream, known): (&String, &Known)| (upstream.clone(), known.backends());
+        known.iter().map(of).collect()
+    }
+
+    /// What followed from the first answer of a source is in force.
+    pub(crate) fn is_answered(&self, upstream: &str) {
+        if let Some(known) = self.lock().get_mut(upstream) {
+            known.answered = true;
+        }
+        self.first.notify_all();
+    }
+
+    /// Waits until every source has given its first answer, or for so long.
+    pub(crate) fn wait_for_first(&self, limit: Duration) {
+        let waits = |known: &mut BTreeMap<String, Known>| known.values().any(|it| !it.answered);
+        let guard = self.lock();
+        // Who waited too long serves with what there is.
+        drop(self.first.wait_timeout_while(guard, limit, waits));
+    }
+
+    /// Whether an upstream has had no good answer yet from the source that it has.
+    pub(crate) fn awaits(&self, upstream: &str) -> bool {
+        let known = self.lock();
+        known.get(upstream).is_some_and(|it| it.good.is_none())
+    }
+
+    /// What there is to tell of each upstream that has a source.
+    pub(crate) fn views(&self) -> Vec<MembersView> {
+        let known = self.lock();
+        known.iter().map(|(name, known)| known.view(name)).collect()
+    }
+
+    /// What there is to tell of one upstream, if it has a source.
+    pub(crate) fn view(&self, upstream: &str) -> Option<MembersView> {
+        let known = self.lock();
+        known.get(upstream).map(|it| it.view(upstream))
+    }
+
+    /// What there is to tell of one member, if it was found.
+    pub(crate) fn member(&self, upstream: &str, backend: &str) -> Option<FoundView> {
+        let all = self.lock();
+        let known = all.get(upstream)?;
+        let member = known.members.get(backend)?;
+        let now = self.origin.elapsed();
+        let gone_in = match member.standing {
+            Standing::Leaving { until } => Some(until.saturating_sub(now)),
+            Standing::Present | Standing::Doubted => None,
+        };
+        Some(FoundView {
+            source: known.config.source.token(),
+            standing: standing(member),
+            gone_in,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An upstream that finds members, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Sourced {
+    pub(crate) upstream: String,
+    pub(crate) config: Arc<MembersConfig>,
+    taken: Vec<String>,
+}
+
+impl Sourced {
+    /// Those of a configuration.
+    pub(crate) fn all(config: &Config) -> Vec<Self> {
+        let upstreams = config.upstreams.iter().filter_map(|upstream| {
+            Some(Self {
+                upstream: upstream.name.clone(),
+                config: Arc::clone(upstream.members.as_ref()?),
+                taken: upstream.backends.iter().map(|it| it.name.clone()).collect(),
+            })
+        });
+        upstreams.collect()
+    }
+}
+
+/// Adds the members that files list to a configuration that nobody serves.
+pub(crate) fn fill_from_files(config: &mut Config) {
+    let discovered = Discovered::default();
+    discovered.follow(&Sourced::all(config), &[]);
+    for upstream in &config.upstreams {
+        if let Some(Source::File(file)) = upstream.members.as_ref().map(|it| &it.source) {
+            let answer = match (file.read)(&file.path) {
+                Ok(found) => Answer::members(found),
+                Err(faults) => Answer::Failed(faults),
+            };
+            discovered.answer(&upstream.name, &answer, &Events::default());
+        }
+    }
+    discovered.fill(config);
+}
+
+/// Where a configuration has the front listen, over TCP.
+pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
+    let admin = config.admin.iter().flat_map(|it| &it.addresses);
+    let all = config.listeners.iter().map(|it| &it.address).chain(admin);
+    let tcp = all.filter_map(|address| match address {
+        ListenAddress::Tcp(address) => Some(*address),
+        ListenAddress::Unix(_) => None,
+    });
+    tcp.collect()
+}
+
+impl Known {
+    /// Keeps how well the source answers, and says so when that changes.
+    fn note(
+        &mut self,
+        upstream: &str,
+        failed: Option<String>,
+        refused: Vec<(String, Refusal)>,
+        events: &Events,
+    ) {
+        let source = self.config.source.token();
+        match &failed {
+            None => {
+                self.counts.good += 1;
+                self.good = Some(Instant::now());
+            }
+            Some(_) => self.counts.failed += 1,
+        }
+        if failed != self.failed {
+            let text = match &failed {
+                Some(reason) => format!("members from {source}: {reason}; the last list stays"),
+                None => format!("members from {source}: it answers again"),
+            };
+            match &failed {
+                Some(_) => tracing::warn!(upstream, "{text}"),
+                None => tracing::info!(upstream, "{text}"),
+            }
+            events.push(Kind::Health, upstream, "", text);
+        }
+        for (name, refusal) in &refused {
+            let place = Refusal::ALL.iter().position(|it| it == refusal);
+            self.counts.refused[place.unwrap_or_default()] += 1;
+            let known = (name.clone(), *refusal);
+            if !self.refused.contains(&known) && self.refused.len() < REFUSED_TOLD {
+                let words = refusal.words();
+                let text = format!("{name:?} is refused as a member: {words}");
+                tracing::warn!(upstream, "{text}");
+                events.push(Kind::Health, upstream, "", text);
+            }
+        }
+        self.failed = failed;
+        self.refused = refused;
+    }
+
+    /// Puts the next list in the place of the last.
+    fn replace(&mut self, upstream: &str, next: Members, events: &Events) -> Progress {
+        let before = std::mem::replace(&mut self.members, next);
+        let next = &self.members;
+        let mut said = Vec::new();
+        for member in next.iter() {
+            let name = &member.found.name;
+            let text = match before.get(name) {
+                None => Some(format!("it joined at {}", member.found.place)),
+                Some(known) => change(known, member),
+            };
+            said.extend(text.map(|text| (name.clone(), text)));
+        }
+        let gone = before
+            .iter()
+            .filter(|it| next.get(&it.found.name).is_none());
+        said.extend(gone.map(|it| (it.found.name.clone(), "it is gone".to_owned())));
+        let changed = said.len();
+        let source = self.config.source.token();
+        if changed > EACH_TOLD {
+            let text = format!("{changed} members changed; there are {}", next.len());
+            said = vec![(String::new(), text)];
+        }
+        for (backend, text) in said {
+            let text = format!("{text}, by {source}");
+            tracing::info!(upstream, backend, "member: {text}");
+            events.push(Kind::Change, upstream, &backend, text);
+        }
+        Progress {
+            changed: changed > 0,
+            deadlines: next.deadlines(),
+        }
+    }
+
+    fn backends(&self) -> Vec<BackendConfig> {
+        let list = self.members.iter();
+        let list = list.filter(|it| !self.taken.contains(&it.found.name));
+        let backend = |member: &Member| {
+            let made = self.config.backend(member);
+            made.inspect_err(|reason| {
+                tracing::warn!(member = member.found.name, "a member is left out: {reason}");
+            })
+            .ok()
+        };
+        list.filter_map(backend).collect()
+    }
+
+    fn view(&self, upstream: &str) -> MembersView {
+        let count =
+            |is_meant: fn(&Member) -> bool| self.members.iter().filter(|it| is_meant(it)).count();
+        MembersView {
+            upstream: upstream.to_owned(),
+            source: self.config.source.token(),
+            active: count(|it| !it.drains()),
+            draining: count(|it| it.drains() && !it.is_leaving()),
+            leaving: count(Member::is_leaving),
+            age: self.good.map(|good| good.elapsed()),
+            failed: self.failed.clone(),
+            refused: self.refused.clone(),
+            counts: self.counts,
+        }
+    }
+}
+
+/// What changed of a member, in words; `None` if nothing did that matters to the upstream.
+fn change(before: &Member, now: &Member) -> Option<String> {
+    let (one, other) = (standing(before), standing(now));
+    let mut words = Vec::new();
+    if one != other {
+        words.push(match (one, other) {
+            (_, "leaving") => "it is no longer named and drains".to_owned(),
+            (_, "doubted") => {
+                "it is one of too many that are no longer named; it stays until a further answer"
+                    .to_owned()
+            }
+            (_, "drain") => "it drains".to_owned(),
+            ("leaving" | "doubted", _) => "it returned".to_owned(),
+            _ => "it is active".to_owned(),
+        });
+    }
+    let (was, is) = (&before.found, &now.found);
+    if was.place != is.place || was.speech != is.speech {
+        words.push(format!("it is at {}", is.place));
+    }
+    if was.weight != is.weight {
+        words.push(format!("weight {}", is.weight));
+    }
+    if was.distance != is.distance {
+        words.push(format!("distance {}", is.distance));
+    }
+    if (&was.jvm_route, &was.domain) != (&is.jvm_route, &is.domain) {
+        words.push("another jvm_route or domain".to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// How it stands, in one word.
+fn standing(member: &Member) -> &'static str {
+    match member.standing {
+        Standing::Leaving { .. } => "leaving",
+        Standing::Doubted => "doubted",
+        Standing::Present if member.drains() => "drain",
+        Standing::Present => "active",
+    }
+}
+
+/// Whether one of these listeners takes connections to an address. One without an address of its own takes
+/// those to any address of this machine: only to such an address a socket can be bound.
+fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
+    let here = || UdpSocket::bind((ip, 0)).is_ok();
+    own.iter()
+        .filter(|it| it.port() == port)
+        .any(|it| match it.ip() {
+            listening if listening.is_unspecified() => here(),
+            listening => listening == ip,
+        })
+}
+
+/// Members whose change is told each by itself.
+const EACH_TOLD: usize = 50;
+
+/// Refused members of an answer that are told of.
+const REFUSED_TOLD: usize = 50;

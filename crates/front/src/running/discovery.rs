@@ -1,0 +1,227 @@
+//! The thread that finds members of upstreams, if any upstream wants that.
+//!
+//! Each source is a task of its event loop. The thread takes answers in and makes a site of them: what changes
+//! within [`GATHER`] is one site. Workers have no part in it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
+
+use catamaran_discover::Answer;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::MembersConfig;
+use crate::control::discovered::Sourced;
+use crate::worker::Shared;
+
+/// The thread, once there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery(Mutex<Option<watch::Sender<Vec<Sourced>>>>);
+
+impl Discovery {
+    /// Asks these sources from now on, and no other ones.
+    ///
+    /// # Errors
+    /// There can be no thread.
+    pub(crate) fn follow(&self, shared: &Arc<Shared>, sources: Vec<Sourced>) -> io::Result<()> {
+        let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*thread {
+            Some(thread) => drop(thread.send_replace(sources)),
+            None if sources.is_empty() => {}
+            None => *thread = Some(start(Arc::clone(shared), sources)?),
+        }
+        Ok(())
+    }
+}
+
+fn start(shared: Arc<Shared>, sources: Vec<Sourced>) -> io::Result<watch::Sender<Vec<Sourced>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (plans, mut planned) = watch::channel(sources);
+    planned.mark_changed();
+    thread::Builder::new()
+        .name("discovery".to_owned())
+        .spawn(move || {
+            runtime.block_on(Discoverer::new(shared).run(planned));
+            // A look at a file that hangs is not waited for.
+            runtime.shutdown_background();
+        })?;
+    Ok(plans)
+}
+
+/// A source that is asked.
+struct Asked {
+    config: Arc<MembersConfig>,
+    task: AbortHandle,
+    again: Arc<Notify>,
+    /// When a doubted answer is to be asked for again.
+    ask: Option<Instant>,
+    /// Its first answer is in force.
+    is_answered: bool,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// All sources, and what is to be done when.
+struct Discoverer {
+    shared: Arc<Shared>,
+    asked: HashMap<String, Asked>,
+    answers: mpsc::Sender<(String, Answer)>,
+    answered: mpsc::Receiver<(String, Answer)>,
+    /// When what changed becomes a site.
+    publish: Option<Instant>,
+    /// When the next member is gone.
+    gone: Option<Instant>,
+}
+
+impl Discoverer {
+    fn new(shared: Arc<Shared>) -> Self {
+        let (answers, answered) = mpsc::channel(ANSWERS_MAX);
+        Self {
+            shared,
+            asked: HashMap::new(),
+            answers,
+            answered,
+            publish: None,
+            gone: None,
+        }
+    }
+
+    async fn run(mut self, mut planned: watch::Receiver<Vec<Sourced>>) {
+        let shared = Arc::clone(&self.shared);
+        let mut ending = std::pin::pin!(shared.drain.begun());
+        loop {
+            let next = self.next();
+            tokio::select! {
+                _ = &mut ending => return,
+                changed = planned.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let sources = planned.borrow_and_update().clone();
+                    self.follow(sources);
+                }
+                Some((upstream, answer)) = self.answered.recv() => self.take(&upstream, &answer),
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => self.act(),
+            }
+        }
+    }
+
+    /// When something is to be done although nothing happens.
+    fn next(&self) -> Option<Instant> {
+        let asks = self.asked.values().filter_map(|it| it.ask);
+        asks.chain(self.publish).chain(self.gone).min()
+    }
+
+    fn follow(&mut self, sources: Vec<Sourced>) {
+        let mut before = std::mem::take(&mut self.asked);
+        for Sourced {
+            upstream, config, ..
+        } in sources
+        {
+            let same = before.remove(&upstream);
+            let same =
+                same.filter(|it| it.config.source == config.source && !it.task.is_finished());
+            let asked = match same {
+                Some(mut same) => {
+                    same.config = config;
+                    same
+                }
+                None => self.ask(&upstream, config),
+            };
+            self.asked.insert(upstream, asked);
+        }
+    }
+
+    /// Asks a source from now on.
+    fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> Asked {
+        let (own, mut answers) = mpsc::channel(1);
+        let again = Arc::new(Notify::new());
+        let source = config.source.clone().run(own, Arc::clone(&again));
+        let (all, name) = (self.answers.clone(), upstream.to_owned());
+        let pass_on = async move {
+            while let Some(answer) = answers.recv().await {
+                if all.send((name.clone(), answer)).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let both = async move {
+            tokio::join!(source, pass_on);
+        };
+        Asked {
+            config,
+            task: tokio::spawn(both).abort_handle(),
+            again,
+            ask: None,
+            is_answered: false,
+        }
+    }
+
+    fn take(&mut self, upstream: &str, answer: &Answer) {
+        let Some(asked) = self.asked.get_mut(upstream) else {
+            return;
+        };
+        let control = &self.shared.control;
+        let progress = control.discovered.answer(upstream, answer, &control.events);
+        let at = |moment| control.discovered.at(moment);
+        asked.ask = progress.deadlines.ask.map(at);
+        self.gone = self
+            .gone
+            .into_iter()
+            .chain(progress.deadlines.gone.map(at))
+            .min();
+        // Whoever waits for the first answer waits for nothing else.
+        if !std::mem::replace(&mut asked.is_answered, true) {
+            self.publish();
+            self.shared.control.discovered.is_answered(upstream);
+        } else if progress.changed && self.publish.is_none() {
+            self.publish = Some(Instant::now() + GATHER);
+        }
+    }
+
+    /// Does what is due.
+    fn act(&mut self) {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        for asked in self.asked.values_mut().filter(|it| is_due(it.ask)) {
+            asked.ask = None;
+            asked.again.notify_one();
+        }
+        let mut changed = false;
+        if is_due(self.gone) {
+            let control = &self.shared.control;
+            let (gone, next) = control.discovered.pass(&control.events);
+            changed = gone;
+            self.gone = next.map(|moment| control.discovered.at(moment));
+        }
+        if changed || is_due(self.publish) {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        self.publish = None;
+        let Shared {
+            control,
+            site,
+            retired,
+            ..
+        } = &*self.shared;
+        control.publish(site, retired);
+    }
+}
+
+/// What changes within this time is one site.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// Answers that wait to be taken in.
+const ANSWERS_MAX: usize = 64;
