@@ -203,29 +203,6 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// A relay for the rest of a response whose head was sent by another relay, as well as all of its body
-    /// that comes before what `source` yields. `source` yields no head.
-    #[cfg_attr(
-        not(test),
-        expect(
-            dead_code,
-            reason = "for sources that are read while another fills them"
-        )
-    )]
-    pub(crate) fn resume(
-        scene: Scene<'a>,
-        down: &'a mut Downstream<'c>,
-        source: Source<'a, 'b>,
-        terms: Terms<'a>,
-        progress: &'a mut Progress,
-    ) -> Self {
-        Self {
-            upload: Upload::Done,
-            download: Download::Body,
-            ..Self::new(scene, down, source, terms, progress)
-        }
-    }
-
     /// Runs until the response is complete and written, or something failed. If the client leaves and
     /// others want the response, it runs until the response is complete.
     ///

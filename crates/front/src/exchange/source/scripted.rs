@@ -36,8 +36,6 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
-    /// At which byte of the pattern its body begins.
-    pub(crate) begins_at: u64,
     /// Whether it goes on when its client has left.
     pub(crate) outlives_client: bool,
     /// After how much silence it is given up.
@@ -62,7 +60,6 @@ impl Script {
     pub(crate) fn new(steps: Vec<Step>) -> Self {
         Self {
             steps,
-            begins_at: 0,
             outlives_client: false,
             patience: None,
             state: Mutex::default(),
@@ -156,7 +153,7 @@ impl Scripted {
                 Step::Body(left) => {
                     let len = left.min(PIECE);
                     self.steps.push_front(Step::Body(left - len));
-                    let piece = pattern(self.script.begins_at + state.given, len);
+                    let piece = pattern(state.given, len);
                     state.given += len;
                     Event::Body(Bytes::from(piece))
                 }

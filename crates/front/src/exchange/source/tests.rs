@@ -17,19 +17,15 @@ use tokio::task::JoinSet;
 
 use super::scripted::{Script, Step, pattern};
 use super::*;
-use crate::client::ClientConnection;
 use crate::config::{
-    Address, Config, ListenAddress, ListenerConfig, Protocol, Protocols, ServerConfig,
-    UpstreamConfig,
+    Address, Config, ListenAddress, ListenerConfig, Protocol, Protocols, UpstreamConfig,
 };
 use crate::deadlines::Deadline as WorkerDeadline;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
-use crate::exchange::relay::{Relay, RelayError, Terms};
-use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
-use crate::listener::{BoundAddress, Incoming, Listener};
+use crate::listener::BoundAddress;
 use crate::peer::PeerFacts;
 use crate::worker::Worker;
 use crate::{Running, start};
@@ -508,102 +504,6 @@ fn an_exchange_without_a_client_receives_all_of_it() {
         }
     });
     stage.end();
-}
-
-/// The source of the first half fails, as a fill does that is not the client's affair; another source
-/// has the rest.
-#[test]
-fn a_relay_goes_on_with_the_body_of_another_source() {
-    use Step::{Body, End, Fail, Head};
-    let stage = Stage::new();
-    for announced in [true, false] {
-        runtime().block_on(async {
-            let own = OwnWorker::new(&stage).await;
-            let (client, mut served) = connected(&stage).await;
-            let received = std::thread::spawn(move || {
-                let mut client = client;
-                receive_http1(&mut client)
-            });
-            let head = next_head(&mut served).await;
-            let mut down = Downstream::Http1(&mut served);
-            let policy = ResponsePolicy {
-                backend: None,
-                passage: None,
-                request: None,
-            };
-            let terms = Terms {
-                policy: &policy,
-                version: head.version,
-                body: head.body,
-                body_max: u64::MAX,
-                expect_continue: false,
-                deadline: Tick::NEVER,
-                timed: false,
-            };
-            let mut progress = Progress::default();
-            let steps = vec![Head(announced.then_some(LEN)), Body(LEN / 2), Fail];
-            let first = Source::Scripted(Arc::new(Script::new(steps)).play());
-            let failed = Relay::new(own.scene(), &mut down, first, terms, &mut progress)
-                .run()
-                .await;
-            assert!(matches!(failed, Err(RelayError::Source(_))), "{failed:?}");
-            let mut rest = Script::new(vec![Body(LEN - LEN / 2), End]);
-            rest.begins_at = LEN / 2;
-            let rest = Source::Scripted(Arc::new(rest).play());
-            Relay::resume(own.scene(), &mut down, rest, terms, &mut progress)
-                .run()
-                .await
-                .expect("the rest");
-            assert_eq!(down.sent(), LEN);
-            let (status, body, is_whole) = received.join().expect("a client");
-            assert_eq!((status, is_whole), (200, true), "announced: {announced}");
-            assert!(body == pattern(0, LEN), "announced: {announced}");
-        });
-    }
-    stage.end();
-}
-
-/// A client that has sent a request, and the front's end of its connection.
-async fn connected(stage: &Stage) -> (HttpClient, ClientConnection) {
-    let socket = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a listener");
-    let address = socket.local_addr().expect("its address");
-    let client = http1(address, "/");
-    let (stream, remote) = socket.accept().await.expect("a connection");
-    let incoming = Incoming {
-        stream: catamaran_transport::Stream::Tcp(stream),
-        remote,
-        local: address,
-    };
-    let config = ListenerConfig::new(ListenAddress::Tcp(address));
-    let listener = Listener::new(config, None, BoundAddress::Tcp(address), None);
-    let admitted = stage
-        .0
-        .shared
-        .admission
-        .admit_unknown(&ServerConfig::default());
-    let admitted = admitted.expect("room");
-    (
-        client,
-        ClientConnection::new(incoming, Arc::new(listener), admitted),
-    )
-}
-
-/// The head of the next request.
-async fn next_head(client: &mut ClientConnection) -> Box<RequestHead> {
-    std::future::poll_fn(|cx| {
-        loop {
-            match client.decode().expect("a request") {
-                Some(ServerEvent::Head(head)) => return Poll::Ready(head),
-                Some(other) => panic!("{other:?}"),
-                None => {}
-            }
-            let read = std::task::ready!(client.poll_read(cx)).expect("bytes");
-            assert!(read > 0, "the client has left");
-        }
-    })
-    .await
 }
 
 /// The length of a body, of which half is more than one piece.
