@@ -36,6 +36,8 @@ pub(crate) struct AccessLog {
     /// Whether lines of hosts without a log of their own are written.
     has_target: AtomicBool,
     json: AtomicBool,
+    /// Whether some hosts have logs of their own: a look at this costs less than one at [`Self::hosts`].
+    has_hosts: AtomicBool,
     /// The logs of hosts that have one; `None` if none has.
     hosts: ArcSwapOption<HostLogs>,
     /// A buffer for each worker.
@@ -121,6 +123,7 @@ impl AccessLog {
             on: AtomicBool::new(false),
             has_target: AtomicBool::new(false),
             json: AtomicBool::new(false),
+            has_hosts: AtomicBool::new(false),
             hosts: ArcSwapOption::empty(),
             buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
             dropped: AtomicU64::new(0),
@@ -142,13 +145,14 @@ impl AccessLog {
         if let Some(target) = to.target {
             self.lock().direct(self, target)?;
         }
-        let is_on = has_target || hosts.is_some();
+        let has_hosts = hosts.is_some();
         *self.config() = Some(to.config);
         self.json
             .store(format == AccessLogFormat::Json, Ordering::Relaxed);
         let before = self.hosts.swap(hosts);
+        self.has_hosts.store(has_hosts, Ordering::Relaxed);
         self.has_target.store(has_target, Ordering::Relaxed);
-        self.on.store(is_on, Ordering::Relaxed);
+        self.on.store(has_target || has_hosts, Ordering::Relaxed);
         if !has_target {
             self.end();
         }
@@ -211,9 +215,8 @@ impl AccessLog {
         if !self.is_on() {
             return;
         }
-        let hosts = self.hosts.load();
-        if let Some(log) = hosts.as_deref().and_then(|hosts| hosts.of(record)) {
-            return log.write(worker, record);
+        if self.has_hosts.load(Ordering::Relaxed) && self.write_of_host(worker, record) {
+            return;
         }
         if !self.has_target.load(Ordering::Relaxed) {
             return;
@@ -231,6 +234,16 @@ impl AccessLog {
         };
         let Buffer { lines, stamp } = &mut *buffer;
         record.append(format, stamp, lines);
+    }
+
+    /// Adds a line to the log of the host that was asked for. `false` if that has none.
+    fn write_of_host(&self, worker: usize, record: &Record<'_>) -> bool {
+        let hosts = self.hosts.load();
+        let Some(log) = hosts.as_deref().and_then(|hosts| hosts.of(record)) else {
+            return false;
+        };
+        log.write(worker, record);
+        true
     }
 
     /// Lines dropped because writing did not keep up.
