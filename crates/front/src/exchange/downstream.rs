@@ -29,8 +29,9 @@ pub(crate) enum Downstream<'c> {
     Http1(&'c mut ClientConnection),
     /// A stream of an HTTP/2 connection.
     Http2(&'c mut H2Stream),
-    /// There is no client.
-    Nobody(Nobody),
+    /// There is no client. In a box, so that which of these it is stands in a word of its own: the relay asks for
+    /// it many times for each response.
+    Nobody(Box<Nobody>),
 }
 
 impl Downstream<'_> {

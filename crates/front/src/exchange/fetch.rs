@@ -12,7 +12,6 @@ use crate::cache::store::Object;
 use crate::exchange::Exchange;
 use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;
-use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::outgoing::{DetachedRequest, Outgoing};
 use crate::exchange::scene::Scene;
 use crate::peer::PeerFacts;
@@ -120,7 +119,7 @@ pub(super) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     exchange.progress.body_complete = true;
     exchange.progress.hook = Some(hook);
     upstream.retry_budget.request(worker.index());
-    let mut nobody = Downstream::Nobody(Nobody::default());
+    let mut nobody = Downstream::Nobody(Box::default());
     let fetched = exchange
         .try_backends(upstream, &mut nobody, &outgoing)
         .await;

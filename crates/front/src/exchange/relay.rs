@@ -231,7 +231,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             status: self.progress.status,
         }));
         self.head_held = None;
-        *self.down = Downstream::Nobody(Nobody::instead_of(self.down));
+        *self.down = Downstream::Nobody(Box::new(Nobody::instead_of(self.down)));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {

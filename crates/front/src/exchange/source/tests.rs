@@ -22,7 +22,6 @@ use crate::config::{
 };
 use crate::deadlines::Deadline as WorkerDeadline;
 use crate::exchange::downstream::Downstream;
-use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
 use crate::listener::BoundAddress;
@@ -483,7 +482,7 @@ fn an_exchange_without_a_client_receives_all_of_it() {
             script.patience = Some(PATIENCE);
             let script = script.publish(&path);
             let before = stage.counts();
-            let mut down = Downstream::Nobody(Nobody::default());
+            let mut down = Downstream::Nobody(Box::default());
             let after = exchange::serve(own.scene(), &mut down, head(&path)).await;
             let is_cut = !course.response(1).2;
             let expected = if is_cut { After::Cut } else { After::Done };
