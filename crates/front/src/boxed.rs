@@ -1,11 +1,15 @@
-//! Boxes for futures.
+//! Boxes that are made before what they hold.
 
 use std::pin::Pin;
 
-/// A future in a box. Unlike [`Box::pin`] it allocates first and makes the future afterwards, so that
-/// only the arguments are written: a future is mostly room for what it does later, and copying it costs
-/// as much as the allocation.
-pub(crate) fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+/// A value in a box. Unlike [`Box::new`] it allocates first and makes the value afterwards, so that its fields are
+/// written where they stay: of a large value a copy costs as much as the allocation.
+pub(crate) fn in_box<T>(make: impl FnOnce() -> T) -> Box<T> {
     let room = Box::new_uninit();
-    Box::into_pin(Box::write(room, make()))
+    Box::write(room, make())
+}
+
+/// A future in a box. It is mostly room for what it does later, so only its arguments are written (see [`in_box`]).
+pub(crate) fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(in_box(make))
 }

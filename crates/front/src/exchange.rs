@@ -227,7 +227,7 @@ impl<'a> Exchange<'a> {
     fn decide(&mut self, head: Box<RequestHead>) -> Result<Forwarding<'a>, Stopped<'a>> {
         let Scene { listener, peer, .. } = self.scene;
         let Verdict {
-            client,
+            client_ip,
             route,
             passage,
             decision,
@@ -241,7 +241,7 @@ impl<'a> Exchange<'a> {
             head,
         );
         let decided = &mut self.decided;
-        decided.client_ip = client.ip;
+        decided.client_ip = client_ip;
         let rules = route.and_then(|route| route.rules.as_deref());
         decided.pages.prefer(rules.and_then(Rules::error_pages));
         decided.passage = passage;

@@ -72,7 +72,7 @@ impl Sender {
     pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
         let peer = Peer::new(client, head, networks);
         Self {
-            identity: identify(peer, networks, &head.headers),
+            identity: identify(&peer, networks, &head.headers),
             peer,
         }
     }
@@ -88,8 +88,8 @@ pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
 
 /// Reads who the client is. Only a trusted proxy's fields are read.
 #[inline]
-pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> Identity {
-    let direct = Identity {
+pub(crate) fn identify(peer: &Peer, networks: &[IpNet], headers: &HeaderMap) -> Identity {
+    let mut identity = Identity {
         ip: match peer.address.ip() {
             ip @ IpAddr::V4(_) => ip,
             IpAddr::V6(ip) => canonical(ip),
@@ -97,10 +97,10 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> I
         port: (peer.address.port() != 0).then_some(peer.address.port()),
         secure: peer.secure,
     };
-    match peer.trusted {
-        true => identify_by_proxy(peer, direct, networks, headers),
-        false => direct,
+    if peer.trusted {
+        identity.believe_proxy(networks, headers);
     }
+    identity
 }
 
 /// An address of IPv6, or of IPv4 if it is one mapped into IPv6. Apart, since it takes many instructions.
@@ -109,38 +109,26 @@ fn canonical(ip: Ipv6Addr) -> IpAddr {
     ip.to_canonical()
 }
 
-/// What a trusted proxy says of its client. Apart, since most peers are none.
-#[inline(never)]
-fn identify_by_proxy(
-    peer: Peer,
-    direct: Identity,
-    networks: &[IpNet],
-    headers: &HeaderMap,
-) -> Identity {
-    let secure = is_secure(peer, headers);
-    match client_address(networks, headers) {
-        Some(ip) => Identity {
-            ip,
-            port: None,
-            secure,
-        },
-        None => Identity { secure, ..direct },
+impl Identity {
+    /// Changes that of a trusted proxy to what it says of its client. Apart, since most peers are none.
+    #[inline(never)]
+    fn believe_proxy(&mut self, networks: &[IpNet], headers: &HeaderMap) {
+        // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes the one itself, and may have the other from its
+        // client.
+        if let Some(told) = last_element(headers, &X_FORWARDED_PROTO) {
+            self.secure = told == b"https";
+        }
+        if let Some(ip) = client_address(networks, headers) {
+            self.ip = ip;
+            self.port = None;
+        }
     }
-}
-
-/// Whether the client came over TLS: here, or to a trusted proxy that says so. `X-Forwarded-Proto` wins
-/// over `:scheme`: a proxy writes the one itself, and may have the other from its client.
-fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
-    let told = peer
-        .trusted
-        .then(|| last_element(headers, &X_FORWARDED_PROTO));
-    told.flatten().map_or(peer.secure, |told| told == b"https")
 }
 
 /// The port that the client used, as far as is known: what a trusted proxy says, else that of the host
 /// that was asked for, else that of the connection. `local` has port 0 for a Unix socket.
 pub(crate) fn client_port(
-    sender: Sender,
+    sender: &Sender,
     headers: &HeaderMap,
     own: Option<&Authority>,
     local: SocketAddr,

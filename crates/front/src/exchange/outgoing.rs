@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
+use crate::boxed::in_box;
 use crate::config::{BackendConfig, ClientCertFields, Protocol, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::forwarded::{self, Identity, Peer, Sender};
@@ -62,15 +63,13 @@ pub(crate) struct DetachedRequest {
     attributes: Option<Box<Attributes>>,
 }
 
-/// What a request for a backend is made of.
-pub(super) struct Original<'s> {
-    pub(super) grounds: Grounds<'s>,
-    pub(super) sender: Sender,
+/// What a request for a backend is made of, besides its path.
+pub(super) struct Original<'c, 's> {
+    pub(super) grounds: &'c Grounds<'s>,
+    pub(super) sender: &'c Sender,
     pub(super) upstream: &'s Upstream,
     /// As received, but for `Max-Forwards`.
     pub(super) head: Box<RequestHead>,
-    /// The path to be forwarded.
-    pub(super) path: NormalPath,
     /// The protocol that the client asks to change to, and may. It goes by HTTP whatever the backends
     /// speak.
     pub(super) upgrade: Option<&'s str>,
@@ -86,9 +85,9 @@ pub(super) struct Made<'s> {
     pub(super) dropped: Option<Reason>,
 }
 
-impl<'s> Original<'s> {
-    /// Cleans the head for the backends of an upstream.
-    pub(super) fn clean(mut self) -> Result<Made<'s>, Failure> {
+impl<'s> Original<'_, 's> {
+    /// Cleans the head for the backends of an upstream, who get this path.
+    pub(super) fn clean(mut self, path: NormalPath) -> Result<Made<'s>, Failure> {
         let (site, client) = (self.grounds.site, self.grounds.peer);
         let Sender { peer, identity } = self.sender;
         if self.grounds.listener.query == QueryForm::Escaped {
@@ -123,7 +122,7 @@ impl<'s> Original<'s> {
         if over_http {
             let (headers, own) = (&mut self.head.headers, self.head.authority.as_ref());
             let port = forwarded::client_port(self.sender, headers, own, client.local);
-            own_fields.announce(headers, peer, &identity, port);
+            own_fields.announce(headers, peer, identity, port);
         }
         let given_id = self.sign(&mut own_fields, are_usual);
         if self.upstream.reads_fields() {
@@ -131,15 +130,15 @@ impl<'s> Original<'s> {
         }
         let token = "underscore-field-dropped";
         Ok(Made {
-            outgoing: Box::new(Outgoing {
+            outgoing: in_box(|| Outgoing {
                 head: self.head,
-                path: self.path,
+                path,
                 host,
                 client,
                 certificate_is_ours: verifies || !peer.trusted,
                 certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
                 upgrade: self.upgrade,
-                identity,
+                identity: *identity,
                 own: own_cookie,
                 own_fields,
                 attributes,
@@ -495,7 +494,7 @@ struct Cleaned {
 
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
 /// that is not trusted says of the client.
-fn clean(headers: &mut HeaderMap, underscored_names: &[String], peer: Peer) -> Cleaned {
+fn clean(headers: &mut HeaderMap, underscored_names: &[String], peer: &Peer) -> Cleaned {
     let are_usual = header::are_usual(headers);
     let mut underscored = 0;
     if !are_usual {

@@ -71,7 +71,7 @@ impl<'s> OwnFields<'s> {
     pub(crate) fn announce(
         &mut self,
         headers: &mut HeaderMap,
-        peer: Peer,
+        peer: &Peer,
         identity: &Identity,
         port: u16,
     ) {

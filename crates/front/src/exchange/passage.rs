@@ -106,7 +106,7 @@ pub(crate) struct RequestedUrl {
 }
 
 impl RequestedUrl {
-    pub(super) fn new(sender: Sender, local: SocketAddr, head: &RequestHead) -> Self {
+    pub(super) fn new(sender: &Sender, local: SocketAddr, head: &RequestHead) -> Self {
         let Sender { peer, identity } = sender;
         let own = head.authority.as_ref();
         let asked = peer
@@ -116,7 +116,7 @@ impl RequestedUrl {
         let local = || Bytes::from(local.to_string());
         Self {
             authority: asked.map_or_else(local, |asked| asked.to_bytes()),
-            client: identity,
+            client: *identity,
         }
     }
 

@@ -6,6 +6,7 @@
 //! picks and leases a backend, retries, or reads the file of a challenge.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::counters::Reason;
 use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
-use crate::exchange::forwarded::{self, Identity, Sender};
+use crate::exchange::forwarded::{self, Sender};
 use crate::exchange::guards::Guard;
 use crate::exchange::outgoing::{Original, Outgoing};
 use crate::exchange::passage::{Passage, RequestedUrl, Values};
@@ -48,8 +49,8 @@ pub(crate) struct Grounds<'s> {
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
-    /// Who the client is.
-    pub(crate) client: Identity,
+    /// The client's address.
+    pub(crate) client_ip: IpAddr,
     /// The route that matched, if one was sought and found.
     pub(crate) route: Option<&'s Route>,
     /// What the route changes of the response, if it changes anything. A refused request has none.
@@ -159,8 +160,8 @@ pub(crate) enum OwnContent {
 /// Who is to answer.
 #[derive(Debug)]
 enum Target<'s> {
-    /// A backend of this upstream; the path is the one that the client sent.
-    Upstream(&'s Upstream, NormalPath),
+    /// A backend of this upstream.
+    Upstream(&'s Upstream),
     Files(FilesTarget<'s>),
     Own(OwnTarget<'s>),
 }
@@ -171,10 +172,6 @@ struct FilesTarget<'s> {
     directory: &'s Arc<Directory>,
     /// Who else may answer.
     upstream: Option<&'s Upstream>,
-    /// The one that the client sent.
-    sent: Bytes,
-    /// The one to be looked up or forwarded.
-    path: NormalPath,
 }
 
 /// What the front itself is to answer.
@@ -199,17 +196,18 @@ enum OwnTarget<'s> {
 struct Redirection<'s> {
     to: &'s Redirect,
     /// The one that the client sent.
-    path: NormalPath,
+    path: Bytes,
     /// What is behind the route's path, if the redirect asks for it.
     rest: Bytes,
 }
 
 impl<'s> Redirection<'s> {
-    fn new(to: &'s Redirect, route: &RouteConfig, path: NormalPath) -> Self {
-        let rest = to.to.names_rest().then(|| {
-            let prefix = Prefix::new(&route.path);
-            path.forward.slice_ref(prefix.rest(&path.forward))
-        });
+    fn new(to: &'s Redirect, route: &RouteConfig, path: &NormalPath) -> Self {
+        let path = path.forward.clone();
+        let rest = to
+            .to
+            .names_rest()
+            .then(|| path.slice_ref(Prefix::new(&route.path).rest(&path)));
         Self {
             to,
             rest: rest.unwrap_or_default(),
@@ -221,7 +219,7 @@ impl<'s> Redirection<'s> {
     /// out.
     fn location(&self, values: Values<'_>) -> Option<HeaderValue> {
         let values = Values {
-            path: &self.path.forward,
+            path: &self.path,
             rest: &self.rest,
             ..values
         };
@@ -264,7 +262,6 @@ pub(crate) fn wanted<'h>(
 }
 
 /// A request that is being decided about.
-#[derive(Clone, Copy)]
 struct Case<'s> {
     grounds: Grounds<'s>,
     sender: Sender,
@@ -273,7 +270,7 @@ struct Case<'s> {
 impl<'s> Case<'s> {
     fn refuse(&self, route: Option<&'s Route>, failure: Failure) -> Verdict<'s> {
         Verdict {
-            client: self.sender.identity,
+            client_ip: self.sender.identity.ip,
             route,
             passage: None,
             decision: Decision::Refuse(failure),
@@ -341,37 +338,31 @@ impl<'s> Case<'s> {
 
     /// What the route says.
     fn by_route(&self, head: Box<RequestHead>) -> Verdict<'s> {
-        let (route, path) = match self.route(&head) {
-            Ok(found) => found,
+        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
+        let path = match path::normalise(&head.target.path) {
+            Ok(path) => path,
+            Err(fault) => return self.refuse(None, refused(fault)),
+        };
+        let routes = &self.grounds.site.routes;
+        let wanted = wanted(&self.grounds, &self.sender, &head);
+        let found = wanted.and_then(|wanted| routes.decide(wanted, &path).map_err(refused));
+        let route = match found {
+            Ok(index) => index.map(|index| &routes.routes()[index]),
             Err(failure) => return self.refuse(None, failure),
         };
-        match self.target(route, path, &head) {
-            Ok(Target::Upstream(upstream, path)) => {
-                let rules = rules_of(route);
-                let sent = rules.and_then(Rules::cache).map(|_| path.forward.clone());
-                self.forward(route, upstream, (rewritten(path, rules), sent), head)
-            }
-            Ok(Target::Files(target)) => self.serve_files(route, target, head),
+        match self.target(route, &path, &head) {
+            Ok(Target::Upstream(upstream)) => self.forward(route, upstream, path, head),
+            Ok(Target::Files(target)) => self.serve_files(route, target, path, head),
             Ok(Target::Own(target)) => self.conclude(route, target, head),
             Err(failure) => self.refuse(route, failure),
         }
-    }
-
-    /// The route of a request, and its normalised path.
-    fn route(&self, head: &RequestHead) -> Result<(Option<&'s Route>, NormalPath), Failure> {
-        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
-        let path = path::normalise(&head.target.path).map_err(refused)?;
-        let wanted = wanted(&self.grounds, &self.sender, head)?;
-        let routes = &self.grounds.site.routes;
-        let index = routes.decide(wanted, &path).map_err(refused)?;
-        Ok((index.map(|index| &routes.routes()[index]), path))
     }
 
     /// Who answers a request of this route.
     fn target(
         &self,
         route: Option<&'s Route>,
-        path: NormalPath,
+        path: &NormalPath,
         head: &RequestHead,
     ) -> Result<Target<'s>, Failure> {
         let Grounds {
@@ -396,10 +387,11 @@ impl<'s> Case<'s> {
             (Action::Upstream(index), _) => {
                 let upstream = &site.upstreams[index];
                 match rules.and_then(Rules::files) {
-                    Some(directory) if may_be_file(rules, head) => {
-                        Target::Files(FilesTarget::new(directory, Some(upstream), path, rules))
-                    }
-                    _ => Target::Upstream(upstream, path),
+                    Some(directory) if may_be_file(rules, head) => Target::Files(FilesTarget {
+                        directory,
+                        upstream: Some(upstream),
+                    }),
+                    _ => Target::Upstream(upstream),
                 }
             }
             (Action::Status(status), _) => Target::Own(OwnTarget::Page(status, "route-status")),
@@ -408,33 +400,35 @@ impl<'s> Case<'s> {
                 Target::Own(OwnTarget::Redirect(redirection))
             }
             (Action::Files, _) => match rules.and_then(Rules::files) {
-                Some(directory) => files_alone(directory, path, rules, head),
+                Some(directory) => files_alone(directory, head),
                 None => Target::Own(no_route),
             },
             (Action::Redirect, _) => Target::Own(no_route),
         })
     }
 
-    /// Makes the request for a backend.
+    /// Makes the request for a backend. The path is the one that the client sent.
     fn forward(
         &self,
         route: Option<&'s Route>,
         upstream: &'s Upstream,
-        (path, sent): (NormalPath, Option<Bytes>),
+        mut path: NormalPath,
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let rules = rules_of(route);
+        let cache = rules.and_then(Rules::cache);
+        let sent = cache.map(|_| path.forward.clone());
+        rewrite(&mut path, rules);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = self.compression(rules, &head);
         let original = Original {
-            grounds: self.grounds,
-            sender: self.sender,
+            grounds: &self.grounds,
+            sender: &self.sender,
             upstream,
             head,
-            path,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
         };
-        let mut made = match original.clean() {
+        let mut made = match original.clean(path) {
             Ok(made) => made,
             Err(failure) => return self.refuse(route, failure),
         };
@@ -442,19 +436,18 @@ impl<'s> Case<'s> {
             let passage = made.outgoing.pass(rules, self.grounds.id);
             passage.with_compression(compression)
         });
-        let cached = rules.and_then(|rules| Some((rules, rules.cache()?)));
-        let cache = cached.and_then(|(rules, cache)| {
+        let cached = rules.zip(cache).zip(sent);
+        let cache = cached.and_then(|((rules, cache), sent)| {
             let cache = self.grounds.site.caches.get(cache)?;
-            let sent = sent.as_deref();
             let grounds = KeyGrounds {
                 upstream,
                 digest: rules.digest(),
-                sent: sent.filter(|sent| *sent != made.outgoing.facts(None).path.forward),
+                sent: Some(&*sent).filter(|sent| *sent != made.outgoing.facts(None).path.forward),
             };
             Some(Box::new(CacheRequest::new(cache, grounds, &made.outgoing)))
         });
         Verdict {
-            client: self.sender.identity,
+            client_ip: self.sender.identity.ip,
             route,
             passage,
             decision: Decision::Forward(Forward {
@@ -468,20 +461,19 @@ impl<'s> Case<'s> {
         }
     }
 
-    /// Makes the request for a file.
+    /// Makes the request for a file. The path is the one that the client sent.
     fn serve_files(
         &self,
         route: Option<&'s Route>,
         target: FilesTarget<'s>,
+        mut path: NormalPath,
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let FilesTarget {
             directory,
             upstream,
-            sent,
-            path,
         } = target;
-        let before = sent.clone();
+        let sent = path.forward.clone();
         let request = |origin| {
             Decision::Files(Box::new(FilesRequest {
                 directory,
@@ -490,7 +482,7 @@ impl<'s> Case<'s> {
             }))
         };
         if let Some(upstream) = upstream {
-            let verdict = self.forward(route, upstream, (path, Some(before)), head);
+            let verdict = self.forward(route, upstream, path, head);
             return Verdict {
                 decision: match verdict.decision {
                     Decision::Forward(forward) => request(FilesOrigin::Before(forward)),
@@ -499,8 +491,9 @@ impl<'s> Case<'s> {
                 ..verdict
             };
         }
+        rewrite(&mut path, rules_of(route));
         Verdict {
-            client: self.sender.identity,
+            client_ip: self.sender.identity.ip,
             route,
             passage: self.own_passage(route, &head),
             decision: request(FilesOrigin::Alone(head, path.forward)),
@@ -513,7 +506,7 @@ impl<'s> Case<'s> {
         route: Option<&'s Route>,
         head: &RequestHead,
     ) -> Option<Box<Passage<'s>>> {
-        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
+        let url = RequestedUrl::new(&self.sender, self.grounds.peer.local, head);
         let values = url.values(self.grounds.id, head);
         let rules = rules_of(route)?;
         let passage = Box::new(Passage::new(rules, values));
@@ -540,7 +533,7 @@ impl<'s> Case<'s> {
         target: OwnTarget<'s>,
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
-        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, &head);
+        let url = RequestedUrl::new(&self.sender, self.grounds.peer.local, &head);
         let values = url.values(self.grounds.id, &head);
         let guard = match target {
             OwnTarget::Guard(guard) => Some(guard),
@@ -570,7 +563,7 @@ impl<'s> Case<'s> {
         };
         let passage = rules_of(route).map(|rules| Box::new(Passage::new(rules, values)));
         Verdict {
-            client: self.sender.identity,
+            client_ip: self.sender.identity.ip,
             route,
             passage,
             decision: Decision::Answer(Box::new(OwnAnswer {
@@ -583,22 +576,6 @@ impl<'s> Case<'s> {
     }
 }
 
-impl<'s> FilesTarget<'s> {
-    fn new(
-        directory: &'s Arc<Directory>,
-        upstream: Option<&'s Upstream>,
-        path: NormalPath,
-        rules: Option<&Rules>,
-    ) -> Self {
-        Self {
-            directory,
-            upstream,
-            sent: path.forward.clone(),
-            path: rewritten(path, rules),
-        }
-    }
-}
-
 /// Whether a file may answer a request that else goes to a backend: it reads, and asks for no tunnel.
 fn may_be_file(rules: Option<&Rules>, head: &RequestHead) -> bool {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
@@ -606,14 +583,12 @@ fn may_be_file(rules: Option<&Rules>, head: &RequestHead) -> bool {
 }
 
 /// Who answers on a route that has files and no upstream.
-fn files_alone<'s>(
-    directory: &'s Arc<Directory>,
-    path: NormalPath,
-    rules: Option<&Rules>,
-    head: &RequestHead,
-) -> Target<'s> {
+fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<'s> {
     match head.method {
-        Method::GET | Method::HEAD => Target::Files(FilesTarget::new(directory, None, path, rules)),
+        Method::GET | Method::HEAD => Target::Files(FilesTarget {
+            directory,
+            upstream: None,
+        }),
         Method::OPTIONS => {
             let status = StatusCode::NO_CONTENT;
             Target::Own(OwnTarget::FileMethods(status, "file-options"))
@@ -667,9 +642,8 @@ fn check_length(body: BodyLength, max: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-fn rewritten(mut path: NormalPath, rules: Option<&Rules>) -> NormalPath {
+fn rewrite(path: &mut NormalPath, rules: Option<&Rules>) {
     if let Some(rewrite) = rules.and_then(|rules| rules.rewrite.as_ref()) {
-        rewrite.forward(&mut path);
+        rewrite.forward(path);
     }
-    path
 }

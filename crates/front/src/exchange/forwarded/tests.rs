@@ -57,7 +57,7 @@ fn a_stranger_is_not_believed() {
         ("proxy-ssl-id", "00"),
         ("x-own", "1"),
     ]);
-    let identity = identify(peer(STRANGER), &networks(), &fields);
+    let identity = identify(&peer(STRANGER), &networks(), &fields);
     remove_claims(&mut fields);
     let ip = "203.0.113.9".parse().expect("an address");
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_stranger_is_not_believed() {
 
 #[test]
 fn the_last_protocol_counts() {
-    let secure = |fields: &[_]| identify(peer(PROXY), &networks(), &headers(fields)).secure;
+    let secure = |fields: &[_]| identify(&peer(PROXY), &networks(), &headers(fields)).secure;
     let proto = "x-forwarded-proto";
     assert!(secure(&[(proto, "http"), (proto, "https")]));
     assert!(!secure(&[(proto, "https"), (proto, "http")]));
@@ -123,7 +123,7 @@ fn the_nearest_proxy_says_which_host_and_port() {
 fn a_trusted_proxy_is_believed_as_far_as_trust_goes() {
     let client = |list: &'static str| {
         let fields = headers(&[("x-forwarded-for", list)]);
-        identify(peer(PROXY), &networks(), &fields).ip.to_string()
+        identify(&peer(PROXY), &networks(), &fields).ip.to_string()
     };
     assert_eq!(client("198.51.100.7"), "198.51.100.7");
     assert_eq!(
@@ -145,7 +145,7 @@ fn several_lines_are_one_list() {
         ("x-forwarded-for", "1.1.1.1"),
         ("x-forwarded-for", "198.51.100.7, 10.2.2.2"),
     ]);
-    let identity = identify(peer(PROXY), &networks(), &fields);
+    let identity = identify(&peer(PROXY), &networks(), &fields);
     assert_eq!(identity.ip.to_string(), "198.51.100.7");
 }
 
@@ -153,7 +153,7 @@ fn several_lines_are_one_list() {
 fn the_scheme_is_the_nearest_proxys() {
     let secure = |list: &'static str| {
         identify(
-            peer(PROXY),
+            &peer(PROXY),
             &networks(),
             &headers(&[("x-forwarded-proto", list)]),
         )
@@ -269,10 +269,10 @@ fn the_port_is_the_one_that_the_client_used() {
         let peer = peer(from);
         let identity = Identity {
             secure,
-            ..identify(peer, &networks(), &fields)
+            ..identify(&peer, &networks(), &fields)
         };
         let sender = Sender { peer, identity };
-        let told = client_port(sender, &fields, own.as_ref(), local(port));
+        let told = client_port(&sender, &fields, own.as_ref(), local(port));
         assert_eq!(told, expected, "{from} {host:?} {claims:?} {port} {secure}");
     }
 }

@@ -13,14 +13,14 @@ fn announced(
     sent: &[(&'static str, &'static str)],
 ) -> (HeaderMap, Vec<(String, String)>) {
     let mut fields = headers(sent);
-    let identity = identify(peer(from), &networks(), &fields);
+    let identity = identify(&peer(from), &networks(), &fields);
     if from == STRANGER {
         remove_claims(&mut fields);
     }
     let via = Via::new("catamaran").expect("a pseudonym");
     let id = HeaderName::from_static("x-request-id");
     let mut own = OwnFields::default();
-    own.announce(&mut fields, peer(from), &identity, 81);
+    own.announce(&mut fields, &peer(from), &identity, 81);
     own.add_via(&mut fields, &via, Version::HTTP_11);
     own.tell_id(Some(&id), RequestId::from_number(7));
     let host = HeaderValue::from_static("a:81");
