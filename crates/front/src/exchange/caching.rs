@@ -321,7 +321,7 @@ impl<'a> Exchange<'a> {
             Err(RelayError::Source(SourceError::Cached(error)))
                 if self.progress.status.is_none() =>
             {
-                match error {
+                match *error {
                     CachedError::NotShared => Waited::Alone,
                     CachedError::Failed(_) if !leads => Waited::Again,
                     CachedError::StaleStatus(_) => Waited::Again,

@@ -50,12 +50,13 @@ pub(crate) enum Source<'a, 'b> {
     Scripted(scripted::Scripted),
 }
 
-/// Why a source did not give the whole response.
+/// Why a source did not give the whole response. What is large of it is in boxes, so that it takes no room of its
+/// own beside an event: each event would be moved for that.
 #[derive(Debug, Error)]
 pub(crate) enum SourceError {
     /// The backend's connection failed, or the backend broke its protocol.
     #[error(transparent)]
-    Upstream(UpstreamError),
+    Upstream(Box<UpstreamError>),
     /// The rest of a file cannot be had.
     #[error(transparent)]
     File(FileBodyError),
@@ -64,7 +65,21 @@ pub(crate) enum SourceError {
     Encoder(EncoderFault),
     /// What a cache was to give does not come.
     #[error(transparent)]
-    Cached(CachedError),
+    Cached(Box<CachedError>),
+}
+
+impl From<UpstreamError> for SourceError {
+    #[cold]
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(Box::new(error))
+    }
+}
+
+impl From<CachedError> for SourceError {
+    #[cold]
+    fn from(error: CachedError) -> Self {
+        Self::Cached(Box::new(error))
+    }
 }
 
 impl SourceError {
@@ -339,10 +354,10 @@ impl Source<'_, '_> {
     #[inline(always)]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
-            Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::Upstream),
+            Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::from),
             Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
             Self::File(file) => file.poll_event(cx).map_err(SourceError::File),
-            Self::Cached(cached) => cached.poll_event(cx).map_err(SourceError::Cached),
+            Self::Cached(cached) => cached.poll_event(cx).map_err(SourceError::from),
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.poll_event(cx),
         }
@@ -416,7 +431,7 @@ impl Source<'_, '_> {
     /// The backend's connection failed.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, SourceError>> {
         match self {
-            Self::Backend(leased) => leased.lease.poll_write(cx).map_err(SourceError::Upstream),
+            Self::Backend(leased) => leased.lease.poll_write(cx).map_err(SourceError::from),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => Poll::Ready(Ok(0)),
             #[cfg(test)]
             Self::Scripted(_) => Poll::Ready(Ok(0)),

@@ -165,7 +165,7 @@ impl Scripted {
                     return Poll::Pending;
                 }
                 Step::Fail => {
-                    return Poll::Ready(Err(SourceError::Upstream(UpstreamError::Closed)));
+                    return Poll::Ready(Err(UpstreamError::Closed.into()));
                 }
                 Step::End => {
                     state.has_ended = true;

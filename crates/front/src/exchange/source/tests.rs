@@ -244,6 +244,14 @@ fn receive_http2(client: &mut Http2Client) -> Received {
     (status, body, is_whole)
 }
 
+/// Each event would be moved once more if it had not the form in which a backend's connection yields it.
+#[test]
+fn an_error_takes_no_room_beside_an_event() {
+    type Polled<E> = Poll<Result<Event, E>>;
+    assert_eq!(size_of::<Polled<SourceError>>(), size_of::<Event>());
+    assert_eq!(size_of::<Polled<UpstreamError>>(), size_of::<Event>());
+}
+
 #[test]
 fn a_client_of_http1_gets_what_there_is() {
     gets_what_there_is("http1", |stage, path| {
