@@ -95,6 +95,7 @@ pub(crate) struct Invalidation {
 
 impl CacheHook {
     /// Sees the head of a response, before what is of this exchange alone is changed of it.
+    #[inline(never)]
     pub(crate) fn head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         match self {
             Self::Tee(tee) => tee.head(head, facts),
@@ -112,6 +113,7 @@ impl CacheHook {
     }
 
     /// Sees an interim response.
+    #[inline(never)]
     pub(crate) fn interim(&self, status: StatusCode, headers: &HeaderMap) {
         if let Self::Tee(tee) = self
             && tee.name.is_some()
@@ -121,6 +123,7 @@ impl CacheHook {
     }
 
     /// Sees some of the body.
+    #[inline(never)]
     pub(crate) fn body(&mut self, data: &Bytes) {
         if let Self::Tee(tee) = self {
             tee.body(data);
@@ -129,6 +132,7 @@ impl CacheHook {
 
     /// Sees the end. `false` if the response is not as long as announced.
     #[must_use]
+    #[inline(never)]
     pub(crate) fn end(&mut self) -> bool {
         match self {
             Self::Tee(tee) => tee.end(),
@@ -137,6 +141,7 @@ impl CacheHook {
     }
 
     /// Whether more of the body may be taken; wakes the task when that changes, or nobody reads it any more.
+    #[inline(never)]
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         match self {
             Self::Tee(tee) if tee.name.is_some() => tee.fill.poll_room(cx),
@@ -145,6 +150,7 @@ impl CacheHook {
     }
 
     /// Whether more of the body may be taken now.
+    #[inline(never)]
     pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Tee(tee) if tee.name.is_some() => tee.fill.has_room(),
@@ -153,6 +159,7 @@ impl CacheHook {
     }
 
     /// Whether the response is fetched for readers, and there are none.
+    #[inline(never)]
     pub(crate) fn is_abandoned(&self) -> bool {
         match self {
             Self::Tee(tee) => tee.name.is_some() && !tee.is_over && tee.fill.is_abandoned(),

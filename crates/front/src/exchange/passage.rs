@@ -77,6 +77,7 @@ impl<'s> Passage<'s> {
 
     /// Turns the fields of a response back: from paths and hosts of the backend that gave it to those that
     /// the client uses. What is stored for others is the result of this.
+    #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut HeaderMap, backend: &BackendConfig) {
         if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
             let site = Site {

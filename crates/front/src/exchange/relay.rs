@@ -30,7 +30,7 @@ use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError};
 use crate::deadlines::Tick;
 use crate::exchange::cache_hook::CacheHook;
-use crate::exchange::compression::Compression;
+use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::failure::Failure;
@@ -487,6 +487,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     }
 
     /// Sends a page instead of the response whose head was sent as its own.
+    #[inline(never)]
     fn send_page(&mut self, page: Bytes) -> Result<(), RelayError> {
         self.head_held = None;
         self.progress.replaced = true;
@@ -501,6 +502,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
+    #[inline]
     fn handle(&mut self, event: Event) -> Result<(), RelayError> {
         if !matches!(event, Event::BodyWanted) {
             self.head_held = None;
@@ -521,26 +523,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     .judge(&mut head, self.scene, self.progress);
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
                 self.terms.policy.turn_back(&mut head, self.scene);
-                if self.progress.hook.is_some() {
-                    self.show_head(&mut head, page.is_some());
-                }
+                self.show_head(&mut head, page.is_some());
                 self.handle_head(&mut head, page.is_none())?;
                 self.source.recycle(head);
                 if let Some(page) = page {
                     self.send_page(page)?;
                 }
             }
-            Event::Upgraded(mut head) => {
-                if !self.down.is_agreement(&head.headers) {
-                    return Err(RelayError::WebSocketAccept);
-                }
-                self.terms.policy.turn_back(&mut head, self.scene);
-                self.handle_head(&mut head, false)?;
-                // The tunnel begins once this head is written.
-                self.head_held = None;
-                self.progress.upgraded = true;
-                self.download = Download::Ended;
-            }
+            Event::Upgraded(mut head) => self.handle_upgrade(&mut head)?,
             Event::Body(data) if data.is_empty() => self.send_part(),
             Event::Body(data) => self.down.send_data(data),
             Event::End => {
@@ -552,11 +542,25 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Has the response compressed, if the route and the client want that of this one.
-    fn compress(&mut self, head: &mut ResponseHead) {
-        if let Some(offer) = self.terms.policy.compression()
-            && self.source.may_be_compressed()
-        {
+    /// Begins a tunnel with the head of a 101.
+    #[inline(never)]
+    fn handle_upgrade(&mut self, head: &mut ResponseHead) -> Result<(), RelayError> {
+        if !self.down.is_agreement(&head.headers) {
+            return Err(RelayError::WebSocketAccept);
+        }
+        self.terms.policy.turn_back(head, self.scene);
+        self.handle_head(head, false)?;
+        // The tunnel begins once this head is written.
+        self.head_held = None;
+        self.progress.upgraded = true;
+        self.download = Download::Ended;
+        Ok(())
+    }
+
+    /// Has the response compressed, if the client and the source of this one are for it.
+    #[inline(never)]
+    fn compress(&mut self, offer: &CompressionOffer<'_>, head: &mut ResponseHead) {
+        if self.source.may_be_compressed() {
             self.progress.compression = offer.begin(head, self.scene);
             if self.progress.compression.is_some() {
                 self.source.read_all();
@@ -583,8 +587,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.down.abandon_upload();
         }
         let additions = self.terms.policy.edit(head, self.scene);
-        if has_body {
-            self.compress(head);
+        if has_body && let Some(offer) = self.terms.policy.compression() {
+            self.compress(offer, head);
         }
         let fields = additions.fields();
         let sent = match head.status {

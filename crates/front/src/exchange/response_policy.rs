@@ -19,6 +19,7 @@ use crate::exchange::passage::Passage;
 use crate::exchange::relay::Progress;
 use crate::exchange::scene::Scene;
 use crate::site::Member;
+use crate::site::sticky::Sticky;
 use crate::site::sticky::response_cookies::may_carry_cookie;
 
 /// What is made of the response of one attempt.
@@ -88,12 +89,16 @@ impl<'a> ResponsePolicy<'a> {
 
     /// Makes a head the one that all clients may get: notes the sessions that it begins, and turns paths
     /// back.
+    #[inline]
     pub(crate) fn turn_back(&self, head: &mut ResponseHead, scene: Scene<'a>) {
-        if let Some(backend) = &self.backend {
-            backend.note_sessions(&head.headers, scene);
-            if let Some(passage) = self.passage {
-                passage.turn_back(&mut head.headers, &backend.member.settings);
-            }
+        let Some(backend) = &self.backend else {
+            return;
+        };
+        if let Some(sticky) = &backend.elsewhere.upstream.sticky {
+            backend.note_sessions(sticky, &head.headers, scene);
+        }
+        if let Some(passage) = self.passage {
+            passage.turn_back(&mut head.headers, &backend.member.settings);
         }
     }
 
@@ -122,11 +127,10 @@ impl<'a> ResponsePolicy<'a> {
 
 impl BackendPolicy<'_> {
     /// Takes note of the sessions that a response begins.
-    fn note_sessions(&self, headers: &HeaderMap, scene: Scene<'_>) {
-        if let Some(sticky) = &self.elsewhere.upstream.sticky {
-            for id in sticky.response_cookies.begun(headers) {
-                self.member.backend.note_session(id, scene.clock());
-            }
+    #[inline(never)]
+    fn note_sessions(&self, sticky: &Sticky, headers: &HeaderMap, scene: Scene<'_>) {
+        for id in sticky.response_cookies.begun(headers) {
+            self.member.backend.note_session(id, scene.clock());
         }
     }
 }

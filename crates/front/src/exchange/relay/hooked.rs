@@ -1,4 +1,7 @@
 //! The relay beside a cache: the cache sees what the client is sent, and readers of the cache hold the relay back.
+//!
+//! Most responses have neither cache nor compression. What these need is in functions of its own, so that the
+//! relay of the others stays small enough to be one function.
 
 use std::task::{Context, Poll};
 
@@ -10,6 +13,7 @@ use crate::exchange::relay::{Relay, RelayError};
 
 impl Relay<'_, '_, '_> {
     /// Whether the cache takes more now; the task is woken when that changes.
+    #[inline]
     pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         match &self.progress.hook {
             Some(hook) => hook.poll_room(cx),
@@ -18,17 +22,20 @@ impl Relay<'_, '_, '_> {
     }
 
     /// Whether the cache takes more now.
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
         let hook = self.progress.hook.as_ref();
         hook.is_none_or(|hook| hook.has_room())
     }
 
     /// Whether the response is for readers of the cache alone, and they have left.
+    #[inline]
     pub(super) fn is_abandoned(&self) -> bool {
         let hook = self.progress.hook.as_ref();
         hook.is_some_and(|hook| hook.is_abandoned())
     }
 
+    #[inline(never)]
     pub(super) fn send_interim(&mut self, head: &ResponseHead) {
         if let Some(hook) = &self.progress.hook {
             hook.interim(head.status, &head.headers);
@@ -36,16 +43,17 @@ impl Relay<'_, '_, '_> {
         self.down.send_interim(head.status, &head.headers);
     }
 
-    /// Shows a head to the cache.
+    /// Shows a head to the cache, if there is one.
+    #[inline]
     pub(super) fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
         let policy = self.terms.policy;
-        let facts = HeadFacts {
-            request: policy.request,
-            is_replaced,
-            is_framed: self.source.is_framed(),
-            cookie: policy.cookie(head),
-        };
         if let Some(hook) = &mut self.progress.hook {
+            let facts = HeadFacts {
+                request: policy.request,
+                is_replaced,
+                is_framed: self.source.is_framed(),
+                cookie: policy.cookie(head),
+            };
             hook.head(head, facts);
         }
     }
@@ -62,16 +70,27 @@ impl Relay<'_, '_, '_> {
     ///
     /// # Errors
     /// It is not as long as announced.
+    #[inline]
     pub(super) fn send_end(&mut self) -> Result<(), RelayError> {
+        let is_whole = match (&self.progress.compression, &self.progress.hook) {
+            (None, None) => self.down.send_end(),
+            _ => self.send_seen_end(),
+        };
+        match is_whole {
+            true => Ok(()),
+            false => Err(RelayError::ResponseLength),
+        }
+    }
+
+    /// Ends a response that is compressed, or that a cache sees. `false` if it is not as long as announced.
+    #[inline(never)]
+    fn send_seen_end(&mut self) -> bool {
         let is_stored_whole = match &mut self.progress.hook {
             Some(hook) => hook.end(),
             None => true,
         };
         let compression = self.progress.compression.as_ref();
         let is_coded_whole = compression.is_none_or(|it| it.is_whole());
-        match is_coded_whole && self.down.send_end() && is_stored_whole {
-            true => Ok(()),
-            false => Err(RelayError::ResponseLength),
-        }
+        is_coded_whole && self.down.send_end() && is_stored_whole
     }
 }
