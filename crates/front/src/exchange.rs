@@ -40,21 +40,20 @@ pub(crate) mod source;
 pub(crate) mod tunnel;
 pub(crate) mod verdict;
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cache_request::CacheRequest;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
-use catamaran_upstream::{Culprit, LastFailure, Lease, Leasing, Reuse};
+use catamaran_upstream::{Culprit, Lease, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
-use failure::{Causes, Failed, Failure, Stopped};
+use failure::{Failed, Failure, Stopped};
 use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
@@ -70,7 +69,6 @@ use crate::boxed::boxed;
 use crate::cache::fill::FetchFacts;
 use crate::client::ClientError;
 use crate::config::BackendConfig;
-use crate::control::events::Kind;
 use crate::counters::Reason;
 use crate::deadlines::Tick;
 use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
@@ -640,36 +638,6 @@ impl<'a> Exchange<'a> {
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
             timed: self.scene.worker.access_log().is_on() || self.scene.worker.keeps_times(),
-        }
-    }
-
-    /// An attempt that failed before its relay began, counted and logged.
-    fn reported(&self, member: &Member, failed: Failed, error: &dyn Error) -> Failed {
-        self.report(member, &failed, error);
-        failed
-    }
-
-    /// Counts a failed attempt, and logs it for the operator unless the client caused it.
-    fn report(&self, member: &Member, failed: &Failed, error: &dyn Error) {
-        let (upstream, backend) = (member.backend.upstream(), member.name());
-        let (request, reason, causes) = (self.id, failed.failure.reason, Causes(error));
-        let figures = member.backend.figures();
-        let counted = (reason.culprit(), reason.token());
-        if reason.is_client() {
-            tracing::debug!(%request, upstream, backend, %reason, "{causes}");
-            figures.failed(counted);
-        } else {
-            tracing::warn!(%request, upstream, backend, %reason, "{causes}");
-            figures.failed_as(LastFailure {
-                at: SystemTime::now(),
-                reason: counted,
-                stage: failed.stage.token(),
-                request: request.to_string(),
-                detail: causes.to_string(),
-            });
-            let text = format!("{reason}: {causes} (request {request})");
-            let events = self.scene.worker.events();
-            events.push(Kind::Failure, upstream, backend, text);
         }
     }
 

@@ -1,8 +1,14 @@
-//! What an exchange counts for the backend that served it, for metrics and administrators.
+//! What an exchange counts for the backends that it asked, for metrics and administrators.
 
+use std::error::Error;
+use std::time::SystemTime;
+
+use catamaran_upstream::LastFailure;
 use tokio::time::Instant;
 
 use super::Exchange;
+use crate::control::events::Kind;
+use crate::exchange::failure::{Causes, Failed};
 use crate::exchange::relay::RelayError;
 use crate::site::Member;
 
@@ -37,6 +43,36 @@ impl Exchange<'_> {
         if worker.keeps_times() {
             let after = ended.saturating_duration_since(began);
             member.backend.figures().completed(worker.index(), after);
+        }
+    }
+
+    /// An attempt that failed before its relay began, counted and logged.
+    pub(super) fn reported(&self, member: &Member, failed: Failed, error: &dyn Error) -> Failed {
+        self.report(member, &failed, error);
+        failed
+    }
+
+    /// Counts a failed attempt, and logs it for the operator unless the client caused it.
+    pub(super) fn report(&self, member: &Member, failed: &Failed, error: &dyn Error) {
+        let (upstream, backend) = (member.backend.upstream(), member.name());
+        let (request, reason, causes) = (self.id, failed.failure.reason, Causes(error));
+        let figures = member.backend.figures();
+        let counted = (reason.culprit(), reason.token());
+        if reason.is_client() {
+            tracing::debug!(%request, upstream, backend, %reason, "{causes}");
+            figures.failed(counted);
+        } else {
+            tracing::warn!(%request, upstream, backend, %reason, "{causes}");
+            figures.failed_as(LastFailure {
+                at: SystemTime::now(),
+                reason: counted,
+                stage: failed.stage.token(),
+                request: request.to_string(),
+                detail: causes.to_string(),
+            });
+            let text = format!("{reason}: {causes} (request {request})");
+            let events = self.scene.worker.events();
+            events.push(Kind::Failure, upstream, backend, text);
         }
     }
 }
