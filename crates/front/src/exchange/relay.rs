@@ -15,7 +15,7 @@
 mod error;
 mod hooked;
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -408,10 +408,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.takes_events() {
-            if self.poll_room(cx).is_pending() {
-                break;
-            }
-            let Poll::Ready(event) = self.poll_source(cx) else {
+            let polled = self.poll_source(cx);
+            // By reference, since it would be moved for each look at it.
+            let Poll::Ready(event) = &polled else {
                 break;
             };
             if !moved {
@@ -419,12 +418,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 self.note_moved(event.is_ok());
             }
             if let Download::Discard(rest) = self.download {
-                self.download = rest.after(&event);
+                self.download = rest.after(event);
                 continue;
             }
             // Asks for the request's body are collected: their answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
-            self.handle(event.map_err(RelayError::Source)?)?;
+            if let Poll::Ready(event) = polled {
+                self.handle(event.map_err(RelayError::Source)?)?;
+            }
             if flush {
                 break;
             }
@@ -432,7 +433,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(moved)
     }
 
-    /// The next event of the response, as the client is to have it.
+    /// The next event of the response, as the client is to have it; nothing while a cache has no room for it.
     #[inline]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match (&self.progress.compression, &self.progress.hook) {
@@ -444,6 +445,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// As [`Self::poll_source`]; a cache sees the body, and then it is compressed.
     #[inline(never)]
     fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+        ready!(self.poll_room(cx));
         let Self {
             source,
             progress,
@@ -531,8 +533,10 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 }
             }
             Event::Upgraded(mut head) => self.handle_upgrade(&mut head)?,
-            Event::Body(data) if data.is_empty() => self.send_part(),
-            Event::Body(data) => self.down.send_data(data),
+            Event::Body(data) => match data.is_empty() {
+                true => self.send_part(),
+                false => self.down.send_data(data),
+            },
             Event::End => {
                 self.send_end()?;
                 self.download = Download::Ended;

@@ -9,6 +9,7 @@ pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod scripted;
 
+use std::hint::cold_path;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -355,9 +356,19 @@ impl Source<'_, '_> {
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match self {
             Self::Backend(leased) => leased.lease.poll_event(cx).map_err(SourceError::from),
-            Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
-            Self::File(file) => file.poll_event(cx).map_err(SourceError::File),
-            Self::Cached(cached) => cached.poll_event(cx).map_err(SourceError::from),
+            // Less is done for the others: whether it is a backend is to be asked first.
+            Self::Answer(answer) => {
+                cold_path();
+                Poll::Ready(Ok(answer.next()))
+            }
+            Self::File(file) => {
+                cold_path();
+                file.poll_event(cx).map_err(SourceError::File)
+            }
+            Self::Cached(cached) => {
+                cold_path();
+                cached.poll_event(cx).map_err(SourceError::from)
+            }
             #[cfg(test)]
             Self::Scripted(scripted) => scripted.poll_event(cx),
         }

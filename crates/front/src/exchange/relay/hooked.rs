@@ -13,7 +13,6 @@ use crate::exchange::relay::{Relay, RelayError};
 
 impl Relay<'_, '_, '_> {
     /// Whether the cache takes more now; the task is woken when that changes.
-    #[inline]
     pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         match &self.progress.hook {
             Some(hook) => hook.poll_room(cx),
