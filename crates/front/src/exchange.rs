@@ -222,6 +222,7 @@ impl<'a> Exchange<'a> {
 
     /// Decides what becomes of the request. What lasts of the verdict is kept; the request for the
     /// backends of an upstream is returned.
+    #[inline]
     fn decide(&mut self, head: Box<RequestHead>) -> Result<Forwarding<'a>, Stopped<'a>> {
         let Scene { listener, peer, .. } = self.scene;
         let Verdict {
@@ -257,6 +258,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Keeps what lasts of a decision to forward a request.
+    #[inline]
     fn forward(&mut self, mut forward: Forward<'a>) -> Forwarding<'a> {
         forward.settle();
         let worker = self.scene.worker;
@@ -537,6 +539,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Lets administrators see that the request's head was sent, and those who read its response for whom.
+    #[inline]
     fn enter_sent(&self, body: BodyLength, choice: &Choice<'_>) {
         if let Some(hook) = &self.progress.hook {
             hook.note_facts(FetchFacts {

@@ -77,6 +77,7 @@ impl<'s> CacheRequest<'s> {
     }
 
     /// Makes the request the one that all clients' requests for the same are.
+    #[inline(never)]
     pub(crate) fn settle(&self, request: &mut Outgoing<'_>) {
         if self.bypass.is_some() {
             return;

@@ -14,6 +14,7 @@ use crate::site::Member;
 
 impl Exchange<'_> {
     /// Counts the head of the response, if one came, and how long it took.
+    #[inline]
     pub(super) fn note_response(
         &self,
         member: &Member,

@@ -89,6 +89,7 @@ pub(crate) struct Forward<'s> {
 
 impl Forward<'_> {
     /// Makes the request the one that a cache's clients share, since no file is served.
+    #[inline]
     pub(crate) fn settle(&mut self) {
         if let Some(cache) = &self.cache {
             cache.settle(&mut self.outgoing);
@@ -230,9 +231,10 @@ impl<'s> Redirection<'s> {
 /// Decides what becomes of a request.
 pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
     let networks = &grounds.site.server.trusted_proxies;
+    let sender = Sender::new(grounds.peer, &head, networks);
     let case = Case {
-        grounds,
-        sender: Sender::new(grounds.peer, &head, networks),
+        grounds: &grounds,
+        sender: &sender,
     };
     match case.before_routes(&mut head) {
         Ok(None) => case.by_route(head),
@@ -262,12 +264,13 @@ pub(crate) fn wanted<'h>(
 }
 
 /// A request that is being decided about.
-struct Case<'s> {
-    grounds: Grounds<'s>,
-    sender: Sender,
+#[derive(Clone, Copy)]
+struct Case<'c, 's> {
+    grounds: &'c Grounds<'s>,
+    sender: &'c Sender,
 }
 
-impl<'s> Case<'s> {
+impl<'s> Case<'_, 's> {
     fn refuse(&self, route: Option<&'s Route>, failure: Failure) -> Verdict<'s> {
         Verdict {
             client_ip: self.sender.identity.ip,
@@ -344,7 +347,7 @@ impl<'s> Case<'s> {
             Err(fault) => return self.refuse(None, refused(fault)),
         };
         let routes = &self.grounds.site.routes;
-        let wanted = wanted(&self.grounds, &self.sender, &head);
+        let wanted = wanted(self.grounds, self.sender, &head);
         let found = wanted.and_then(|wanted| routes.decide(wanted, &path).map_err(refused));
         let route = match found {
             Ok(index) => index.map(|index| &routes.routes()[index]),
@@ -370,7 +373,7 @@ impl<'s> Case<'s> {
             listener,
             peer,
             ..
-        } = self.grounds;
+        } = *self.grounds;
         let rules = rules_of(route);
         let client = &self.sender.identity;
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
@@ -379,9 +382,9 @@ impl<'s> Case<'s> {
         let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
         check_length(head.body, body_max)?;
         check_tunnel(route, head)?;
-        let no_route = OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");
+        let no_route = || OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");
         let Some(route) = route else {
-            return Ok(Target::Own(no_route));
+            return Ok(Target::Own(no_route()));
         };
         Ok(match (route.action, &route.config.target) {
             (Action::Upstream(index), _) => {
@@ -401,9 +404,9 @@ impl<'s> Case<'s> {
             }
             (Action::Files, _) => match rules.and_then(Rules::files) {
                 Some(directory) => files_alone(directory, head),
-                None => Target::Own(no_route),
+                None => Target::Own(no_route()),
             },
-            (Action::Redirect, _) => Target::Own(no_route),
+            (Action::Redirect, _) => Target::Own(no_route()),
         })
     }
 
@@ -420,10 +423,10 @@ impl<'s> Case<'s> {
         let sent = cache.map(|_| path.forward.clone());
         rewrite(&mut path, rules);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
-        let compression = self.compression(rules, &head);
+        let compression = rules.and_then(|rules| self.compression(rules, &head));
         let original = Original {
-            grounds: &self.grounds,
-            sender: &self.sender,
+            grounds: self.grounds,
+            sender: self.sender,
             upstream,
             head,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
@@ -506,22 +509,17 @@ impl<'s> Case<'s> {
         route: Option<&'s Route>,
         head: &RequestHead,
     ) -> Option<Box<Passage<'s>>> {
-        let url = RequestedUrl::new(&self.sender, self.grounds.peer.local, head);
+        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
         let values = url.values(self.grounds.id, head);
         let rules = rules_of(route)?;
         let passage = Box::new(Passage::new(rules, values));
-        Some(passage.with_compression(self.compression(Some(rules), head)))
+        Some(passage.with_compression(self.compression(rules, head)))
     }
 
     /// What compresses the response, if the route wants that. It goes by what the client sent: the route may
     /// hide from backends which codings the client takes.
-    #[inline]
-    fn compression(
-        &self,
-        rules: Option<&'s Rules>,
-        head: &RequestHead,
-    ) -> Option<CompressionOffer<'s>> {
-        let config = rules?.compress()?;
+    fn compression(&self, rules: &'s Rules, head: &RequestHead) -> Option<CompressionOffer<'s>> {
+        let config = rules.compress()?;
         let memory_max = self.grounds.site.server.compress_memory;
         Some(CompressionOffer::new(config, memory_max, head))
     }
@@ -533,7 +531,7 @@ impl<'s> Case<'s> {
         target: OwnTarget<'s>,
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
-        let url = RequestedUrl::new(&self.sender, self.grounds.peer.local, &head);
+        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, &head);
         let values = url.values(self.grounds.id, &head);
         let guard = match target {
             OwnTarget::Guard(guard) => Some(guard),
