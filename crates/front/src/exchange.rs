@@ -50,7 +50,7 @@ use std::time::Duration;
 use cache_request::CacheRequest;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
-use catamaran_upstream::{Culprit, Lease, Leasing, Reuse};
+use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure, Stopped};
@@ -293,6 +293,10 @@ impl<'a> Exchange<'a> {
                 Some(cache) => boxed(|| self.serve_cached(upstream, down, &outgoing, cache)).await,
             },
         };
+        if let Err(failure) = served {
+            down.recycle(outgoing.into_head());
+            return Err(failure.into());
+        }
         if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened
         {
@@ -301,7 +305,6 @@ impl<'a> Exchange<'a> {
             return Ok(After::Cut);
         }
         down.recycle(outgoing.into_head());
-        served?;
         match &self.progress.left {
             Some(left) => Err(left.failure.into()),
             None => Ok(After::Done),
@@ -459,7 +462,7 @@ impl<'a> Exchange<'a> {
         tracing::info!(request = %self.id, ?decision, ?stage, %reason, "retry");
     }
 
-    /// One attempt on one backend.
+    /// One attempt on one backend. A failed one is kept in a box, so that a result is not moved at its cost.
     async fn attempt(
         &mut self,
         choice: &Choice<'_>,
@@ -467,7 +470,7 @@ impl<'a> Exchange<'a> {
         fresh: bool,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'_>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Box<Failed>> {
         let now = self.now();
         let reuse = match outgoing.method().is_idempotent() {
             _ if fresh => Reuse::Never,
@@ -481,17 +484,13 @@ impl<'a> Exchange<'a> {
         } = member;
         backend.figures().attempt(self.scene.worker.index());
         self.seen.iter().for_each(|it| it.attempt(backend.number()));
-        let leasing = self.begin_lease(member, reuse, now)?;
-        let leased = match leasing {
-            Leasing::Done(lease) => Ok(Ok(lease)),
-            Leasing::Waiting(leasing) => unless_left(leasing, self.scene, down).await,
+        let mut lease = match self.begin_lease(member, reuse, now)? {
+            Leasing::Done(lease) => lease,
+            Leasing::Waiting(leasing) => {
+                let leased = unless_left(leasing, self.scene, down).await;
+                self.leased(member, leased)?
+            }
         };
-        let left = |error| {
-            let failed = Failed::unsent(Failure::from_client(&error));
-            self.reported(member, failed, &error)
-        };
-        let unleased = |error| self.reported(member, Failed::from_lease(&error), &error);
-        let mut lease = leased.map_err(left)?.map_err(unleased)?;
         if let Some(logged) = &mut self.logged {
             logged.leased = Some(Instant::now());
         }
@@ -522,7 +521,7 @@ impl<'a> Exchange<'a> {
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
             .await;
-        self.note_response(member, now, relayed.as_ref().err());
+        self.note_response(member, now, relayed.as_ref().err().map(|error| &**error));
         match relayed {
             Ok(()) if self.progress.upgraded => {
                 if let Some(wanted) = &mut self.decided.tunnel {
@@ -555,13 +554,27 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// What a wait for a connection came to.
+    fn leased<'m>(
+        &self,
+        member: &'m Member,
+        leased: Result<Result<Lease<'m>, LeaseError>, ClientError>,
+    ) -> Result<Lease<'m>, Box<Failed>> {
+        let left = |error| {
+            let failed = Failed::unsent(Failure::from_client(&error));
+            self.reported(member, failed, &error)
+        };
+        let unleased = |error| self.reported(member, Failed::from_lease(&error), &error);
+        leased.map_err(left)?.map_err(unleased)
+    }
+
     /// Begins to lease a connection: for a tunnel one of its own.
     fn begin_lease<'m>(
         &self,
         member: &'m Member,
         reuse: Reuse,
         now: Instant,
-    ) -> Result<Leasing<'m>, Failed> {
+    ) -> Result<Leasing<'m>, Box<Failed>> {
         let Member {
             backend, settings, ..
         } = member;
@@ -608,7 +621,7 @@ impl<'a> Exchange<'a> {
         member: &Member,
         lease: Lease<'_>,
         error: &RelayError,
-    ) -> Failed {
+    ) -> Box<Failed> {
         let failed = Failed::from_relay(error, &self.progress, &lease);
         self.report(member, &failed, error);
         // A response that has begun may go on for ever without a byte. A reset tells the backend.
@@ -620,7 +633,7 @@ impl<'a> Exchange<'a> {
         if failed.failure.reason.culprit() == Culprit::Backend {
             member.backend.verify();
         }
-        failed
+        Box::new(failed)
     }
 
     fn terms<'p>(

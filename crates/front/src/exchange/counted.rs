@@ -48,9 +48,14 @@ impl Exchange<'_> {
     }
 
     /// An attempt that failed before its relay began, counted and logged.
-    pub(super) fn reported(&self, member: &Member, failed: Failed, error: &dyn Error) -> Failed {
+    pub(super) fn reported(
+        &self,
+        member: &Member,
+        failed: Failed,
+        error: &dyn Error,
+    ) -> Box<Failed> {
         self.report(member, &failed, error);
-        failed
+        Box::new(failed)
     }
 
     /// Counts a failed attempt, and logs it for the operator unless the client caused it.

@@ -64,8 +64,9 @@ impl Exchange<'_> {
             deadline: Tick::NEVER,
             timed: false,
         };
-        Relay::new(self.scene, down, source, terms, &mut self.progress)
+        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
-            .await
+            .await;
+        relayed.map_err(|error| *error)
     }
 }

@@ -206,11 +206,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Runs until the response is complete and written, or something failed. If the client leaves and
     /// others want the response, it runs until the response is complete.
     ///
+    /// # Errors
+    /// Why it failed: in a box, since whoever waits for the end of a relay moves it several times.
+    ///
     /// # Cancel safety
     /// Both connections are left in the middle of messages and must be closed.
-    pub(crate) async fn run(&mut self) -> Result<(), RelayError> {
+    pub(crate) async fn run(&mut self) -> Result<(), Box<RelayError>> {
         loop {
-            match std::future::poll_fn(|cx| self.poll(cx)).await {
+            let ended = std::future::poll_fn(|cx| self.poll(cx).map_err(Box::new)).await;
+            match ended {
                 Err(error) if self.goes_on_after(&error) => self.leave_client(&error),
                 ended => return ended,
             }
