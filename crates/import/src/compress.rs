@@ -2,8 +2,8 @@
 
 use catamaran_front::config::MediaPattern;
 
+use crate::directive::Directive;
 use crate::emit::{quoted, quoted_list};
-use crate::httpd;
 use crate::ledger::{Ledger, Weight};
 use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
@@ -44,7 +44,7 @@ pub(crate) fn of_nginx(scope: Scope<'_>, ledger: &mut Ledger) -> Keys {
 
 /// What a server or a section of httpd compresses.
 pub(crate) fn of_httpd<'d>(
-    directives: impl IntoIterator<Item = &'d httpd::tree::Directive>,
+    directives: impl IntoIterator<Item = &'d Directive>,
     ledger: &mut Ledger,
 ) -> Keys {
     let mut keys = Keys::new();
@@ -93,7 +93,7 @@ pub(crate) fn of_httpd<'d>(
 }
 
 /// Whether a condition sets nothing but variables of mod_deflate.
-fn is_about_compression(directive: &httpd::tree::Directive) -> bool {
+fn is_about_compression(directive: &Directive) -> bool {
     let mut variables = directive.words.iter().skip(2).peekable();
     variables.peek().is_some()
         && variables.all(|it| {

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod compress;
+mod directive;
 mod directory;
 mod emit;
 mod files;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::httpd::tree::Directive;
+use crate::directive::Directive;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Access;
 

@@ -1,7 +1,7 @@
 //! Fields of requests and responses, bodies, and certificates that a path asks for.
 
+use crate::directive::Directive;
 use crate::emit::quoted;
-use crate::httpd::tree::Directive;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use crate::directive::Directive;
 use crate::directory::{Contents, contents};
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::section::is_stranger;
-use crate::httpd::tree::Directive;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::plan::{Access, Action, Keys, Rule, Serve, split};

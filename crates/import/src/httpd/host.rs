@@ -8,13 +8,14 @@ use std::path::Path;
 
 use crate::Sources;
 use crate::compress;
+use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
 use crate::httpd::files::Site;
 use crate::httpd::listen::address_of;
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::Rewrite;
-use crate::httpd::section::{drop_all, is_stranger, overlay, proxies, settle};
-use crate::httpd::tree::{Directive, Expansion};
+use crate::httpd::section::{is_stranger, overlay, proxies, settle};
+use crate::httpd::tree::Expansion;
 use crate::httpd::{access, fields, redirect, senders};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};

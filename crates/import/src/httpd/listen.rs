@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use crate::directive::Directive;
 use crate::emit::quoted;
 use crate::httpd::host::Reader;
-use crate::httpd::tree::Directive;
 use crate::ledger::Weight;
 use crate::plan::{Listener, Tls};
 

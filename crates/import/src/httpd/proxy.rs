@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::directive::Directive;
 use crate::emit::{quoted, quoted_list};
-use crate::httpd::tree::Directive;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};

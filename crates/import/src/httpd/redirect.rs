@@ -1,8 +1,8 @@
 //! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
 
+use crate::directive::Directive;
 use crate::httpd::files::{Served, Site};
 use crate::httpd::proxy::prefix;
-use crate::httpd::tree::Directive;
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule, Scheme};

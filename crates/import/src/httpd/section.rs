@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use crate::compress;
+use crate::directive::{Directive, MISSING, drop_all, keep_all};
 use crate::httpd::access::{self, Guards};
-use crate::httpd::tree::{Directive, MISSING};
 use crate::httpd::{fields, proxy, redirect};
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
@@ -325,28 +325,5 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
             ledger.unmapped(directive.id, "the front has no such handler");
             Some(Action::Closed)
         }
-    }
-}
-
-fn keep_all<'d>(
-    directives: impl IntoIterator<Item = &'d Directive>,
-    reason: &str,
-    ledger: &mut Ledger,
-) {
-    for directive in directives {
-        ledger.kept_or_risk(directive.id, reason);
-        keep_all(directive.inside(), reason, ledger);
-    }
-}
-
-/// Drops directives and all that stands in them.
-pub(crate) fn drop_all<'d>(
-    directives: impl IntoIterator<Item = &'d Directive>,
-    reason: &str,
-    ledger: &mut Ledger,
-) {
-    for directive in directives {
-        ledger.dropped(directive.id, reason);
-        drop_all(directive.inside(), reason, ledger);
     }
 }

@@ -1,7 +1,7 @@
 //! Who a client is behind a proxy: mod_remoteip and mod_rpaf.
 
+use crate::directive::Directive;
 use crate::httpd::access::network;
-use crate::httpd::tree::Directive;
 use crate::ledger::{Id, Ledger};
 use crate::plan::Plan;
 

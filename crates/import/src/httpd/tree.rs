@@ -3,32 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::read::httpd::{Node, parse};
-
-/// A directive or section in force.
-#[derive(Clone, Debug)]
-pub(crate) struct Directive {
-    pub(crate) id: Id,
-    /// In lower case.
-    pub(crate) name: String,
-    pub(crate) words: Vec<String>,
-    /// What stands in the section; `None` of a directive.
-    pub(crate) inner: Option<Vec<Self>>,
-}
-
-impl Directive {
-    /// A word, or nothing.
-    pub(crate) fn word(&self, at: usize) -> &str {
-        self.words.get(at).map_or("", String::as_str)
-    }
-
-    /// What stands in it.
-    pub(crate) fn inside(&self) -> &[Self] {
-        self.inner.as_deref().unwrap_or_default()
-    }
-}
 
 /// What is known while files are read.
 pub(crate) struct Expansion<'a> {
@@ -181,17 +159,7 @@ impl Expansion<'_> {
         }
         let paths = self.paths(pattern, text);
         if paths.is_empty() && !is_optional && !HARMLESS.iter().any(|it| pattern.ends_with(it)) {
-            let text = format!(
-                "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
-                 requests that it may be about are closed"
-            );
-            self.ledger.risk(id, text);
-            found.push(Directive {
-                id,
-                name: MISSING.to_owned(),
-                words: Vec::new(),
-                inner: None,
-            });
+            found.push(Directive::missing(pattern, id, self.ledger));
         }
         for path in paths {
             let text = self.budget.read(self.files, &path)?;
@@ -261,9 +229,6 @@ impl Expansion<'_> {
         format!("placeholder-{number}.invalid")
     }
 }
-
-/// Stands for a file that is not there, in the scope of its `Include`. No directive has this name.
-pub(crate) const MISSING: &str = "include";
 
 /// Files of distributions that are known to keep no client from anything.
 const HARMLESS: &[&str] = &[

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::directive::Directive;
 use crate::directory::contents;
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
@@ -9,7 +10,6 @@ use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
-use crate::nginx::tree::Directive;
 use crate::plan::{Action, Keys, Serve};
 
 /// What a location does with paths that are no files.

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use crate::directive::Directive;
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::nginx::tree::Directive;
 use crate::plan::{Plan, VirtualHost};
 
 /// Addresses on which any server listens, so that it is known which of a port are told apart.

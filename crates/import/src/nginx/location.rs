@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use crate::compress;
+use crate::directive::{Directive, MISSING};
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::files::serve;
-use crate::nginx::tree::{Directive, MISSING};
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::plan::{Access, Action, Plan, Settings, Upstream};
 use crate::regex::rest_of;
@@ -635,14 +635,6 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
                 "responses are not cached: give their route a `cache`, and say in [cache.NAME] for how long",
             );
         }
-    }
-}
-
-/// Marks all of a block that was decided on as a whole.
-pub(crate) fn keep_all(directives: &[Directive], reason: &str, ledger: &mut Ledger) {
-    for directive in directives {
-        ledger.kept_or_risk(directive.id, reason);
-        keep_all(directive.inside(), reason, ledger);
     }
 }
 

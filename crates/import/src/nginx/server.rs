@@ -5,15 +5,16 @@
 
 use std::collections::HashSet;
 
+use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, Scope, access, action, answer, drop_needless, inner_rewrite, keep_all, settings, template,
+    self, Scope, access, action, answer, drop_needless, inner_rewrite, settings, template,
 };
-use crate::nginx::tree::{Directive, Expansion};
+use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
 use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
 use crate::regex::path_set;
@@ -124,10 +125,9 @@ impl Reader<'_, '_> {
         };
         let names = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
-            self.expansion
-                .ledger
-                .dropped(server.id, "`--vhost` leaves its server out");
-            return drop_all(inner, self.expansion.ledger);
+            let reason = "`--vhost` leaves its server out";
+            self.expansion.ledger.dropped(server.id, reason);
+            return drop_all(inner, reason, self.expansion.ledger);
         }
         self.expansion.ledger.mapped(server.id);
         drop_needless(inner, self.expansion.ledger);
@@ -733,13 +733,6 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
         .iter()
         .map(|it| Rule::new(Some(&place), it.clone(), action.clone()))
         .collect()
-}
-
-fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
-    for directive in directives {
-        ledger.dropped(directive.id, "`--vhost` leaves its server out");
-        drop_all(directive.inside(), ledger);
-    }
 }
 
 /// By what nginx knows clients behind the front.

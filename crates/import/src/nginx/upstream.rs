@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::directive::Directive;
 use crate::emit::quoted;
 use crate::httpd::proxy::Target;
 use crate::ledger::{Id, Ledger};
 use crate::mod_jk::workers::number;
-use crate::nginx::tree::Directive;
 use crate::plan::{Backend, Keys, Upstream};
 
 /// The upstreams of a configuration, by name; their addresses have no scheme.
