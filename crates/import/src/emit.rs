@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
 use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Scheme};
-use crate::routes::{Route, RouteGroup, groups, outcome};
+use crate::routes::{Route, RouteGroup, outcome};
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,8 @@ pub(crate) struct Written {
     pub(crate) kept: usize,
 }
 
-/// Writes all but the remarks.
-pub(crate) fn write(plan: &Plan, form: Form<'_>) -> Written {
+/// Writes all but the remarks. `groups` are the plan's routes.
+pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Written {
     let mut writer = Writer {
         form,
         out: String::new(),
@@ -56,10 +56,9 @@ pub(crate) fn write(plan: &Plan, form: Form<'_>) -> Written {
     if plan.has_status {
         writer.out.push_str(ADMIN);
     }
-    let groups = groups(plan);
-    writer.upstreams(plan, &groups);
-    for group in &groups {
-        for route in &group.routes {
+    writer.upstreams(plan, groups);
+    for group in groups {
+        for route in group.routes.iter() {
             writer.route(plan, group, route);
         }
     }
@@ -208,7 +207,7 @@ impl Writer<'_> {
 
     /// Upstreams that a route names.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
-        let routes = || groups.iter().flat_map(|it| &it.routes);
+        let routes = || groups.iter().flat_map(|it| it.routes.iter());
         let used: HashSet<usize> = routes()
             .filter_map(|it| outcome(&it.rule).upstream())
             .collect();

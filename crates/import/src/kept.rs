@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::ledger::{Id, Ledger, Weight};
 use crate::plan::{Action, Model, Plan, UNKNOWN_HOST};
-use crate::routes::{outcome, settled};
+use crate::routes::{Route, RouteGroup, outcome};
 
 /// Guards by clients' addresses, and which of them the written file has itself.
 #[derive(Debug, Default)]
@@ -59,8 +59,8 @@ impl AddressGuards {
 }
 
 /// Says what the old server no longer guards once it has the address of `--keep`.
-pub(crate) fn say(plan: &Plan, ledger: &mut Ledger) {
-    same_names(plan, ledger);
+pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
+    same_names(plan, groups, ledger);
     let knows_front = plan.trusted.iter().any(|it| {
         let address = it.split('/').next().unwrap_or_default();
         address.starts_with("127.") || address == "::1"
@@ -82,18 +82,13 @@ pub(crate) fn say(plan: &Plan, ledger: &mut Ledger) {
 
 /// Virtual hosts that serve one name on several listeners: the old server has one of them for all requests
 /// that are passed to it.
-fn same_names(plan: &Plan, ledger: &mut Ledger) {
+fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     let model = Model::new(plan);
-    let keeps: Vec<bool> = plan
-        .hosts
-        .iter()
-        .map(|host| {
-            let kept = |it: &Action| matches!(it, Action::Files | Action::Closed);
-            settled(plan, host)
-                .iter()
-                .any(|it| kept(&outcome(&it.rule)))
-        })
-        .collect();
+    let kept = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
+    let mut keeps = vec![false; plan.hosts.len()];
+    for group in groups {
+        keeps[group.host] |= group.routes.iter().any(kept);
+    }
     let mut said: BTreeSet<(usize, usize)> = BTreeSet::new();
     let names = plan.hosts.iter().flat_map(|it| &it.names);
     for name in names.map(String::as_str).chain([UNKNOWN_HOST]) {

@@ -256,6 +256,7 @@ impl Sources {
 
 /// Writes the plan, and closes what would be opened.
 fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
+    let groups = routes::groups(plan);
     let mut closed: Vec<usize> = Vec::new();
     let write = |closed: &[usize], inline_secrets: bool| {
         let form = Form {
@@ -264,10 +265,10 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
             secrets_of: &options.secrets_of,
             closed,
         };
-        emit::write(plan, form)
+        emit::write(plan, &groups, form)
     };
+    let mut probe = write(&closed, true);
     for _ in 0..ROUNDS_MAX {
-        let probe = write(&closed, true);
         let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
             Ok(loaded) => loaded.config,
             Err(report) => {
@@ -298,20 +299,24 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         closed.extend(opens);
         closed.sort_unstable();
         closed.dedup();
+        probe = write(&closed, true);
     }
     let Written {
         text,
         files,
         routes,
         kept,
-    } = write(&closed, options.inline_secrets);
+    } = match options.inline_secrets {
+        true => probe,
+        false => write(&closed, false),
+    };
     if options.keep.is_some() && kept > 0 {
         let remedy = ledger.address_guards.remedy();
         let text = format!(
             "the old server must listen at the address of --keep; with {remedy} it knows its clients"
         );
         ledger.say(Weight::Note, None, text);
-        kept::say(plan, &mut ledger);
+        kept::say(plan, &groups, &mut ledger);
     }
     let (directives, remarks) = ledger.finish();
     Import {

@@ -5,6 +5,7 @@
 //! routes that are left for a path, the earliest rule's is the most specific.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::matcher::{Common, Matcher, is_sayable};
 use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
@@ -19,11 +20,13 @@ pub(crate) struct Route {
 /// The routes of a virtual host, for one set of hosts and listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteGroup {
+    /// The virtual host, by its number.
+    pub(crate) host: usize,
     /// Empty for any host.
     pub(crate) hosts: Vec<String>,
     /// Empty for all listeners.
     pub(crate) listeners: Vec<usize>,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) routes: Rc<[Route]>,
 }
 
 /// The routes of all virtual hosts, in the source's order.
@@ -37,8 +40,8 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
         .filter(wild)
         .flat_map(|it| it.listeners.iter().copied())
         .collect();
-    for host in &plan.hosts {
-        let routes = settled(plan, host);
+    for (number, host) in plan.hosts.iter().enumerate() {
+        let routes: Rc<[Route]> = settled(plan, host).into();
         let mut named: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
         for &listener in &host.listeners {
             let free = host
@@ -62,9 +65,10 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
         for (hosts, listeners) in named {
             let all = listeners.len() == plan.listeners.len();
             groups.push(RouteGroup {
+                host: number,
                 hosts,
                 listeners: if all { Vec::new() } else { listeners },
-                routes: routes.clone(),
+                routes: Rc::clone(&routes),
             });
         }
     }
@@ -72,7 +76,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
 }
 
 /// The routes of a virtual host.
-pub(crate) fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
     let tls = |listener: &usize| {
         plan.listeners
             .get(*listener)
