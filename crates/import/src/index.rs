@@ -1,6 +1,7 @@
 //! Which of many ordered sets of paths has a path first, without asking all of them.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::matcher::Matcher;
 
@@ -12,21 +13,29 @@ pub(crate) struct FirstMatch<'m> {
     prefixes: HashMap<&'m str, Vec<usize>>,
     /// `/path/*`, by `/path`.
     below: HashMap<&'m str, Vec<usize>>,
-    others: Vec<(usize, &'m Matcher)>,
+    /// By the text before their first wildcard.
+    others: HashMap<Cow<'m, str>, Vec<(usize, &'m Matcher)>>,
+    /// How long those texts are.
+    starts: BTreeSet<usize>,
 }
 
 impl<'m> FirstMatch<'m> {
     pub(crate) fn new(matchers: impl Iterator<Item = &'m Matcher>) -> Self {
         let mut index = Self::default();
         for (at, matcher) in matchers.enumerate() {
-            match matcher {
-                Matcher::Exact(path) => index.exact.entry(path).or_default().push(at),
-                Matcher::Prefix(path) => index.prefixes.entry(path).or_default().push(at),
-                Matcher::Pattern(text) => match below(text) {
-                    Some(path) => index.below.entry(path).or_default().push(at),
-                    None => index.others.push((at, matcher)),
-                },
-                Matcher::Suffix { .. } => index.others.push((at, matcher)),
+            let above = match matcher {
+                Matcher::Pattern(text) => below(text),
+                _ => None,
+            };
+            match (matcher, above) {
+                (Matcher::Exact(path), _) => index.exact.entry(path).or_default().push(at),
+                (Matcher::Prefix(path), _) => index.prefixes.entry(path).or_default().push(at),
+                (_, Some(path)) => index.below.entry(path).or_default().push(at),
+                (_, None) => {
+                    let start = matcher.start();
+                    index.starts.insert(start.len());
+                    index.others.entry(start).or_default().push((at, matcher));
+                }
             }
         }
         index
@@ -53,12 +62,15 @@ impl<'m> FirstMatch<'m> {
         }
         // A path without a slash is below the root alone.
         take(first(self.prefixes.get("")));
-        let others = self.others.iter();
-        let found = others
-            .take_while(|it| best.is_none_or(|best| it.0 < best))
-            .find(|(at, matcher)| wanted(*at) && matcher.has(path))
-            .map(|it| it.0);
-        found.or(best)
+        let starts = self.starts.iter().filter_map(|&it| path.get(..it));
+        for others in starts.filter_map(|it| self.others.get(it)) {
+            let before = others
+                .iter()
+                .take_while(|it| best.is_none_or(|best| it.0 < best));
+            let mut has = before.filter(|(at, matcher)| wanted(*at) && matcher.has(path));
+            best = has.next().map(|it| it.0).or(best);
+        }
+        best
     }
 }
 

@@ -42,6 +42,7 @@ use crate::files::{Budget, Text};
 use crate::httpd::tree::Expansion;
 use crate::ledger::Ledger;
 use crate::plan::Plan;
+use crate::proof::Comparison;
 
 /// Whose configuration it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,11 +282,19 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
                         request with an error";
             ledger.say(Weight::Risk, None, text);
         }
-        let differences = proof::compare(plan, &config);
+        let Comparison {
+            differences,
+            is_cut,
+        } = proof::compare(plan, &config);
         let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
         if opens.is_empty() {
             for it in differences {
                 ledger.say(Weight::Risk, it.place, it.text);
+            }
+            if is_cut {
+                let text = "there are too many paths to compare the source with the routes for all of them: \
+                            the first ones were compared";
+                ledger.say(Weight::Note, None, text);
             }
             break;
         }

@@ -4,6 +4,8 @@
 //! slash. So covering and overlapping are questions about patterns. Paths are decoded here; [`encoded`]
 //! gives the form of the file.
 
+use std::borrow::Cow;
+
 /// A set of paths. The path of a prefix or suffix has no closing slash, so that `/` is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Matcher {
@@ -91,6 +93,21 @@ impl Matcher {
             Self::Suffix { path, suffix } => vec![format!("{path}/*{suffix}")],
             Self::Pattern(text) => vec![text.clone()],
         }
+    }
+
+    /// The text that every path of the set begins with: up to the first wildcard. Two sets have a path in common
+    /// only if one of these begins with the other.
+    pub(crate) fn start(&self) -> Cow<'_, str> {
+        match self {
+            Self::Exact(path) | Self::Prefix(path) => Cow::Borrowed(path),
+            Self::Suffix { path, .. } => Cow::Owned(format!("{path}/")),
+            Self::Pattern(text) => Cow::Borrowed(text.split(['*', '?']).next().unwrap_or_default()),
+        }
+    }
+
+    /// Whether it is a path, or all that lies below one.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Exact(_) | Self::Prefix(_))
     }
 
     /// Whether a path is in the set.
@@ -273,6 +290,8 @@ pub(crate) fn is_sayable(path: &str) -> bool {
 
 /// Whether a pattern matches the whole of a text; the time is at most the product of both lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    #[cfg(test)]
+    tests::COMPARISONS.with(|it| it.set(it.get() + 1));
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while seen < text.len() {
@@ -304,6 +323,8 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 /// Whether any text matches both patterns.
 fn meet(one: &[u8], two: &[u8]) -> bool {
+    #[cfg(test)]
+    tests::COMPARISONS.with(|it| it.set(it.get() + 1));
     let width = two.len() + 1;
     // Whether what is left of both patterns from here on can meet.
     let mut known = vec![false; (one.len() + 1) * width];
@@ -335,9 +356,16 @@ const PATTERN_MAX: usize = 1024;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    thread_local! {
+        /// How many patterns were compared, as a measure of work.
+        pub(crate) static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
 
     #[test]
     fn patterns_take_their_plainest_form() {
@@ -395,6 +423,7 @@ pub(crate) mod tests {
         ) {
             let both = one.has(&path) && two.has(&path);
             prop_assert!(!both || one.overlaps(&two));
+            prop_assert!(!one.has(&path) || path.starts_with(&*one.start()));
             prop_assert!(!one.covers(&two) || !two.has(&path) || one.has(&path));
             match one.common(&two) {
                 Common::Set(set) => prop_assert_eq!(set.has(&path), both, "{:?}", set),

@@ -3,15 +3,15 @@
 //! Both are asked for paths that are made of every pattern, for every host and one that nobody has. A
 //! route that would serve what the source keeps closed is closed; any other difference is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use catamaran_front::config::{Config, RouteConfig, RouteTarget};
 use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use crate::emit::KEPT;
 use crate::ledger::Place;
-use crate::matcher::{encoded, is_sayable};
-use crate::plan::{Access, Action, Decision, Model, Plan, UNKNOWN_HOST};
+use crate::matcher::{Matcher, encoded, is_sayable};
+use crate::plan::{Access, Action, Decision, Model, Plan, Rule, UNKNOWN_HOST};
 
 /// A request that the written file treats otherwise than the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,34 +22,47 @@ pub(crate) struct Difference {
     pub(crate) text: String,
 }
 
+/// What was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    pub(crate) differences: Vec<Difference>,
+    /// Whether there was more to compare than is.
+    pub(crate) is_cut: bool,
+}
+
 /// Compares both. `config` is the written file.
-pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
+pub(crate) fn compare(plan: &Plan, config: &Config) -> Comparison {
+    let mut comparison = Comparison::default();
     let Ok(finder) = RouteFinder::new(config) else {
-        return Vec::new();
+        return comparison;
     };
-    let paths: Vec<(String, String)> = paths(plan)
-        .into_iter()
-        .map(|path| {
-            let encoded = encoded(&path).replace('?', "%3F").replace('*', "%2A");
-            (path, encoded)
-        })
-        .collect();
     let model = Model::new(plan);
     let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN_HOST.to_owned()]);
     for name in plan.hosts.iter().flat_map(|it| &it.names) {
         hosts.insert(name.replacen('*', "x", 1));
     }
-    let mut differences: Vec<Difference> = Vec::new();
+    let all = PathList::new(plan.hosts.iter().flat_map(|it| &it.rules));
+    // Of very many hosts each is asked for its own paths alone.
+    let is_small = hosts.len() * plan.listeners.len() * all.paths.len() <= REQUESTS_MAX;
+    let mut of_hosts: HashMap<usize, PathList> = HashMap::new();
     let mut asked = 0;
     for host in &hosts {
         for listener in 0..plan.listeners.len() {
-            if model.host(listener, host).is_none() {
+            let Some(own) = model.host(listener, host) else {
                 continue;
-            }
-            for (path, encoded) in &paths {
+            };
+            let list = match is_small {
+                true => &all,
+                false => of_hosts
+                    .entry(own)
+                    .or_insert_with(|| PathList::new(&plan.hosts[own].rules)),
+            };
+            comparison.is_cut |= list.is_cut;
+            for PathPair { path, encoded } in &list.paths {
                 asked += 1;
-                if asked > REQUESTS_MAX || differences.len() >= DIFFERENCES_MAX {
-                    return differences;
+                comparison.is_cut |= asked > REQUESTS_MAX;
+                if asked > REQUESTS_MAX || comparison.differences.len() >= DIFFERENCES_MAX {
+                    return comparison;
                 }
                 let secure = plan.listeners[listener].tls.is_some();
                 let found = finder.find(RouteRequest {
@@ -70,7 +83,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
                     expected(plan, decision),
                     shown(target)
                 );
-                differences.push(Difference {
+                comparison.differences.push(Difference {
                     opens,
                     place: None,
                     text,
@@ -78,7 +91,7 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
             }
         }
     }
-    differences
+    comparison
 }
 
 /// The route that was found, with its number.
@@ -161,40 +174,58 @@ fn shown(target: Option<&RouteTarget>) -> String {
     }
 }
 
+/// A path, and as it is written in a request.
+struct PathPair {
+    path: String,
+    encoded: String,
+}
+
 /// Paths made of every pattern: itself, beside it, below it, above it.
-fn paths(plan: &Plan) -> Vec<String> {
-    let mut found = BTreeSet::from(["/".to_owned(), "/x".to_owned(), "/x/y.jsp".to_owned()]);
-    for rule in plan.hosts.iter().flat_map(|it| &it.rules) {
-        let text = rule.matcher.shown();
-        let text = if text.starts_with('/') {
-            text
-        } else {
-            format!("/{text}")
-        };
-        for filled in [
-            text.replace('*', "").replace('?', "x"),
-            text.replace(['*', '?'], "x"),
-        ] {
-            let parent = filled.rsplit_once('/').map_or("/", |it| it.0).to_owned();
-            for path in [
-                filled.clone(),
-                format!("{}/", filled.trim_end_matches('/')),
-                format!("{}/x", filled.trim_end_matches('/')),
-                format!("{}x", filled.trim_end_matches('/')),
-                format!("{}/x.jsp", filled.trim_end_matches('/')),
-                format!("{}.jsp", filled.trim_end_matches('/')),
-                parent,
-            ] {
-                if is_sayable(&path) {
-                    found.insert(path);
-                }
-            }
+struct PathList {
+    paths: Vec<PathPair>,
+    /// Whether there are more than these.
+    is_cut: bool,
+}
+
+impl PathList {
+    fn new<'p>(rules: impl IntoIterator<Item = &'p Rule>) -> Self {
+        let mut found = BTreeSet::from(["/".to_owned(), "/x".to_owned(), "/x/y.jsp".to_owned()]);
+        let mut rules = rules.into_iter();
+        while found.len() <= PATHS_MAX
+            && let Some(rule) = rules.next()
+        {
+            found.extend(paths_of(&rule.matcher));
         }
-        if found.len() > PATHS_MAX {
-            break;
+        let pair = |path: String| PathPair {
+            encoded: encoded(&path).replace('?', "%3F").replace('*', "%2A"),
+            path,
+        };
+        Self {
+            is_cut: rules.next().is_some(),
+            paths: found.into_iter().map(pair).collect(),
         }
     }
-    found.into_iter().collect()
+}
+
+fn paths_of(matcher: &Matcher) -> Vec<String> {
+    let text = matcher.shown();
+    let text = if text.starts_with('/') {
+        text
+    } else {
+        format!("/{text}")
+    };
+    let mut found = Vec::new();
+    for filled in [
+        text.replace('*', "").replace('?', "x"),
+        text.replace(['*', '?'], "x"),
+    ] {
+        let parent = filled.rsplit_once('/').map_or("/", |it| it.0).to_owned();
+        let bare = filled.trim_end_matches('/');
+        let beside = ["/", "/x", "x", "/x.jsp", ".jsp"].map(|it| format!("{bare}{it}"));
+        found.extend(beside.into_iter().chain([filled.clone(), parent]));
+    }
+    found.retain(|it| is_sayable(it));
+    found
 }
 
 const PATHS_MAX: usize = 5_000;

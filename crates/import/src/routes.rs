@@ -4,7 +4,8 @@
 //! earlier one that matches some of the same paths, the later one excludes the earlier one's. So of all
 //! routes that are left for a path, the earliest rule's is the most specific.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound;
 use std::rc::Rc;
 
 use crate::matcher::{Common, Matcher, is_sayable};
@@ -31,6 +32,8 @@ pub(crate) struct RouteGroup {
 
 /// The routes of all virtual hosts, in the source's order.
 pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
+    #[cfg(test)]
+    tests::GROUPS.with(|it| it.set(it.get() + 1));
     let mut groups = Vec::new();
     let mut taken: HashSet<(usize, &str)> = HashSet::new();
     let wild = |host: &&VirtualHost| host.names.iter().any(|it| it.starts_with('*'));
@@ -148,11 +151,9 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
 
 fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
-    // Prefixes and exact paths by their text, so that most rules need not be compared with all.
-    let mut plain: HashMap<String, Vec<usize>> = HashMap::new();
-    let mut others: Vec<usize> = Vec::new();
+    let mut earlier_ones = Earlier::default();
     for rule in rules {
-        let earlier = related(&rule.matcher, &plain, &others, routes.len());
+        let earlier = earlier_ones.related(&rule.matcher);
         let same_scheme = |it: &Rule| it.scheme.is_none() || it.scheme == rule.scheme;
         let covers = |&at: &usize| {
             same_scheme(&routes[at].rule) && routes[at].rule.matcher.covers(&rule.matcher)
@@ -168,36 +169,63 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
                 exclude.insert(before.matcher.exclusion());
             }
         }
-        let index = routes.len();
-        match &rule.matcher {
-            Matcher::Exact(path) | Matcher::Prefix(path) => {
-                plain.entry(path.clone()).or_default().push(index);
-            }
-            _ => others.push(index),
-        }
+        earlier_ones.add(&rule.matcher, routes.len());
         routes.push(Route { rule, exclude });
     }
     routes
 }
 
-/// The earlier rules that may have paths in common with this one and be outranked by it.
-fn related(
-    matcher: &Matcher,
-    plain: &HashMap<String, Vec<usize>>,
-    others: &[usize],
-    count: usize,
-) -> Vec<usize> {
-    let (Matcher::Exact(path) | Matcher::Prefix(path)) = matcher else {
-        return (0..count).collect();
-    };
-    let mut found = others.to_vec();
-    let ends = path.match_indices('/').map(|(at, _)| at);
-    for end in ends.chain([path.len()]) {
-        found.extend(plain.get(&path[..end]).into_iter().flatten());
+/// Rules by what their paths begin with, so that most need not be compared with all.
+#[derive(Debug, Default)]
+struct Earlier {
+    /// Those of one path, or of all below it.
+    plain: BTreeMap<String, Vec<usize>>,
+    /// Those of patterns, by the text before their first wildcard.
+    patterns: BTreeMap<String, Vec<usize>>,
+}
+
+impl Earlier {
+    fn add(&mut self, matcher: &Matcher, index: usize) {
+        let map = match matcher.is_plain() {
+            true => &mut self.plain,
+            false => &mut self.patterns,
+        };
+        map.entry(matcher.start().into_owned())
+            .or_default()
+            .push(index);
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+
+    /// Those that may have paths in common with this one, and either cover it or be outranked by it.
+    fn related(&self, matcher: &Matcher) -> Vec<usize> {
+        let start = matcher.start();
+        let mut found: Vec<usize> = Vec::new();
+        let mut take = |known: Option<&Vec<usize>>| found.extend(known.into_iter().flatten());
+        let ends = start.match_indices('/').map(|(at, _)| at);
+        for end in ends.chain([start.len()]) {
+            take(self.plain.get(&start[..end]));
+        }
+        if !self.patterns.is_empty() {
+            let ends = start.char_indices().map(|(at, _)| at);
+            for end in ends.chain([start.len()]) {
+                take(self.patterns.get(&start[..end]));
+            }
+        }
+        match matcher {
+            // What begins with more than it is more specific, but for `/path/?`.
+            Matcher::Exact(_) => {}
+            Matcher::Prefix(path) => take(self.patterns.get(&format!("{path}/"))),
+            Matcher::Suffix { .. } | Matcher::Pattern(_) => {
+                for map in [&self.plain, &self.patterns] {
+                    let longer = map.range::<str, _>((Bound::Excluded(&*start), Bound::Unbounded));
+                    let longer = longer.take_while(|it| it.0.starts_with(&*start));
+                    longer.for_each(|it| take(Some(it.1)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
 }
 
 /// What a rule comes to, with what it says of access.
@@ -210,8 +238,18 @@ pub(crate) fn outcome(rule: &Rule) -> Action {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::matcher::tests::any_matcher;
+
+    thread_local! {
+        /// How often the routes of a plan were computed.
+        pub(crate) static GROUPS: Cell<usize> = const { Cell::new(0) };
+    }
 
     fn rule(matcher: Matcher, status: u16) -> Rule {
         Rule::new(None, matcher, Action::Answer(status))
@@ -243,6 +281,27 @@ mod tests {
                 row("/", ""),
             ]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn routes_are_as_by_comparing_each_with_all(
+            matchers in proptest::collection::vec(any_matcher(), 0..8),
+        ) {
+            let rules: Vec<Rule> = matchers.into_iter().map(|it| rule(it, 200)).collect();
+            let mut expected: Vec<(Matcher, BTreeSet<String>)> = Vec::new();
+            for rule in &rules {
+                let of = &rule.matcher;
+                if expected.iter().any(|it| it.0.covers(of)) {
+                    continue;
+                }
+                let outranked = expected.iter().filter(|it| of.rank() >= it.0.rank() && it.0.overlaps(of));
+                let exclude = outranked.map(|it| it.0.exclusion()).collect();
+                expected.push((of.clone(), exclude));
+            }
+            let found = excluding(rules).into_iter().map(|it| (it.rule.matcher, it.exclude));
+            prop_assert_eq!(found.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

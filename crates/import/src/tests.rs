@@ -6,6 +6,7 @@ use super::*;
 
 mod compress;
 mod files;
+mod growth;
 mod guards;
 mod kept;
 mod tomcat;

@@ -45,7 +45,7 @@ pub(crate) fn overlay(
             "its expression is no pattern, and its settings were left out",
         ),
     }
-    if !is_exact && !laid.guards.is_some() {
+    if !is_exact && !laid.guards.is_some() || laid.is_nothing() {
         return;
     }
     let is_left = Cell::new(!is_exact);
@@ -76,6 +76,11 @@ struct Laid {
 }
 
 impl Laid {
+    /// Whether it changes nothing, as a section that only passes requests on.
+    fn is_nothing(&self) -> bool {
+        !self.guards.is_some() && self.answer.is_none() && self.change == Settings::default()
+    }
+
     /// For more paths than the section is about: who is kept out cannot be said, and nothing else is changed.
     fn blur(&mut self) {
         let guards = self.guards.closes()
