@@ -10,10 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod compress;
+mod condition;
 mod directive;
 mod directory;
 mod emit;
 mod files;
+mod hosts;
 mod httpd;
 mod index;
 mod kept;
@@ -148,6 +150,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             (&mut budget, &mut ledger, &mut plan),
         )?;
     }
+    hosts::resolve(&mut plan, &mut ledger);
     let tomcats = options.tomcats.iter();
     let tomcats = tomcats.map(|path| tomcat::read(&budget.read(files, path)?));
     let tomcats: Vec<tomcat::Tomcat> = tomcats.collect::<Result<_, _>>()?;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::condition::When;
 use crate::index::FirstMatch;
 use crate::ledger::Place;
 use crate::matcher::{Common, Matcher};
@@ -93,6 +94,8 @@ pub(crate) struct Rule {
     pub(crate) matcher: Matcher,
     /// Only requests whose clients came so.
     pub(crate) scheme: Option<Scheme>,
+    /// Only requests for some hosts, until [`crate::hosts`] has made virtual hosts of them.
+    pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: Settings,
 }
@@ -281,9 +284,15 @@ impl Rule {
             place: place.cloned(),
             matcher,
             scheme: None,
+            when: None,
             action,
             settings: Settings::default(),
         }
+    }
+
+    /// Whether it decides for all requests for its paths.
+    pub(crate) fn is_unconditional(&self) -> bool {
+        self.scheme.is_none() && self.when.is_none()
     }
 
     /// The same for fewer paths: a rewrite goes on behind what it replaced.

@@ -4,6 +4,7 @@
 //! others is said beside it: a rule that only opens may be written for an exact set alone, and a rule that
 //! closes may be written for the larger set.
 
+use crate::condition::HostTest;
 use crate::matcher::Matcher;
 
 /// What an expression matches.
@@ -66,6 +67,74 @@ pub(crate) fn rest_of(expression: &str) -> Option<String> {
     .then_some(plain)
 }
 
+/// What hosts are compared with by an expression; `None` if that cannot be said. An unescaped `.` is taken for a dot:
+/// no host differs from a named one by another character there, but by one that is made up.
+pub(crate) fn host_tests(expression: &str) -> Option<Vec<HostTest>> {
+    let plain = dotted(expression);
+    let mut reader = Reader {
+        rest: &plain,
+        is_exact: true,
+        ignores_case: false,
+        depth: 0,
+    };
+    let texts = reader.alternatives()?;
+    let is_whole = reader.rest.is_empty() && reader.is_exact;
+    let is_few = texts.len() <= ALTERNATIVES_MAX;
+    let tests = texts.iter().map(|it| host_test(it));
+    tests.collect::<Option<_>>().filter(|_| is_whole && is_few)
+}
+
+fn host_test(text: &str) -> Option<HostTest> {
+    let ends = |text: &str| (text.starts_with(START), text.ends_with(END));
+    let (starts_there, ends_there) = ends(text);
+    let inner = text.trim_start_matches(START).trim_end_matches(END);
+    let starts_there = starts_there && !inner.starts_with('*');
+    let ends_there = ends_there && !inner.ends_with('*');
+    let inner = inner.trim_matches('*').to_ascii_lowercase();
+    let is_name = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
+    if !inner.bytes().all(is_name) {
+        return None;
+    }
+    Some(match (starts_there, ends_there) {
+        (true, true) => HostTest::Is(inner),
+        (true, false) => HostTest::Starts(inner),
+        (false, true) => HostTest::Ends(inner),
+        (false, false) => HostTest::Has(inner),
+    })
+}
+
+/// An expression of hosts with `\.` for each `.` that stands alone, and `.*` for `.+`.
+fn dotted(expression: &str) -> String {
+    let mut out = String::with_capacity(expression.len());
+    let mut signs = expression.chars().peekable();
+    let mut in_class = false;
+    while let Some(sign) = signs.next() {
+        in_class = match sign {
+            '[' => true,
+            ']' => false,
+            _ => in_class,
+        };
+        match (sign, signs.peek()) {
+            ('\\', Some(&next)) => {
+                out.extend([sign, next]);
+                signs.next();
+            }
+            ('.', Some('+')) if !in_class => {
+                out.push_str(".*");
+                signs.next();
+            }
+            ('.', Some('*' | '?' | '{')) => out.push('.'),
+            // All that an expression of one sign asks is that there is a host.
+            ('.', _) if !in_class && expression != "." => out.push_str("\\."),
+            _ => out.push(sign),
+        }
+    }
+    match out.as_str() {
+        "." => ".*".to_owned(),
+        _ => out,
+    }
+}
+
 impl PathSet {
     /// Adds the same in upper and in lower case.
     pub(crate) fn add_cases(&mut self) {
@@ -126,7 +195,10 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
         {
             continue;
         }
-        matchers.push(Matcher::pattern(glob));
+        let matcher = Matcher::pattern(glob);
+        if !matchers.contains(&matcher) {
+            matchers.push(matcher);
+        }
     }
     matchers
 }

@@ -8,12 +8,13 @@ use std::path::Path;
 
 use crate::Sources;
 use crate::compress;
+use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
 use crate::httpd::files::Site;
 use crate::httpd::listen::address_of;
 use crate::httpd::proxy::{self, Balancers};
-use crate::httpd::redirect::Rewrite;
+use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{is_stranger, overlay, proxies, settle};
 use crate::httpd::tree::Expansion;
 use crate::httpd::{access, fields, redirect, senders};
@@ -369,16 +370,20 @@ impl Reader<'_, '_> {
             )?);
         }
         let ports = listeners.iter().map(|&it| &self.plan.listeners[it]);
-        let ports: Vec<redirect::Port> = ports.map(|it| (it.port, it.tls.is_some())).collect();
+        let ports: Vec<Port> = ports.map(|it| (it.port, it.tls.is_some())).collect();
         let ledger = &mut *self.files.ledger;
         let mut balancers = Balancers::new(preserve_host(inner, main, ledger));
         balancers.add(main, ledger);
         balancers.add(inner, ledger);
         let inherits = rewrites_inherited(inner, main, ledger);
+        let clients = Clients {
+            ports: &ports,
+            is_canonical: is_canonical(inner, self.main),
+        };
         let rewrites = match inherits {
-            Some(true) => redirect::rewrites(main.iter().chain(inner), &ports, ledger),
-            Some(false) => redirect::rewrites(inner.iter().chain(main), &ports, ledger),
-            None => redirect::rewrites(inner, &ports, ledger),
+            Some(true) => redirect::rewrites(main.iter().chain(inner), clients, ledger),
+            Some(false) => redirect::rewrites(inner.iter().chain(main), clients, ledger),
+            None => redirect::rewrites(inner, clients, ledger),
         };
         let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
@@ -613,6 +618,16 @@ fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Ve
     }
     rules.extend(rest);
     rules
+}
+
+/// Whether the server goes by its own name, whatever clients ask for.
+fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
+    let last = |block: &[Directive]| {
+        let mut all = block.iter().filter(|it| it.name == "usecanonicalname");
+        all.next_back().map(|it| it.word(0).to_ascii_lowercase())
+    };
+    let said = last(inner).or_else(|| last(main));
+    said.is_some_and(|it| it != "off")
 }
 
 /// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own.

@@ -1,5 +1,8 @@
 //! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
 
+use crate::condition::{
+    CAPTURED, Condition, HostTest, Port, Settled, When, captured, of_host, of_port,
+};
 use crate::directive::Directive;
 use crate::httpd::files::{Served, Site};
 use crate::httpd::proxy::prefix;
@@ -204,6 +207,7 @@ fn action_of(
         return None;
     }
     let to = escaped(&text)
+        .replace(CAPTURE, CAPTURED)
         .replace("\u{1}host", "{host}")
         .replace("\u{1}path_query", "{path_query}")
         .replace("\u{1}rest_query", "{rest_query}");
@@ -231,9 +235,6 @@ fn is_target(text: &str) -> bool {
             .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|".contains(it))
 }
 
-/// Port of a listener, and whether clients come to it over TLS.
-pub(crate) type Port = (u16, bool);
-
 /// What a `RewriteRule` comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewrite {
@@ -243,10 +244,19 @@ pub(crate) enum Rewrite {
     Pass(Rule),
 }
 
+/// What conditions of a virtual host are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clients<'a> {
+    /// Where they come to.
+    pub(crate) ports: &'a [Port],
+    /// Whether `SERVER_NAME` is the name of the virtual host, whatever they asked for.
+    pub(crate) is_canonical: bool,
+}
+
 /// The rules of `RewriteRule`, in the source's order.
 pub(crate) fn rewrites<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
-    ports: &[Port],
+    clients: Clients<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let mut rules = Vec::new();
@@ -262,7 +272,7 @@ pub(crate) fn rewrites<'d>(
             "rewriterule" => {
                 let given = std::mem::take(&mut conditions);
                 if is_on {
-                    rules.extend(rewrite(directive, &given, ports, ledger));
+                    rules.extend(rewrite(directive, &given, clients, ledger));
                     continue;
                 }
                 for it in given.iter().chain([&directive]) {
@@ -275,109 +285,71 @@ pub(crate) fn rewrites<'d>(
     rules
 }
 
-/// What conditions come to: which scheme, or that they always or never hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    Scheme(Scheme),
-    Never,
-    Always,
-    Unsaid,
-}
-
 /// All conditions of a rule; `[OR]` joins one with the next.
-fn all_of(conditions: &[&Directive], ports: &[Port]) -> Condition {
-    let mut result = Condition::Always;
-    let mut open: Option<Condition> = None;
+fn all_of(conditions: &[&Directive], clients: Clients<'_>) -> Condition {
+    let mut parts: Vec<Condition> = Vec::new();
+    let mut open: Vec<Condition> = Vec::new();
     for it in conditions {
         let flags = it.word(2).trim_matches(['[', ']']).to_ascii_lowercase();
         let goes_on = flags
             .split(',')
             .any(|it| matches!(it.trim(), "or" | "ornext"));
-        let one = condition(it, ports);
-        let group = open.take().map_or(one, |before| either(before, one));
-        match goes_on {
-            true => open = Some(group),
-            false => result = both(result, group),
+        open.push(condition(it, clients));
+        if !goes_on {
+            parts.push(Condition::any(std::mem::take(&mut open)));
         }
     }
-    open.map_or(result, |group| both(result, group))
+    if !open.is_empty() {
+        parts.push(Condition::any(open));
+    }
+    Condition::all(parts)
 }
 
-fn either(one: Condition, two: Condition) -> Condition {
-    match (one, two) {
-        (Condition::Always, _) | (_, Condition::Always) => Condition::Always,
-        (Condition::Never, other) | (other, Condition::Never) => other,
-        (Condition::Scheme(one), Condition::Scheme(two)) if one != two => Condition::Always,
-        (one, two) if one == two => one,
-        _ => Condition::Unsaid,
-    }
-}
-
-fn both(one: Condition, two: Condition) -> Condition {
-    match (one, two) {
-        (Condition::Never, _) | (_, Condition::Never) => Condition::Never,
-        (Condition::Always, other) | (other, Condition::Always) => other,
-        (Condition::Scheme(one), Condition::Scheme(two)) if one != two => Condition::Never,
-        (one, two) if one == two => one,
-        _ => Condition::Unsaid,
-    }
-}
-
-/// A condition on the port, as far as it is one on the scheme of the listeners that a host has.
-fn of_port(test: &str, ports: &[Port]) -> Condition {
-    let (negated, plain) = match test.strip_prefix('!') {
-        Some(plain) => (true, plain),
-        None => (false, test),
-    };
-    let (whole, plain) = match (plain.strip_prefix('='), plain.strip_prefix('^')) {
-        (Some(digits), _) => (true, digits),
-        (_, Some(digits)) if digits.ends_with('$') => (true, digits.trim_end_matches('$')),
-        _ => (false, plain),
-    };
-    if plain.is_empty() || !plain.bytes().all(|it| it.is_ascii_digit()) || ports.is_empty() {
-        return Condition::Unsaid;
-    }
-    let holds = |port: &Port| {
-        let text = port.0.to_string();
-        let found = if whole {
-            text == plain
-        } else {
-            text.contains(plain)
-        };
-        found != negated
-    };
-    let all = |tls: bool| ports.iter().filter(|it| it.1 == tls).all(holds);
-    let none = |tls: bool| !ports.iter().filter(|it| it.1 == tls).any(holds);
-    match () {
-        () if all(true) && all(false) => Condition::Always,
-        () if none(true) && none(false) => Condition::Never,
-        () if none(true) && all(false) => Condition::Scheme(Scheme::Http),
-        () if all(true) && none(false) => Condition::Scheme(Scheme::Https),
-        () => Condition::Unsaid,
-    }
-}
-
-fn condition(directive: &Directive, ports: &[Port]) -> Condition {
+fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
     let (subject, test) = (directive.word(0), directive.word(1));
     match (subject, test.to_ascii_lowercase().as_str()) {
-        ("%{SERVER_PORT}", test) => of_port(test, ports),
-        ("%{HTTPS}", "off" | "!=on" | "!on" | "^off$" | "=off" | "!^on$") => {
+        ("%{SERVER_PORT}", test) => of_port(test, clients.ports),
+        ("%{HTTPS}", "off" | "!=on" | "!on" | "^off$" | "=off" | "!^on$")
+        | ("%{REQUEST_SCHEME}", "=http" | "^http$" | "!=https" | "!https" | "!^https$") => {
             Condition::Scheme(Scheme::Http)
         }
-        ("%{HTTPS}", "on" | "=on" | "!=off" | "!off" | "^on$") => Condition::Scheme(Scheme::Https),
+        ("%{HTTPS}", "on" | "=on" | "!=off" | "!off" | "^on$")
+        | ("%{REQUEST_SCHEME}", "=https" | "https" | "^https$" | "!=http") => {
+            Condition::Scheme(Scheme::Https)
+        }
         (
             "%{REQUEST_METHOD}",
             "^trace" | "^trace$" | "trace" | "^(trace|track)" | "^(trace|track)$",
         ) => Condition::Never,
         (_, ".*" | "^.*$") => Condition::Always,
+        ("%{HTTP_HOST}", _) => host_condition(test, clients.ports),
+        // The name that was asked for, without its port.
+        ("%{SERVER_NAME}", _) if !clients.is_canonical => host_condition(test, &[]),
         _ => Condition::Unsaid,
     }
+}
+
+/// A condition on the host: `=` before a text, or an expression, either with `!` before it.
+fn host_condition(test: &str, ports: &[Port]) -> Condition {
+    let (negated, test) = match test.strip_prefix('!') {
+        Some(test) => (true, test),
+        None => (false, test),
+    };
+    let condition = match test.strip_prefix('=') {
+        // Every request that is served has one.
+        Some("" | "\"\"") => Condition::Never,
+        Some(text) if text.contains(':') => Condition::Unsaid,
+        Some(text) => Condition::Host(HostTest::Is(text.to_ascii_lowercase())),
+        None if test.starts_with(['<', '>', '-']) => Condition::Unsaid,
+        None => of_host(test, ports),
+    };
+    condition.negated_if(negated)
 }
 
 fn rewrite(
     directive: &Directive,
     conditions: &[&Directive],
-    ports: &[Port],
+    clients: Clients<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let (expression, target) = (directive.word(0), directive.word(1));
@@ -386,11 +358,14 @@ fn rewrite(
         .trim_matches(['[', ']'])
         .to_ascii_uppercase();
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
-    let (scheme, said) = match all_of(conditions, ports) {
-        Condition::Scheme(only) => (Some(only), true),
-        Condition::Always => (None, true),
-        Condition::Unsaid => (None, false),
-        Condition::Never => {
+    let condition = all_of(conditions, clients);
+    let settled = condition.settled();
+    let asks_host = settled == Settled::Waits;
+    let (scheme, said) = match settled {
+        Settled::Holds(only) => (only, true),
+        Settled::Waits => (None, true),
+        Settled::Unsaid => (None, false),
+        Settled::Never => {
             let text =
                 "its conditions never hold: of its ports, or of TRACE, which is answered 405";
             conditions.iter().for_each(|it| ledger.dropped(it.id, text));
@@ -406,11 +381,16 @@ fn rewrite(
         return pass(
             directive,
             conditions,
-            (&set, said && !negated, scheme, &flags),
+            (&set, said && !negated && !asks_host, scheme, &flags),
             ledger,
         );
     }
-    let action = rewritten(target, &flags, (expression, &set.matchers));
+    let capture = conditions.last().and_then(|it| capture(it));
+    let target = match &capture {
+        Some(_) => target.replace("%1", CAPTURE),
+        None => target.to_owned(),
+    };
+    let action = rewritten(&target, &flags, (expression, &set.matchers));
     let action = action.filter(|_| said && set.is_exact && !negated);
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
@@ -421,11 +401,26 @@ fn rewrite(
         (false, true) => set.widened(),
         (false, false) => set.matchers,
     };
+    let all = conditions.iter().chain([&directive]);
+    let when = asks_host.then(|| {
+        Box::new(When {
+            condition,
+            ids: all.map(|it| it.id).collect(),
+            capture: capture.filter(|_| target.contains(CAPTURE)),
+        })
+    });
     let rule = |it: &Matcher| Rule {
         scheme: if said { scheme } else { None },
+        when: when.clone(),
         ..Rule::new(Some(&place), it.clone(), action.clone())
     };
     matchers.iter().map(rule).map(Rewrite::Rule).collect()
+}
+
+/// The beginning of the host that a condition asks for, before what `%1` stands for.
+fn capture(condition: &Directive) -> Option<String> {
+    let is_host = matches!(condition.word(0), "%{HTTP_HOST}" | "%{SERVER_NAME}");
+    captured(condition.word(1)).filter(|_| is_host)
 }
 
 /// A rule that changes no path: it ends the list for what it matches, or sets variables.
@@ -496,6 +491,9 @@ fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledge
         false => ledger.unmapped(id, "this RewriteRule is no redirect of the front"),
     }
 }
+
+/// Stands for `%1` in a target.
+const CAPTURE: &str = "\u{1}captured";
 
 #[cfg(test)]
 mod tests {

@@ -316,19 +316,28 @@ pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
             matcher: Matcher::Prefix(path.to_owned()),
             ..rule.clone()
         };
-        let decides = index.find(path, |it| !gone[it]);
+        // What an earlier one decides under a condition it decides in any case.
+        let counts = |it: usize| !gone[it] && (it > at || before[it].is_unconditional());
+        let decides = index.find(path, counts);
         match decides.map(|it| (it, &before[it])) {
-            Some((other, own)) if own.action == rule.action && own.settings == rule.settings => {
+            Some((other, own))
+                if own.is_unconditional()
+                    && own.action == rule.action
+                    && own.settings == rule.settings =>
+            {
                 // One that comes first stays: what it has, the prefix has no more.
                 gone[other] |= other > at && own.matcher == Matcher::Exact(path.to_owned());
                 joined.push(prefix);
             }
-            Some((_, other)) => {
+            Some((_, other)) if other.is_unconditional() => {
                 // Exact paths go before all others, here and there.
                 joined.push(other.narrowed(Matcher::Exact(path.to_owned())));
                 joined.push(prefix);
             }
-            None => {
+            decides => {
+                if let Some((_, other)) = decides {
+                    joined.push(other.narrowed(Matcher::Exact(path.to_owned())));
+                }
                 let text = format!("{path}/* does not match {path} in the source; here it does");
                 ledger.say(Weight::Note, rule.place.clone(), text);
                 joined.push(prefix);

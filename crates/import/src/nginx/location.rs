@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::compress;
+use crate::condition::CAPTURED;
 use crate::directive::{Directive, MISSING};
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
@@ -130,7 +131,8 @@ pub(crate) fn template(text: &str) -> Option<String> {
     let escaped = escaped
         .replace("$http_host", "{authority}")
         .replace("$host", "{host}")
-        .replace("$scheme", "{scheme}");
+        .replace("$scheme", "{scheme}")
+        .replace(HOST_CAPTURE, CAPTURED);
     let to = format!("{escaped}{tail}");
     let rest = ["http://", "https://", "{scheme}://"]
         .iter()
@@ -637,6 +639,9 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
         }
     }
 }
+
+/// Stands for what an expression of hosts took, in what its `if` has.
+pub(crate) const HOST_CAPTURE: &str = "$\u{1}";
 
 /// Directives that are read where they decide.
 const READ: &[&str] = &[

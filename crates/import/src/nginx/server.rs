@@ -5,18 +5,18 @@
 
 use std::collections::HashSet;
 
+use crate::condition::Port;
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
-use crate::nginx::location::{
-    self, Scope, access, action, answer, drop_needless, inner_rewrite, settings, template,
-};
+use crate::nginx::location::{self, Scope, access, action, drop_needless, inner_rewrite, settings};
+use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
-use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
+use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 use crate::regex::path_set;
 
 /// Converts the directives of nginx into the plan.
@@ -108,8 +108,7 @@ struct Server<'s> {
     inner: &'s [Directive],
     /// What its locations inherit: all but themselves, of which there may be very many.
     plain: &'s [Directive],
-    names: &'s [String],
-    port: u16,
+    ports: &'s [Port],
 }
 
 impl Reader<'_, '_> {
@@ -143,17 +142,14 @@ impl Reader<'_, '_> {
             files: self.expansion.files,
         };
         let is_hidden = listens.add(self.plan, &mut host, self.expansion.ledger);
-        let port = host
-            .listeners
-            .first()
-            .map_or(80, |&it| self.plan.listeners[it].port);
+        let listeners = host.listeners.iter().map(|&it| &self.plan.listeners[it]);
+        let ports: Vec<Port> = listeners.map(|it| (it.port, it.tls.is_some())).collect();
         let plain = inner.iter().filter(|it| it.name != "location");
         let plain: Vec<Directive> = plain.cloned().collect();
         host.rules = self.rules(Server {
             inner,
             plain: &plain,
-            names: &host.names,
-            port,
+            ports: &ports,
         });
         if is_hidden {
             let text = "the front cannot tell its address from others that have the port";
@@ -208,7 +204,7 @@ impl Reader<'_, '_> {
 
     /// The rules of a server, in the order in which nginx decides.
     fn rules(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let mut rules = self.server_rewrites(server);
+        let mut rules = rewrite::of_server(server.inner, server.ports, self.expansion.ledger);
         let mut prefixes: Vec<(String, bool, Vec<Rule>)> = Vec::new();
         let mut expressions = Vec::new();
         for location in server.inner.iter().filter(|it| it.name == "location") {
@@ -254,27 +250,6 @@ impl Reader<'_, '_> {
         rules
     }
 
-    /// `return`, `rewrite` and `if` of the server go before its locations.
-    fn server_rewrites(&mut self, server: Server<'_>) -> Vec<Rule> {
-        let ledger = &mut *self.expansion.ledger;
-        let mut rules = Vec::new();
-        for directive in server.inner {
-            let place = ledger.place(directive.id).clone();
-            let everything = Matcher::everything();
-            match directive.name.as_str() {
-                "return" => rules.push(Rule::new(
-                    Some(&place),
-                    everything,
-                    answer(directive, ledger),
-                )),
-                "rewrite" => rules.extend(rewrite(directive, ledger)),
-                "if" => rules.push(condition(directive, server, ledger)),
-                _ => {}
-            }
-        }
-        rules
-    }
-
     /// The rules of a location for these paths.
     fn location(
         &mut self,
@@ -291,7 +266,7 @@ impl Reader<'_, '_> {
             upstreams: self.upstreams,
         };
         let place = self.expansion.ledger.place(location.id).clone();
-        let mut settled = settings(scope, server.port, self.expansion.ledger);
+        let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         if self.is_strange(inner, path) {
             settled.access = Access::Unsaid;
@@ -464,7 +439,7 @@ impl Reader<'_, '_> {
             blocks: &blocks,
             upstreams: self.upstreams,
         };
-        let mut settled = settings(scope, server.port, self.expansion.ledger);
+        let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         let tries = scope.own("try_files");
         if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {
@@ -577,53 +552,10 @@ fn replaced(text: &str, name: &str, value: &str) -> String {
     out
 }
 
-/// `if` of a server, as far as it is a redirect of a scheme or of all its names.
-fn condition(directive: &Directive, server: Server<'_>, ledger: &mut Ledger) -> Rule {
-    let place = ledger.place(directive.id).clone();
-    let test = directive.words.join(" ");
-    let scheme = match test.as_str() {
-        "($scheme = http)" | "($scheme != https)" | "($scheme != \"https\")" | "($https = )" => {
-            Some(Scheme::Http)
-        }
-        _ => None,
-    };
-    let is_host = test.starts_with("($host =") && server.has_all(&test);
-    let only = match directive.inside() {
-        [only] if only.name == "return" => Some(only),
-        _ => None,
-    };
-    match only.filter(|_| scheme.is_some() || is_host) {
-        Some(inside) => {
-            ledger.mapped(directive.id);
-            Rule {
-                scheme,
-                ..Rule::new(Some(&place), Matcher::everything(), answer(inside, ledger))
-            }
-        }
-        None => {
-            ledger.unmapped(directive.id, "a condition of this kind was not converted");
-            keep_all(
-                directive.inside(),
-                "its condition was not converted",
-                ledger,
-            );
-            Rule::new(Some(&place), Matcher::everything(), Action::Closed)
-        }
-    }
-}
-
 impl Server<'_> {
-    /// Whether this and the other conditions on the host name every name of the server.
-    fn has_all(&self, _: &str) -> bool {
-        let tests = self.inner.iter().filter(|it| it.name == "if");
-        let tests = tests.map(|it| it.words.join(" "));
-        let hosts: Vec<String> = tests
-            .filter_map(|it| {
-                let host = it.strip_prefix("($host =")?;
-                Some(host.trim_matches([' ', ')', '=', '"']).to_owned())
-            })
-            .collect();
-        !self.names.is_empty() && self.names.iter().all(|it| hosts.contains(it))
+    /// The port that `$server_port` stands for.
+    fn port(&self) -> u16 {
+        self.ports.first().map_or(80, |it| it.0)
     }
 }
 
@@ -696,43 +628,6 @@ fn ordered(
     }
     rules.extend(expressions.iter().cloned());
     rules.extend(deferred);
-}
-
-fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
-    let place = ledger.place(directive.id).clone();
-    let set = path_set(directive.word(0), false);
-    let status = match directive.word(2) {
-        "permanent" => Some(301),
-        "redirect" => Some(302),
-        _ => None,
-    };
-    let target = directive.word(1);
-    let to = match target.strip_suffix("$1") {
-        Some(base) => crate::regex::rest_of(directive.word(0)).and_then(|below| {
-            let tail = if below.is_empty() {
-                "{path_query}"
-            } else {
-                "{rest_query}"
-            };
-            template(base.trim_end_matches('/')).map(|it| it + tail)
-        }),
-        None => template(target.trim_end_matches('?')),
-    };
-    let redirect = status.zip(to).filter(|_| set.is_exact);
-    let action = match redirect {
-        Some((status, to)) => {
-            ledger.mapped(directive.id);
-            Action::Redirect { to, status }
-        }
-        None => {
-            ledger.unmapped(directive.id, "this rewrite is no redirect of the front");
-            Action::Closed
-        }
-    };
-    set.matchers
-        .iter()
-        .map(|it| Rule::new(Some(&place), it.clone(), action.clone()))
-        .collect()
 }
 
 /// By what nginx knows clients behind the front.

@@ -1,0 +1,113 @@
+use super::*;
+use crate::condition::{Condition, of_host};
+use crate::matcher::Matcher;
+
+fn redirect(condition: Condition, to: &str, capture: Option<&str>) -> Rule {
+    let action = Action::Redirect {
+        to: to.to_owned(),
+        status: 301,
+    };
+    Rule {
+        when: Some(Box::new(When {
+            condition,
+            ids: Vec::new(),
+            capture: capture.map(str::to_owned),
+        })),
+        ..Rule::new(None, Matcher::everything(), action)
+    }
+}
+
+/// Schemes of rules, with where they lead.
+type ShownRules = Vec<(Option<Scheme>, String)>;
+
+/// A virtual host of a clear and of a TLS listener, which has all hosts that it does not name as well.
+fn resolved(names: &[&str], rules: Vec<Rule>) -> Vec<(Vec<String>, ShownRules)> {
+    let mut plan = Plan::default();
+    plan.listener("[::]:80", 80);
+    plan.listener("[::]:443", 443);
+    plan.listeners[1].tls = Some(crate::plan::Tls::default());
+    plan.hosts.push(VirtualHost {
+        names: names.iter().map(|&it| it.to_owned()).collect(),
+        listeners: vec![0, 1],
+        default_on: vec![0, 1],
+        rules,
+        ..VirtualHost::default()
+    });
+    resolve(&mut plan, &mut Ledger::new(false));
+    let shown = |rule: Rule| match rule.action {
+        Action::Redirect { to, .. } => (rule.scheme, to),
+        other => (rule.scheme, format!("{other:?}")),
+    };
+    let hosts = plan.hosts.into_iter();
+    hosts
+        .map(|it| (it.names, it.rules.into_iter().map(shown).collect()))
+        .collect()
+}
+
+#[test]
+fn hosts_that_are_treated_alike_are_one() {
+    let not_www = of_host("^www\\.a\\.org$", &[]).negated_if(true);
+    let http = Condition::Scheme(Scheme::Http);
+    let either = Condition::any([http, not_www]);
+    let found = resolved(
+        &["www.a.org", "a.org", "b.org"],
+        vec![redirect(either, "/x", None)],
+    );
+    let names = |texts: &[&str]| texts.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        found,
+        [
+            (
+                names(&["www.a.org"]),
+                vec![(Some(Scheme::Http), "/x".to_owned())]
+            ),
+            (names(&["a.org", "b.org"]), vec![(None, "/x".to_owned())]),
+        ]
+    );
+}
+
+#[test]
+fn the_rest_of_a_host_is_written_for_those_that_are_named() {
+    let www = of_host("^www\\.(.+)$", &[]);
+    let rule = redirect(www, "https://{captured}/", Some("www."));
+    let found = resolved(&["a.org", "www.a.org"], vec![rule]);
+    let targets: Vec<(&str, Vec<&str>)> = found
+        .iter()
+        .map(|(names, rules)| {
+            let targets = rules.iter().map(|it| it.1.as_str()).collect();
+            (names.first().map_or("", String::as_str), targets)
+        })
+        .collect();
+    assert_eq!(
+        targets,
+        [
+            ("a.org", vec![]),
+            ("www.a.org", vec!["https://a.org/"]),
+            ("", vec![])
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_redirect_is_closed_for_hosts_that_nobody_names() {
+    let mut rule = redirect(of_host("^intern\\.", &[]), "", None);
+    rule.action = Action::Answer(404);
+    let found = resolved(&["a.org", "intern.a.org"], vec![rule]);
+    let shown: Vec<&str> = found
+        .iter()
+        .flat_map(|it| &it.1)
+        .map(|it| it.1.as_str())
+        .collect();
+    assert_eq!(shown, ["Answer(404)", "Closed"]);
+}
+
+#[test]
+fn a_host_that_only_a_condition_names_is_one_of_its_own() {
+    let found = resolved(
+        &["a.org"],
+        vec![redirect(of_host("^old\\.org$", &[]), "/x", None)],
+    );
+    let names: Vec<&[String]> = found.iter().map(|it| &it.0[..]).collect();
+    assert_eq!(names, [["a.org"], ["old.org"]]);
+    assert_eq!(found[1].1.len(), 1);
+}

@@ -1,0 +1,183 @@
+//! What a server does before it chooses a location: `return`, `rewrite`, and `if`.
+
+use crate::condition::{Condition, HostTest, Port, Settled, When, captured, of_host, of_port};
+use crate::directive::{Directive, drop_all, keep_all};
+use crate::ledger::Ledger;
+use crate::matcher::Matcher;
+use crate::nginx::location::{HOST_CAPTURE, answer, template};
+use crate::plan::{Action, Rule, Scheme};
+use crate::regex::{path_set, rest_of};
+
+/// The rules that go before the locations of a server, in its order.
+pub(super) fn of_server(
+    directives: &[Directive],
+    ports: &[Port],
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for directive in directives {
+        match directive.name.as_str() {
+            "return" | "rewrite" => rules.extend(one(directive, ledger)),
+            "if" => rules.extend(condition(directive, ports, ledger)),
+            _ => {}
+        }
+    }
+    rules
+}
+
+/// The rules of a `return` or of a `rewrite`.
+fn one(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
+    if directive.name == "rewrite" {
+        return rewrite(directive, ledger);
+    }
+    let place = ledger.place(directive.id).clone();
+    let action = answer(directive, ledger);
+    vec![Rule::new(Some(&place), Matcher::everything(), action)]
+}
+
+/// `if` of a server, as far as it is a redirect, or an answer, of a scheme or of some hosts.
+fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<Rule> {
+    let inner = directive.inside();
+    // A variable decides nothing by itself; where it stands, it is judged.
+    if !inner.is_empty() && inner.iter().all(|it| it.name == "set") {
+        let text = "variables of requests are not converted";
+        ledger.risk(directive.id, text);
+        inner.iter().for_each(|it| ledger.risk(it.id, text));
+        return Vec::new();
+    }
+    let (condition, capture) = test(directive, ports);
+    let settled = condition.settled();
+    if settled == Settled::Never {
+        let text = "its condition never holds: of its ports, or of TRACE, which is answered 405";
+        drop_all([directive], text, ledger);
+        return Vec::new();
+    }
+    let only = match (settled, inner) {
+        (Settled::Holds(_) | Settled::Waits, [only]) => Some(only),
+        _ => None,
+    };
+    let only = only.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
+    // The expression of a `rewrite` takes anew.
+    let capture = capture.filter(|_| only.is_some_and(takes_capture));
+    let mut rules = match only {
+        Some(only) => {
+            ledger.mapped(directive.id);
+            one(&with_capture(only, capture.is_some()), ledger)
+        }
+        None => {
+            ledger.unmapped(directive.id, "a condition of this kind was not converted");
+            keep_all(inner, "its condition was not converted", ledger);
+            let place = ledger.place(directive.id).clone();
+            vec![Rule::new(
+                Some(&place),
+                Matcher::everything(),
+                Action::Closed,
+            )]
+        }
+    };
+    match settled {
+        Settled::Holds(scheme) => rules.iter_mut().for_each(|it| it.scheme = scheme),
+        Settled::Waits => {
+            let all = [directive].into_iter().chain(inner);
+            let when = Box::new(When {
+                condition,
+                ids: all.map(|it| it.id).collect(),
+                capture,
+            });
+            rules.iter_mut().for_each(|it| it.when = Some(when.clone()));
+        }
+        Settled::Never | Settled::Unsaid => {}
+    }
+    rules
+}
+
+/// Whether a `return` has what the expression before it took.
+fn takes_capture(directive: &Directive) -> bool {
+    directive.name == "return" && directive.words.iter().any(|it| it.contains("$1"))
+}
+
+/// A directive with a mark where it has what an expression of hosts took.
+fn with_capture(directive: &Directive, captures: bool) -> Directive {
+    let mark = |word: &String| match captures {
+        true => word.replace("$1", HOST_CAPTURE),
+        false => word.clone(),
+    };
+    Directive {
+        words: directive.words.iter().map(mark).collect(),
+        ..directive.clone()
+    }
+}
+
+/// The condition of an `if`, and the beginning of the host before what its expression takes.
+fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
+    let words = directive.words.join(" ");
+    let inner = words
+        .trim()
+        .strip_prefix('(')
+        .and_then(|it| it.strip_suffix(')'));
+    let mut parts = inner.unwrap_or_default().trim().splitn(3, ' ');
+    let [variable, operator, value] = [(); 3].map(|()| parts.next().unwrap_or_default().trim());
+    let (negated, operator) = match operator.strip_prefix('!') {
+        Some(operator) => (true, operator),
+        None => (false, operator),
+    };
+    let scheme = |is_https: bool| match is_https {
+        true => Condition::Scheme(Scheme::Https),
+        false => Condition::Scheme(Scheme::Http),
+    };
+    let condition = match (variable, operator, value) {
+        ("$scheme", "=", "http" | "https") => scheme(value == "https"),
+        ("$https", "=", "on" | "") => scheme(value == "on"),
+        ("$server_port", "=", _) => of_port(&format!("={value}"), ports),
+        ("$server_port", "~", _) => of_port(value, ports),
+        ("$host" | "$http_host", "=", _) if value.contains(':') => Condition::Unsaid,
+        ("$host" | "$http_host", "=", "") => Condition::Never,
+        ("$host" | "$http_host", "=", _) => {
+            Condition::Host(HostTest::Is(value.to_ascii_lowercase()))
+        }
+        ("$host", "~" | "~*", _) => of_host(value, &[]),
+        ("$http_host", "~" | "~*", _) => of_host(value, ports),
+        ("$request_method", "=", "TRACE") => Condition::Never,
+        _ => Condition::Unsaid,
+    };
+    let is_host = matches!(variable, "$host" | "$http_host") && operator.starts_with('~');
+    let capture = captured(value).filter(|_| is_host && !negated);
+    (condition.negated_if(negated), capture)
+}
+
+fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
+    let place = ledger.place(directive.id).clone();
+    let set = path_set(directive.word(0), false);
+    let status = match directive.word(2) {
+        "permanent" => Some(301),
+        "redirect" => Some(302),
+        _ => None,
+    };
+    let target = directive.word(1);
+    let to = match target.strip_suffix("$1") {
+        Some(base) => rest_of(directive.word(0)).and_then(|below| {
+            let tail = if below.is_empty() {
+                "{path_query}"
+            } else {
+                "{rest_query}"
+            };
+            template(base.trim_end_matches('/')).map(|it| it + tail)
+        }),
+        None => template(target.trim_end_matches('?')),
+    };
+    let redirect = status.zip(to).filter(|_| set.is_exact);
+    let action = match redirect {
+        Some((status, to)) => {
+            ledger.mapped(directive.id);
+            Action::Redirect { to, status }
+        }
+        None => {
+            ledger.unmapped(directive.id, "this rewrite is no redirect of the front");
+            Action::Closed
+        }
+    };
+    set.matchers
+        .iter()
+        .map(|it| Rule::new(Some(&place), it.clone(), action.clone()))
+        .collect()
+}
