@@ -7,6 +7,7 @@ use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
 use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Scheme};
 use crate::routes::{Route, RouteGroup, outcome};
+use crate::shared::{REPLACE_ERRORS, Shared, shows_pages};
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,7 @@ pub(crate) struct Written {
 pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Written {
     let mut writer = Writer {
         form,
+        shared: Shared::new(groups),
         out: String::new(),
         files: Vec::new(),
         routes: 0,
@@ -147,6 +149,7 @@ pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> 
 
 struct Writer<'a> {
     form: Form<'a>,
+    shared: Shared,
     out: String,
     files: Vec<SideFile>,
     routes: usize,
@@ -164,11 +167,20 @@ impl Writer<'_> {
         }
     }
 
-    /// What holds for all listeners.
+    /// What holds for all listeners and routes.
     fn server(&mut self, plan: &Plan) {
         if !plan.trusted.is_empty() {
             self.out.push_str("\n[server]\n");
             self.line("trusted_proxies", &quoted_list(&plan.trusted));
+        }
+        let fields = self.shared.response_fields.clone();
+        if !fields.is_empty() {
+            self.fields("server.response_headers", &fields);
+        }
+        let pages = self.shared.pages.clone();
+        if !pages.is_empty() {
+            self.out.push_str("\n[error_pages]\n");
+            self.keys(&pages);
         }
     }
 
@@ -308,15 +320,28 @@ impl Writer<'_> {
             return self.line("status", "403");
         }
         self.target(plan, rule, &action);
-        for (table, fields) in [
-            ("request_headers", &rule.settings.request_fields),
-            ("response_headers", &rule.settings.response_fields),
-        ] {
-            let forwards = action.upstream().is_some();
-            if !fields.is_empty() && (forwards || table == "response_headers") {
-                self.fields(table, fields);
-            }
+        let fields = &rule.settings.request_fields;
+        if !fields.is_empty() && action.upstream().is_some() {
+            self.fields("route.request_headers", fields);
         }
+        let fields = self.shared.fields_left(&rule.settings.response_fields);
+        if !fields.is_empty() {
+            self.fields("route.response_headers", &fields);
+        }
+        self.pages(route);
+    }
+
+    /// Pages of errors that not all routes have.
+    fn pages(&mut self, route: &Route) {
+        let left = self.shared.pages_left(&route.rule.settings.pages);
+        let forwards = outcome(&route.rule).upstream().is_some();
+        let left = left.filter(|it| forwards || it.0 != REPLACE_ERRORS);
+        let left: Vec<(String, String)> = left.map(|it| (it.0.clone(), it.1.clone())).collect();
+        if left.is_empty() || !shows_pages(route) {
+            return;
+        }
+        self.out.push_str("\n[route.error_pages]\n");
+        left.iter().for_each(|(key, value)| self.line(key, value));
     }
 
     fn matcher(&mut self, matcher: &Matcher) {
@@ -413,7 +438,7 @@ impl Writer<'_> {
     }
 
     fn fields(&mut self, table: &str, fields: &Fields) {
-        let _ = writeln!(self.out, "\n[route.{table}]");
+        let _ = writeln!(self.out, "\n[{table}]");
         if !fields.remove.is_empty() {
             self.line("remove", &quoted_list(&fields.remove));
         }

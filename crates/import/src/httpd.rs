@@ -5,6 +5,7 @@ mod fields;
 mod files;
 mod host;
 mod listen;
+mod pages;
 pub(crate) mod proxy;
 mod redirect;
 mod section;

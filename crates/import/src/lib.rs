@@ -23,12 +23,14 @@ mod ledger;
 mod matcher;
 mod mod_jk;
 mod nginx;
+mod pages;
 mod plan;
 mod proof;
 pub mod read;
 mod regex;
 mod report;
 mod routes;
+mod shared;
 mod stock;
 mod tomcat;
 

@@ -3,6 +3,7 @@
 mod files;
 mod listen;
 pub(crate) mod location;
+mod pages;
 mod rewrite;
 mod server;
 pub(crate) mod tree;

@@ -131,6 +131,8 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) directory: String,
+    /// The same as the source names it.
+    pub(crate) source: String,
     /// What stands in the place of the rule's path before the file is looked for.
     pub(crate) rewrite: Option<String>,
     /// Who gets what is no file.
@@ -186,6 +188,8 @@ pub(crate) struct Settings {
     pub(crate) tls_only: bool,
     /// Further keys of the route.
     pub(crate) keys: Keys,
+    /// Pages of errors by their status, and which errors of backends they replace.
+    pub(crate) pages: Keys,
     /// `remove`, `set`, `add` of fields of requests and of responses.
     pub(crate) request_fields: Fields,
     pub(crate) response_fields: Fields,
@@ -221,6 +225,17 @@ impl Fields {
         *self == Self::default()
     }
 
+    /// How often a field is named.
+    pub(crate) fn mentions(&self, name: &str) -> usize {
+        let is_it = |it: &&String| it.eq_ignore_ascii_case(name);
+        let all = self
+            .remove
+            .iter()
+            .chain(self.set.keys())
+            .chain(self.add.keys());
+        all.filter(is_it).count()
+    }
+
     /// Adds what another section says; it goes before what is there.
     fn merge(&mut self, later: &Self) {
         for name in &later.remove {
@@ -246,6 +261,7 @@ impl Settings {
         }
         self.tls_only |= later.tls_only;
         self.keys.extend(later.keys.clone());
+        self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);
         self.response_fields.merge(&later.response_fields);
     }

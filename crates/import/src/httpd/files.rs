@@ -33,12 +33,12 @@ pub(crate) struct Served {
 }
 
 impl<'a> Site<'a> {
-    fn all(&self) -> impl Iterator<Item = &'a Directive> + use<'a> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a Directive> + use<'a> {
         self.main.iter().chain(self.inner)
     }
 
     /// The innermost directive of a name.
-    fn find(&self, name: &str) -> Option<&'a Directive> {
+    pub(super) fn find(&self, name: &str) -> Option<&'a Directive> {
         let last = |block: &'a [Directive]| block.iter().rev().find(|it| it.name == name);
         last(self.inner).or_else(|| last(self.main))
     }
@@ -103,6 +103,7 @@ impl<'a> Site<'a> {
                 ledger.mapped(id);
                 let serve = Serve {
                     directory: self.files.located(Path::new(path)),
+                    source: path.to_owned(),
                     rewrite,
                     upstream: None,
                     keys,

@@ -17,7 +17,7 @@ use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{is_stranger, overlay, proxies, settle};
 use crate::httpd::tree::Expansion;
-use crate::httpd::{access, fields, redirect, senders};
+use crate::httpd::{access, fields, pages, redirect, senders};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
@@ -385,15 +385,16 @@ impl Reader<'_, '_> {
             Some(false) => redirect::rewrites(inner.iter().chain(main), clients, ledger),
             None => redirect::rewrites(inner, clients, ledger),
         };
-        let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
-        turn_back(&mut proxied, self.plan);
-        let mut others = redirect::redirects(inner, ledger);
-        others.extend(redirect::redirects(main, ledger));
         let site = Site {
             main,
             inner,
             files: self.files.files,
         };
+        let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
+        turn_back(&mut proxied, self.plan);
+        pages::replace(pages::replaced(site, ledger).as_deref(), &mut proxied);
+        let mut others = redirect::redirects(inner, ledger);
+        others.extend(redirect::redirects(main, ledger));
         let root = site.root(ledger);
         let mut served = Vec::new();
         for directives in [inner, main] {
@@ -432,6 +433,7 @@ impl Reader<'_, '_> {
         }
         settle(&mut rules, self.files.ledger);
         self.strangers(main, inner, &mut rules);
+        pages::give(site, &mut rules, self.files.ledger);
         Ok(rules)
     }
 

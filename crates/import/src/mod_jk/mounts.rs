@@ -14,6 +14,7 @@ use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, split};
 use crate::read::properties;
+use crate::shared::REPLACE_ERRORS;
 
 /// Where a mount is written; the first in this list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,10 +256,8 @@ fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Led
         }
         "use_server_errors" => match number(value) {
             Some(from @ 400..600) => {
-                keys.insert(
-                    "error_pages".to_owned(),
-                    format!("{{ replace_errors = {from} }}"),
-                );
+                let pages = &mut rule.settings.pages;
+                pages.insert(REPLACE_ERRORS.to_owned(), from.to_string());
             }
             _ => ledger.risk(
                 id,

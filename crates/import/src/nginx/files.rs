@@ -62,7 +62,9 @@ pub(crate) fn serve(
     };
     let directory = root.word(0).trim_end_matches('/');
     let is_alias = alias.is_some();
-    let (Matcher::Prefix(_) | Matcher::Pattern(_), Some(path)) = (matcher, path) else {
+    let is_whole = matches!(matcher, Matcher::Exact(_)) && !is_alias;
+    let has_text = matches!(matcher, Matcher::Prefix(_) | Matcher::Pattern(_)) || is_whole;
+    let Some(path) = path.filter(|_| has_text) else {
         ledger.kept_or_risk(root.id, FOR_PREFIXES);
         return Action::Files;
     };
@@ -87,6 +89,7 @@ pub(crate) fn serve(
     ledger.mapped(root.id);
     Action::Serve(Box::new(Serve {
         directory: files.located(Path::new(directory)),
+        source: directory.to_owned(),
         rewrite: is_alias.then(|| "/".to_owned()),
         upstream,
         keys: keys(scope, (path, upstream.is_some()), ledger),
@@ -166,7 +169,7 @@ fn lifetime(text: &str) -> Option<String> {
 }
 
 const FOR_PREFIXES: &str =
-    "these files are not served here: expressions and single paths have none";
+    "these files are not served here: those of expressions, and an `alias` of one path";
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The directives of the innermost block that has any of these: outer ones are replaced as a whole.
-    fn level(&self, is: impl Fn(&Directive) -> bool) -> Vec<&'a Directive> {
+    pub(crate) fn level(&self, is: impl Fn(&Directive) -> bool) -> Vec<&'a Directive> {
         let levels = self
             .blocks
             .iter()
@@ -610,6 +610,21 @@ fn value(text: &str, port: u16) -> Option<String> {
         .replace("$scheme", "{scheme}")
         .replace("$request_id", "{request_id}");
     (!text.contains('$') && !text.chars().any(char::is_control)).then_some(text)
+}
+
+/// The modifier of a location, and its text.
+pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
+    match words {
+        [text] => {
+            let modifiers = ["=", "^~", "~*", "~"];
+            let found = modifiers
+                .iter()
+                .find_map(|it| Some((*it, text.strip_prefix(it)?)));
+            Some(found.unwrap_or(("", text.as_str())))
+        }
+        [modifier, text] => Some((modifier.as_str(), text.as_str())),
+        _ => None,
+    }
 }
 
 /// Marks what needs no counterpart.

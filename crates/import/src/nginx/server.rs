@@ -12,11 +12,14 @@ use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
-use crate::nginx::location::{self, Scope, access, action, drop_needless, inner_rewrite, settings};
+use crate::nginx::location::{
+    self, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
+};
+use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
-use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
+use crate::plan::{Access, Action, Keys, Plan, Rule, VirtualHost};
 use crate::regex::path_set;
 
 /// Converts the directives of nginx into the plan.
@@ -59,6 +62,7 @@ pub(crate) fn convert(
     for server in servers() {
         let mut reader = Reader {
             expansion,
+            pages: Pages::default(),
             plan,
             upstreams: &upstreams,
             outer: &outer,
@@ -96,6 +100,7 @@ pub(crate) fn convert(
 
 struct Reader<'a, 'e> {
     expansion: &'a mut Expansion<'e>,
+    pages: Pages,
     plan: &'a mut Plan,
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
@@ -268,6 +273,7 @@ impl Reader<'_, '_> {
         let place = self.expansion.ledger.place(location.id).clone();
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
+        settled.pages = self.pages(scope, server);
         if self.is_strange(inner, path) {
             settled.access = Access::Unsaid;
         }
@@ -286,6 +292,15 @@ impl Reader<'_, '_> {
             rules.push(rule);
         }
         rules
+    }
+
+    /// The pages of errors that a block has.
+    fn pages(&mut self, scope: Scope<'_>, server: Server<'_>) -> Keys {
+        let server = PageServer {
+            inner: server.inner,
+            files: self.expansion.files,
+        };
+        self.pages.keys(scope, server, self.expansion.ledger)
     }
 
     /// Whether a block has what decides about requests in a way that is not converted.
@@ -441,6 +456,7 @@ impl Reader<'_, '_> {
         };
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
+        settled.pages = self.pages(scope, server);
         let tries = scope.own("try_files");
         if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {
             let text = "this `try_files` was not converted";
@@ -469,21 +485,6 @@ impl Reader<'_, '_> {
         let mut rule = Rule::new(None, matcher, action);
         rule.settings = settled;
         vec![rule]
-    }
-}
-
-/// The modifier of a location, and its text.
-fn modifier(words: &[String]) -> Option<(&str, &str)> {
-    match words {
-        [text] => {
-            let modifiers = ["=", "^~", "~*", "~"];
-            let found = modifiers
-                .iter()
-                .find_map(|it| Some((*it, text.strip_prefix(it)?)));
-            Some(found.unwrap_or(("", text.as_str())))
-        }
-        [modifier, text] => Some((modifier.as_str(), text.as_str())),
-        _ => None,
     }
 }
 

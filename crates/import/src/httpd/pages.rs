@@ -1,0 +1,131 @@
+//! `ErrorDocument` and `ProxyErrorOverride`: pages of errors.
+
+use std::collections::BTreeMap;
+
+use crate::directive::Directive;
+use crate::emit::quoted;
+use crate::httpd::files::Site;
+use crate::ledger::Ledger;
+use crate::matcher::Matcher;
+use crate::pages::{page, status};
+use crate::plan::{Access, Action, Keys, Rule};
+use crate::shared::REPLACE_ERRORS;
+
+/// Gives all rules of a virtual host the pages that it shows.
+pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {
+    let mut documents: BTreeMap<String, &Directive> = BTreeMap::new();
+    for directive in site.all().filter(|it| it.name == "errordocument") {
+        match status(directive.word(0)) {
+            Some(status) => drop(documents.insert(status, directive)),
+            None => ledger.dropped(directive.id, "it is no status of an error"),
+        }
+        // Another of the same status further down counts.
+        ledger.mapped(directive.id);
+    }
+    if documents.is_empty() || sends_all_away(rules) {
+        return;
+    }
+    let mut pages = Keys::new();
+    for (status, directive) in documents {
+        match document(directive, site, rules) {
+            Ok(Some(file)) => drop(pages.insert(status, file)),
+            Ok(None) => {}
+            Err(text) => ledger.risk(directive.id, text),
+        }
+    }
+    for rule in rules {
+        rule.settings.pages.extend(pages.clone());
+    }
+}
+
+/// Which errors of its backends a server replaces with its own.
+pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
+    let mut found = None;
+    for directive in site.all().filter(|it| it.name == "proxyerroroverride") {
+        ledger.mapped(directive.id);
+        let codes: Vec<String> = directive
+            .words
+            .iter()
+            .skip(1)
+            .filter_map(|it| status(it))
+            .collect();
+        let is_on = directive.word(0).eq_ignore_ascii_case("on");
+        found = is_on.then(|| match codes.is_empty() {
+            true => "400".to_owned(),
+            false => {
+                let all: Vec<String> = codes.iter().map(|it| quoted(it)).collect();
+                format!("[{}]", all.join(", "))
+            }
+        });
+    }
+    found
+}
+
+/// Those errors, for rules that lead to backends of mod_proxy.
+pub(super) fn replace(replaced: Option<&str>, rules: &mut [Rule]) {
+    let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
+    for rule in rules.iter_mut().filter(forwards) {
+        let value = replaced.map(|it| (REPLACE_ERRORS.to_owned(), it.to_owned()));
+        rule.settings.pages.extend(value);
+    }
+}
+
+/// Whether every request is redirected, so that no page is ever shown.
+fn sends_all_away(rules: &[Rule]) -> bool {
+    let everything = Matcher::everything();
+    let first = rules
+        .iter()
+        .find(|it| it.is_unconditional() && it.matcher == everything);
+    first.is_some_and(|it| matches!(it.action, Action::Redirect { .. }))
+        && rules
+            .iter()
+            .take_while(|it| it.matcher != everything)
+            .all(|it| matches!(it.action, Action::Redirect { .. }))
+}
+
+/// The file of a document, `None` for that of the server itself, or why the front has none.
+fn document(
+    directive: &Directive,
+    site: Site<'_>,
+    rules: &[Rule],
+) -> Result<Option<String>, String> {
+    let text = directive.word(1);
+    if text.eq_ignore_ascii_case("default") {
+        return Ok(None);
+    }
+    if text.starts_with("http://") || text.starts_with("https://") {
+        return Err(
+            "it sends clients to another URL, which the front does not do for an error".to_owned(),
+        );
+    }
+    if !text.starts_with('/') {
+        return Err(
+            "it is a text: write it into a file, and name that in `[error_pages]`".to_owned(),
+        );
+    }
+    if text.contains(['?', '#', '%']) || directive.words.len() > 2 {
+        return Err("what it names is no plain file".to_owned());
+    }
+    let rule = rules
+        .iter()
+        .find(|it| it.is_unconditional() && it.matcher.has(text));
+    let path = match rule.map(|it| (&it.action, &it.settings.access, &it.matcher)) {
+        Some((Action::Serve(serve), Access::Open, matcher)) => {
+            let below = match (&serve.rewrite, matcher) {
+                (Some(_), Matcher::Prefix(above)) => text.strip_prefix(above.as_str()),
+                _ => Some(text),
+            };
+            format!("{}{}", serve.source, below.unwrap_or(text))
+        }
+        Some((Action::Files, Access::Open, _)) | None => {
+            let root = site.find("documentroot");
+            let root = root.ok_or("no directory has its page")?;
+            format!("{}{text}", root.word(0).trim_end_matches('/'))
+        }
+        Some((_, Access::Open, _)) => {
+            return Err("its page is not one of the files of this server".to_owned());
+        }
+        Some(_) => return Err("the source guards its page".to_owned()),
+    };
+    page(site.files, &path).map(Some)
+}

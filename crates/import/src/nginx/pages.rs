@@ -1,0 +1,167 @@
+//! `error_page` and `proxy_intercept_errors`: pages of errors.
+
+use std::collections::HashMap;
+
+use crate::directive::Directive;
+use crate::emit::quoted_list;
+use crate::files::Files;
+use crate::ledger::{Id, Ledger};
+use crate::nginx::location::{Scope, modifier};
+use crate::pages::{page, status};
+use crate::plan::Keys;
+use crate::regex::path_set;
+use crate::shared::REPLACE_ERRORS;
+
+/// The pages of a server, by their URI, so that each is looked for once.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    found: HashMap<String, Result<String, String>>,
+}
+
+/// A server, and where its files are.
+#[derive(Clone, Copy)]
+pub(crate) struct PageServer<'a> {
+    pub(crate) inner: &'a [Directive],
+    pub(crate) files: &'a dyn Files,
+}
+
+impl Pages {
+    /// What a location says of pages.
+    pub(crate) fn keys(
+        &mut self,
+        scope: Scope<'_>,
+        server: PageServer<'_>,
+        ledger: &mut Ledger,
+    ) -> Keys {
+        let mut keys = Keys::new();
+        for directive in scope.level(|it| it.name == "error_page") {
+            let Some((uri, codes)) = directive.words.split_last() else {
+                continue;
+            };
+            match self.file(uri, codes, scope, (server, &mut *ledger)) {
+                Ok(file) => {
+                    ledger.mapped(directive.id);
+                    let statuses = codes.iter().filter_map(|it| status(it));
+                    keys.extend(statuses.map(|it| (it, file.clone())));
+                }
+                Err(text) => ledger.risk(directive.id, text),
+            }
+        }
+        if let Some(intercepts) = scope.find("proxy_intercept_errors") {
+            ledger.mapped(intercepts.id);
+            // Errors without a page are passed on.
+            if intercepts.word(0) == "on" && !keys.is_empty() {
+                let statuses: Vec<String> = keys.keys().cloned().collect();
+                let value = match &statuses[..] {
+                    [one] => format!("[{}]", quoted_list([one])),
+                    all => quoted_list(all),
+                };
+                keys.insert(REPLACE_ERRORS.to_owned(), value);
+            }
+        }
+        keys
+    }
+
+    fn file(
+        &mut self,
+        uri: &str,
+        codes: &[String],
+        scope: Scope<'_>,
+        (server, ledger): (PageServer<'_>, &mut Ledger),
+    ) -> Result<String, String> {
+        if codes.iter().any(|it| it.starts_with('=')) {
+            return Err("another status is sent with its page, which was not converted".to_owned());
+        }
+        if !uri.starts_with('/') || uri.contains(['$', '?', '#', '%']) {
+            return Err(
+                "it sends requests elsewhere, which the front does not do for an error".to_owned(),
+            );
+        }
+        if let Some(known) = self.found.get(uri) {
+            return known.clone();
+        }
+        let found = locate(uri, scope, server).and_then(|(path, id)| {
+            let file = page(server.files, &path)?;
+            ledger.mapped(id);
+            Ok(file)
+        });
+        self.found.insert(uri.to_owned(), found.clone());
+        found
+    }
+}
+
+/// The file of a URI, and what says where it lies; or why it has none.
+fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String, Id), String> {
+    let location = location(uri, server.inner)?;
+    let own = location.map(Directive::inside).unwrap_or_default();
+    let outer = scope.blocks.len().saturating_sub(2);
+    let blocks: Vec<&[Directive]> = std::iter::once(own)
+        .chain(scope.blocks[outer..].iter().copied())
+        .collect();
+    let all = Scope {
+        blocks: &blocks,
+        ..scope
+    };
+    let decides = |it: &Directive| {
+        let passes = it.name.ends_with("_pass");
+        passes || matches!(it.name.as_str(), "return" | "rewrite" | "if" | "try_files")
+    };
+    if own.iter().any(decides) {
+        return Err("its page is no plain file".to_owned());
+    }
+    let guards = [
+        "allow",
+        "deny",
+        "auth_basic",
+        "auth_request",
+        "auth_jwt",
+        "limit_except",
+    ];
+    if guards.iter().any(|it| all.find(it).is_some()) {
+        return Err("the source guards its page".to_owned());
+    }
+    let alias = own.iter().find(|it| it.name == "alias");
+    let text = location
+        .and_then(|it| modifier(&it.words))
+        .map_or("", |it| it.1);
+    let (root, below) = match (alias, all.find("root")) {
+        (Some(alias), _) => (alias, uri.strip_prefix(text).unwrap_or(uri)),
+        (None, Some(root)) => (root, uri),
+        (None, None) => return Err("no directory has its page".to_owned()),
+    };
+    let directory = root.word(0);
+    let is_plain = directory.starts_with('/') && !directory.contains('$');
+    let joined = match alias {
+        Some(_) => format!("{directory}{below}"),
+        None => format!("{}{below}", directory.trim_end_matches('/')),
+    };
+    is_plain
+        .then_some((joined, root.id))
+        .ok_or_else(|| "the directory of its page is not plain".to_owned())
+}
+
+/// The location that decides about a URI, as far as that is one of a text.
+fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directive>, String> {
+    let mut longest: Option<(usize, bool, &Directive)> = None;
+    let mut is_expression = false;
+    for it in server.iter().filter(|it| it.name == "location") {
+        match modifier(&it.words) {
+            Some(("=", text)) if text == uri => return Ok(Some(it)),
+            Some(("" | "^~", text)) if uri.starts_with(text) => {
+                let is_longer = longest.is_none_or(|known| text.len() > known.0);
+                let firm = it.word(0).starts_with("^~");
+                longest = is_longer.then_some((text.len(), firm, it)).or(longest);
+            }
+            Some(("~" | "~*", text)) => {
+                let set = path_set(text, it.word(0).starts_with("~*"));
+                is_expression |= set.widened().iter().any(|it| it.has(uri));
+            }
+            _ => {}
+        }
+    }
+    let is_firm = longest.is_some_and(|it| it.1);
+    match is_expression && !is_firm {
+        true => Err("an expression may decide about its page".to_owned()),
+        false => Ok(longest.map(|it| it.2)),
+    }
+}

@@ -1,0 +1,164 @@
+//! What all routes have alike, which the file says once: fields of responses, and pages of errors.
+
+use std::collections::BTreeMap;
+
+use crate::plan::{Action, Fields, Keys};
+use crate::routes::{Route, RouteGroup, outcome};
+
+/// What `[server.response_headers]` and `[error_pages]` say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shared {
+    pub(crate) response_fields: Fields,
+    pub(crate) pages: Keys,
+}
+
+impl Shared {
+    /// What is alike in all of these. Of a single route nothing is.
+    pub(crate) fn new(groups: &[RouteGroup]) -> Self {
+        let routes = || groups.iter().flat_map(|it| it.routes.iter());
+        let mut shared = Self::default();
+        let (Some(first), Some(_)) = (routes().next(), routes().nth(1)) else {
+            return shared;
+        };
+        let first = &first.rule.settings.response_fields;
+        let all = |has: &dyn Fn(&Fields) -> bool| {
+            routes().all(|it| has(&it.rule.settings.response_fields))
+        };
+        for (name, value) in &first.set {
+            if all(&|it| it.set.get(name) == Some(value) && it.mentions(name) == 1) {
+                shared
+                    .response_fields
+                    .set
+                    .insert(name.clone(), value.clone());
+            }
+        }
+        for (name, value) in &first.add {
+            if all(&|it| it.add.get(name) == Some(value) && it.mentions(name) == 1) {
+                shared
+                    .response_fields
+                    .add
+                    .insert(name.clone(), value.clone());
+            }
+        }
+        for name in &first.remove {
+            if all(&|it| it.remove.contains(name) && it.mentions(name) == 1) {
+                shared.response_fields.remove.push(name.clone());
+            }
+        }
+        shared.pages = pages(routes().filter(|it| shows_pages(it)));
+        shared
+    }
+
+    /// What of a route's fields is left to say.
+    pub(crate) fn fields_left(&self, own: &Fields) -> Fields {
+        let left = |own: &BTreeMap<String, String>, shared: &BTreeMap<String, String>| {
+            let is_left = |it: &(&String, &String)| !shared.contains_key(it.0);
+            let left = own.iter().filter(is_left);
+            left.map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        };
+        let removed = own.remove.iter();
+        Fields {
+            remove: removed
+                .filter(|it| !self.response_fields.remove.contains(it))
+                .cloned()
+                .collect(),
+            set: left(&own.set, &self.response_fields.set),
+            add: left(&own.add, &self.response_fields.add),
+        }
+    }
+
+    /// What of a route's pages is left to say.
+    pub(crate) fn pages_left<'o>(
+        &'o self,
+        own: &'o Keys,
+    ) -> impl Iterator<Item = (&'o String, &'o String)> {
+        own.iter().filter(|it| self.pages.get(it.0) != Some(it.1))
+    }
+}
+
+/// Whether a route may answer with an error.
+pub(crate) fn shows_pages(route: &Route) -> bool {
+    !matches!(outcome(&route.rule), Action::Redirect { .. })
+}
+
+/// The pages that all have, and which errors all backends' routes replace.
+fn pages<'r>(routes: impl Iterator<Item = &'r Route>) -> Keys {
+    let mut shared: Option<Keys> = None;
+    for route in routes {
+        let own = &route.rule.settings.pages;
+        match &mut shared {
+            None => {
+                let mut all = own.clone();
+                all.remove(REPLACE_ERRORS);
+                shared = Some(all);
+            }
+            Some(shared) => shared.retain(|name, value| own.get(name) == Some(value)),
+        }
+    }
+    shared.unwrap_or_default()
+}
+
+/// Which errors of backends are replaced.
+pub(crate) const REPLACE_ERRORS: &str = "replace_errors";
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::matcher::Matcher;
+    use crate::plan::Rule;
+
+    /// Names with their values.
+    type Pairs<'p> = &'p [(&'p str, &'p str)];
+
+    fn group(routes: &[(Pairs<'_>, Pairs<'_>)]) -> Vec<RouteGroup> {
+        let texts = |pairs: Pairs<'_>| -> BTreeMap<String, String> {
+            let pairs = pairs.iter();
+            pairs.map(|it| (it.0.to_owned(), it.1.to_owned())).collect()
+        };
+        let route = |(fields, pages): &(Pairs<'_>, Pairs<'_>)| {
+            let mut rule = Rule::new(None, Matcher::everything(), Action::Answer(404));
+            rule.settings.response_fields.set = texts(fields);
+            rule.settings.pages = texts(pages);
+            Route {
+                rule,
+                exclude: std::collections::BTreeSet::new(),
+            }
+        };
+        let routes: Rc<[Route]> = routes.iter().map(route).collect();
+        vec![RouteGroup {
+            host: 0,
+            hosts: Vec::new(),
+            listeners: Vec::new(),
+            routes,
+        }]
+    }
+
+    #[test]
+    fn what_is_alike_everywhere_is_said_once() {
+        let groups = group(&[
+            (
+                &[("A", "1"), ("B", "2")],
+                &[("404", "a"), ("replace_errors", "500")],
+            ),
+            (&[("A", "1"), ("B", "3")], &[("404", "a"), ("503", "b")]),
+        ]);
+        let shared = Shared::new(&groups);
+        let names: Vec<&String> = shared.response_fields.set.keys().collect();
+        assert_eq!(names, ["A"]);
+        assert_eq!(shared.pages.keys().collect::<Vec<_>>(), ["404"]);
+        let settings = &groups[0].routes[1].rule.settings;
+        let left = shared.fields_left(&settings.response_fields);
+        assert_eq!(left.set.keys().collect::<Vec<_>>(), ["B"]);
+        let pages: Vec<&String> = shared.pages_left(&settings.pages).map(|it| it.0).collect();
+        assert_eq!(pages, ["503"]);
+    }
+
+    #[test]
+    fn one_route_says_all_itself() {
+        let groups = group(&[(&[("A", "1")], &[("404", "a")])]);
+        assert_eq!(Shared::new(&groups), Shared::default());
+    }
+}
