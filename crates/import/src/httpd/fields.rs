@@ -1,19 +1,35 @@
 //! Fields of requests and responses, bodies, and certificates that a path asks for.
 
 use crate::directive::Directive;
-use crate::emit::quoted;
+use crate::emit::{flags, quoted};
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};
 
-/// Fields, bodies and certificates, of a host or of a section.
-pub(crate) fn settings(directives: &[Directive], has_tls: bool, ledger: &mut Ledger) -> Settings {
+/// Fields, bodies and certificates, of a host or of a section. `tls` is whether its clients come over TLS, if that is
+/// known.
+pub(crate) fn settings(
+    directives: &[Directive],
+    tls: Option<bool>,
+    ledger: &mut Ledger,
+) -> Settings {
     let mut settings = Settings::default();
     for directive in directives {
         match directive.name.as_str() {
-            "header" => field(directive, &mut settings.response_fields, false, ledger),
-            "requestheader" if !is_usual(directive, has_tls, ledger) => {
-                field(directive, &mut settings.request_fields, true, ledger);
+            "header" => match cookie_flags(directive) {
+                Some(flags) => {
+                    settings.keys.insert("cookie_flags".to_owned(), flags);
+                    ledger.mapped(directive.id);
+                }
+                None => field(
+                    directive,
+                    &mut settings.response_fields,
+                    (false, tls),
+                    ledger,
+                ),
+            },
+            "requestheader" if !is_usual(directive, tls == Some(true), ledger) => {
+                field(directive, &mut settings.request_fields, (true, tls), ledger);
             }
             "limitrequestbody" => {
                 let value = match number(directive.word(0)) {
@@ -54,17 +70,56 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     true
 }
 
-fn field(directive: &Directive, fields: &mut Fields, of_request: bool, ledger: &mut Ledger) {
+/// The flags that a `Header edit` adds to every cookie.
+fn cookie_flags(directive: &Directive) -> Option<String> {
+    let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
+    let words = match &words[..] {
+        ["always" | "onsuccess", rest @ ..] => rest,
+        all => all,
+    };
+    let [operation, name, expression, value] = words else {
+        return None;
+    };
+    let is_edit = matches!(operation.to_ascii_lowercase().as_str(), "edit" | "edit*");
+    let is_all = matches!(*expression, "^(.*)$" | "^(.*)" | "(.*)" | "^(.+)$" | "(.+)");
+    if !is_edit || !is_all || !name.eq_ignore_ascii_case("set-cookie") {
+        return None;
+    }
+    flags(value.strip_prefix("$1")?.split(';'))
+}
+
+/// Whether a condition holds for clients that come over TLS, and for no others.
+fn asks_tls(word: &str) -> bool {
+    let plain = word.to_ascii_lowercase().replace([' ', '\'', '"'], "");
+    matches!(
+        plain.as_str(),
+        "env=https" | "expr=%{https}==on" | "expr=%{request_scheme}==https" | "expr=-nhttps"
+    )
+}
+
+fn field(
+    directive: &Directive,
+    fields: &mut Fields,
+    (of_request, tls): (bool, Option<bool>),
+    ledger: &mut Ledger,
+) {
     let words = match directive.word(0).to_ascii_lowercase().as_str() {
         "always" | "onsuccess" | "early" => &directive.words[1..],
         _ => &directive.words[..],
     };
     let word = |at: usize| words.get(at).map_or("", String::as_str);
     let name = word(1).trim_end_matches(':').to_owned();
-    let conditional = words
-        .iter()
-        .skip(2)
-        .any(|it| it.starts_with("env=") || it.starts_with("expr=") || it == "early");
+    let is_condition =
+        |it: &&String| it.starts_with("env=") || it.starts_with("expr=") || *it == "early";
+    let mut conditions = words.iter().skip(2).filter(is_condition);
+    let only_tls = conditions.clone().next().is_some() && conditions.clone().all(|it| asks_tls(it));
+    if only_tls && tls == Some(false) {
+        return ledger.dropped(
+            directive.id,
+            "it is for clients that come over TLS, of which there are none",
+        );
+    }
+    let conditional = conditions.any(|it| !asks_tls(it)) || only_tls && tls.is_none();
     let value = word(2).replace('{', "{{").replace('}', "}}");
     let sayable = !name.is_empty()
         && name.bytes().all(is_name_byte)

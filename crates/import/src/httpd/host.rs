@@ -724,7 +724,7 @@ fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
 
 /// What holds for all rules of a host.
 fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mut Expansion<'_>) {
-    let settings = fields::settings(directives, has_tls, files.ledger);
+    let settings = fields::settings(directives, Some(has_tls), files.ledger);
     rules.iter_mut().for_each(|it| it.settings.merge(&settings));
     for directive in directives {
         match directive.name.as_str() {

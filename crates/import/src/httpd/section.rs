@@ -63,7 +63,7 @@ pub(crate) fn overlay(
 
 /// Fields, bodies and compression of a section.
 fn of_section(inner: &[Directive], ledger: &mut Ledger) -> Settings {
-    let mut settings = fields::settings(inner, false, ledger);
+    let mut settings = fields::settings(inner, None, ledger);
     settings.keys.extend(compress::of_httpd(inner, ledger));
     settings
 }

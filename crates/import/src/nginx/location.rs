@@ -492,6 +492,16 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             ),
         }
     }
+    for directive in scope.level(|it| it.name == "proxy_hide_header") {
+        let name = directive.word(0);
+        match is_field(name) && !RULED.contains(&name.to_ascii_lowercase().as_str()) {
+            true => {
+                settings.response_fields.remove.push(name.to_owned());
+                ledger.mapped(directive.id);
+            }
+            false => ledger.risk(directive.id, format!("the field `{name}` is not hidden")),
+        }
+    }
     request_fields(scope, port, &mut settings, ledger);
     if let Some(directive) = scope
         .find("ssl_verify_client")
