@@ -14,6 +14,7 @@ use std::sync::Arc;
 use catamaran_front::config::{
     BackendConfig, Config, Found, Place, RequestAttributes, RouteConfig, UpstreamConfig,
 };
+use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::file::backend_tls::RootsCache;
@@ -141,7 +142,8 @@ pub(crate) fn parse_within(
     surroundings: &Surroundings<'_>,
 ) -> Result<Loaded, Report> {
     let mut report = Report::new(name, text);
-    if DeTable::parse(text).is_err()
+    let first = DeTable::parse_recoverable(text);
+    if !first.1.is_empty()
         && let Some(finding) = recognise::foreign(text)
     {
         report.push(finding);
@@ -151,11 +153,15 @@ pub(crate) fn parse_within(
     let variables = surroundings.variables;
     let included = include::collect(text, surroundings.includes, variables, &mut report);
     let complete = report.faults() == 0;
-    let mended: Vec<(Cow<'_, str>, Vec<Finding>)> = std::iter::once(text)
-        .chain(included.iter().map(String::as_str))
-        .map(mended)
-        .collect();
-    let (mut merged, broken) = merged(&mended, &mut report);
+    let further = included
+        .iter()
+        .map(|it| (it.as_str(), DeTable::parse_recoverable(it)));
+    let (texts, whole): (Vec<MendedText<'_>>, Vec<Option<ParsedTable<'_>>>) =
+        std::iter::once((text, first))
+            .chain(further)
+            .map(|(text, parsed)| whole_or_mended(text, parsed))
+            .unzip();
+    let (mut merged, broken) = merged(&texts, whole, &mut report);
     merged.remove(include::NAME);
     let expanded = variables::expand_all(&merged, variables, &mut report);
     let known = report.findings().len();
@@ -180,21 +186,42 @@ pub(crate) fn parse_within(
     }
 }
 
-/// The tables of all texts, and what is wrong with their syntax.
+/// A text with what was mended in it.
+type MendedText<'t> = (Cow<'t, str>, Vec<Finding>);
+
+/// The table that a text is.
+type ParsedTable<'t> = Spanned<DeTable<'t>>;
+
+/// A text as it is read, with its table if nothing is wrong with its syntax: then it is parsed once.
+fn whole_or_mended<'t>(
+    text: &'t str,
+    (table, errors): (ParsedTable<'t>, Vec<toml::de::Error>),
+) -> (MendedText<'t>, Option<ParsedTable<'t>>) {
+    match errors.is_empty() {
+        true => ((Cow::Borrowed(text), Vec::new()), Some(table)),
+        false => (mended(text), None),
+    }
+}
+
+/// The tables of all texts, and what is wrong with their syntax. `whole` has those without faults.
 fn merged<'t>(
-    texts: &'t [(Cow<'t, str>, Vec<Finding>)],
+    texts: &'t [MendedText<'t>],
+    whole: Vec<Option<ParsedTable<'t>>>,
     report: &mut Report,
 ) -> (DeTable<'t>, Vec<Finding>) {
     let mut root = DeTable::new();
     let mut broken = Vec::new();
-    for (number, (text, mended)) in texts.iter().enumerate() {
+    for (number, ((text, mended), whole)) in texts.iter().zip(whole).enumerate() {
         let start = report.start(number);
         let moved = |finding: &Finding| Finding {
             span: finding.span.clone().map(|span| shifted(span, start)),
             ..finding.clone()
         };
         broken.extend(mended.iter().map(moved));
-        let (added, errors) = DeTable::parse_recoverable(text);
+        let (added, errors) = match whole {
+            Some(table) => (table, Vec::new()),
+            None => DeTable::parse_recoverable(text),
+        };
         broken.extend(all_syntax(&errors, text, start));
         match number {
             0 => root = added.into_inner(),
