@@ -259,7 +259,7 @@ pub(crate) fn rewrites<'d>(
     clients: Clients<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
-    let mut rules = Vec::new();
+    let mut in_force: Vec<(&Directive, Vec<&Directive>)> = Vec::new();
     let mut conditions: Vec<&Directive> = Vec::new();
     let mut is_on = false;
     for directive in directives {
@@ -272,7 +272,7 @@ pub(crate) fn rewrites<'d>(
             "rewriterule" => {
                 let given = std::mem::take(&mut conditions);
                 if is_on {
-                    rules.extend(rewrite(directive, &given, clients, ledger));
+                    in_force.push((directive, given));
                     continue;
                 }
                 for it in given.iter().chain([&directive]) {
@@ -282,7 +282,58 @@ pub(crate) fn rewrites<'d>(
             _ => {}
         }
     }
+    let last = in_force.pop();
+    let mut rules = Vec::new();
+    for (directive, conditions) in in_force {
+        rules.extend(rewrite(directive, &conditions, clients, ledger));
+    }
+    if let Some((directive, conditions)) = last {
+        rules.extend(last_rewrite(directive, &conditions, clients, ledger));
+    }
     rules
+}
+
+/// The last `RewriteRule`: what its conditions take from it is left to the other modules.
+fn last_rewrite(
+    directive: &Directive,
+    conditions: &[&Directive],
+    clients: Clients<'_>,
+    ledger: &mut Ledger,
+) -> Vec<Rewrite> {
+    let is_joined = |it: &&&Directive| {
+        let flags = it.word(2).to_ascii_lowercase();
+        flags
+            .split([',', '[', ']'])
+            .any(|it| matches!(it.trim(), "or" | "ornext"))
+    };
+    if conditions.iter().any(|it| is_joined(&it)) {
+        return rewrite(directive, conditions, clients, ledger);
+    }
+    let mut left = Vec::new();
+    let mut others: Vec<&Directive> = Vec::new();
+    for condition in conditions {
+        match excepted(condition) {
+            Some(matchers) => {
+                ledger.mapped(condition.id);
+                left.extend(matchers);
+            }
+            None => others.push(condition),
+        }
+    }
+    let place = ledger.place(directive.id).clone();
+    let pass = |it| Rewrite::Pass(Rule::new(Some(&place), it, Action::Files));
+    let passes: Vec<Rewrite> = left.into_iter().map(pass).collect();
+    let rules = rewrite(directive, &others, clients, ledger);
+    passes.into_iter().chain(rules).collect()
+}
+
+/// The paths that a condition such as `%{REQUEST_URI} !^/path/` takes from a rule.
+fn excepted(condition: &Directive) -> Option<Vec<Matcher>> {
+    let expression = condition.word(1).strip_prefix('!')?;
+    let flags = condition.word(2).to_ascii_uppercase();
+    let set = path_set(expression, flags.contains("NC"));
+    let is_one = condition.word(0) == "%{REQUEST_URI}" && set.is_exact;
+    is_one.then_some(set.matchers)
 }
 
 /// All conditions of a rule; `[OR]` joins one with the next.
