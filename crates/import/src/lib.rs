@@ -263,7 +263,6 @@ impl Sources {
 /// Writes the plan, and closes what would be opened.
 fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
     let groups = routes::groups(plan);
-    let mut closed: Vec<usize> = Vec::new();
     let write = |closed: &[usize], inline_secrets: bool| {
         let form = Form {
             keep: options.keep.as_deref(),
@@ -273,48 +272,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         };
         emit::write(plan, &groups, form)
     };
-    let mut probe = write(&closed, true);
-    for _ in 0..ROUNDS_MAX {
-        let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
-            Ok(loaded) => loaded.config,
-            Err(report) => {
-                refused(&report, &probe.text, &mut ledger);
-                break;
-            }
-        };
-        if config.routes.iter().all(|it| it.target.is_error()) {
-            let text = "nothing that was read leads to a backend, to files or elsewhere: the front answers each \
-                        request with an error";
-            ledger.say(Weight::Risk, None, text);
-        }
-        let Comparison {
-            differences,
-            is_cut,
-        } = proof::compare(plan, &config);
-        let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
-        if opens.is_empty() {
-            for it in differences {
-                ledger.say(Weight::Risk, it.place, it.text);
-            }
-            if is_cut {
-                let text = "there are too many paths to compare the source with the routes for all of them: \
-                            the first ones were compared";
-                ledger.say(Weight::Note, None, text);
-            }
-            break;
-        }
-        for it in differences.into_iter().filter(|it| it.opens.is_some()) {
-            ledger.say(
-                Weight::Risk,
-                it.place,
-                format!("{}; the route is closed", it.text),
-            );
-        }
-        closed.extend(opens);
-        closed.sort_unstable();
-        closed.dedup();
-        probe = write(&closed, true);
-    }
+    let (probe, closed) = proved(plan, &|closed| write(closed, true), &mut ledger);
     let Written {
         text,
         files,
@@ -341,6 +299,56 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         remarks,
         routes: (routes, kept),
     }
+}
+
+/// Writes the plan and compares it with the source, until no route opens what is closed there. The text, and the
+/// routes that had to be closed.
+fn proved(
+    plan: &Plan,
+    write: &dyn Fn(&[usize]) -> Written,
+    ledger: &mut Ledger,
+) -> (Written, Vec<usize>) {
+    let mut closed: Vec<usize> = Vec::new();
+    let mut probe = write(&closed);
+    for _ in 0..ROUNDS_MAX {
+        let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
+            Ok(loaded) => loaded.config,
+            Err(report) => {
+                refused(&report, &probe.text, ledger);
+                break;
+            }
+        };
+        if config.routes.iter().all(|it| it.target.is_error()) {
+            let text = "nothing that was read leads to a backend, to files or elsewhere: the front answers each \
+                        request with an error";
+            ledger.say(Weight::Risk, None, text);
+        }
+        let Comparison {
+            differences,
+            is_cut,
+        } = proof::compare(plan, &config);
+        let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
+        if opens.is_empty() {
+            for it in differences {
+                ledger.say(Weight::Risk, it.place, it.text);
+            }
+            if is_cut {
+                let text = "there are too many paths to compare the source with the routes for all of them: \
+                            the first ones were compared";
+                ledger.say(Weight::Note, None, text);
+            }
+            break;
+        }
+        for it in differences.into_iter().filter(|it| it.opens.is_some()) {
+            let text = format!("{}; the route is closed", it.text);
+            ledger.say(Weight::Risk, it.place, text);
+        }
+        closed.extend(opens);
+        closed.sort_unstable();
+        closed.dedup();
+        probe = write(&closed);
+    }
+    (probe, closed)
 }
 
 /// Says what `check` refuses of the written text, without its secrets.
