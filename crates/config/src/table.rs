@@ -22,6 +22,8 @@ pub(crate) struct Table<'f> {
     section: &'static Section,
     place: Range<usize>,
     entries: &'f DeTable<'f>,
+    /// A bit for each name: of the many keys that a section knows, a table has few.
+    names: u64,
     findings: Vec<Finding>,
     /// Keys that are sub-tables and read elsewhere.
     tables: &'static [&'static str],
@@ -39,10 +41,19 @@ impl<'f> Table<'f> {
             section,
             place,
             entries,
+            names: entries.keys().fold(0, |all, it| all | bit(it.get_ref())),
             findings: Vec::new(),
             tables: &[],
             is_elsewhere: |_| false,
         }
+    }
+
+    /// The value of a key.
+    fn find(&self, name: &str) -> Option<&'f Spanned<DeValue<'f>>> {
+        let entries = self.entries;
+        (self.names & bit(name) != 0)
+            .then(|| entries.get(name))
+            .flatten()
     }
 
     /// Names the keys that are tables of their own and not looked at here.
@@ -69,20 +80,18 @@ impl<'f> Table<'f> {
 
     /// Where the value of the key of that name stands, or else the header.
     pub(crate) fn place_at(&self, name: &str) -> Range<usize> {
-        self.entries
-            .get(name)
-            .map_or_else(|| self.place(), Spanned::span)
+        self.find(name).map_or_else(|| self.place(), Spanned::span)
     }
 
     /// Whether the key of that name is a list of nothing.
     pub(crate) fn is_empty_list(&self, name: &str) -> bool {
-        let value = self.entries.get(name);
+        let value = self.find(name);
         value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
     /// Whether the key is there, well or badly.
     pub(crate) fn has<V>(&self, key: &Key<V>) -> bool {
-        self.entries.contains_key(key.name)
+        self.find(key.name).is_some()
     }
 
     /// Whether an unknown key is one of these with a slip.
@@ -94,7 +103,7 @@ impl<'f> Table<'f> {
 
     /// Whether there is a key or table of that name, well or badly.
     pub(crate) fn has_named(&self, name: &str) -> bool {
-        self.entries.contains_key(name)
+        self.find(name).is_some()
     }
 
     /// Reads a key; `None` when it is missing or wrong.
@@ -105,7 +114,7 @@ impl<'f> Table<'f> {
             self.section.header,
             key.name
         );
-        let value = self.entries.get(key.name)?;
+        let value = self.find(key.name)?;
         match key.values.read(value) {
             Ok(read) => Some(read),
             Err(complaints) => {
@@ -231,6 +240,12 @@ pub(crate) fn list_header(kind: &str, name: &str, list: &str) -> String {
         false => "NAME",
     };
     format!("[[{kind}.{name}.{list}]]")
+}
+
+/// One of 64, by length and first letter.
+fn bit(name: &str) -> u64 {
+    let first = name.bytes().next().unwrap_or_default();
+    1 << ((name.len() * 7 + usize::from(first)) % 64)
 }
 
 /// A table such as `[server]`, with its place; complains of anything else.
