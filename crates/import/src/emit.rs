@@ -97,12 +97,15 @@ pub(crate) fn said(remark: &Remark) -> String {
 
 /// One line of a comment; a text of the source must not end it.
 fn comment(text: &str) -> String {
-    let plain = |sign: char| if sign.is_control() { ' ' } else { sign };
-    text.chars().map(plain).collect()
+    text.replace(char::is_control, " ")
 }
 
 /// A text as TOML.
 pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\$".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return format!("\"{text}\"");
+    }
     let mut out = String::from("\"");
     for sign in text.chars() {
         match sign {

@@ -278,7 +278,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         files,
         routes,
         kept,
-    } = match options.inline_secrets {
+    } = match options.inline_secrets || !plan.has_secrets() {
         true => probe,
         false => write(&closed, false),
     };

@@ -222,7 +222,7 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 
     /// How often a field is named.
@@ -393,6 +393,13 @@ impl Plan {
             });
             self.listeners.len() - 1
         })
+    }
+
+    /// Whether the written file has a secret.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let is_one = |keys: &Keys| keys.contains_key("secret");
+        let of = |it: &Upstream| is_one(&it.keys) || it.backends.iter().any(|it| is_one(&it.keys));
+        self.upstreams.iter().any(of)
     }
 
     /// Whoever is let in by a network is let in no more: addresses of clients cannot be told.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use crate::Sources;
 use crate::compress;
@@ -375,12 +376,11 @@ impl Reader<'_, '_> {
         let mut balancers = Balancers::new(preserve_host(inner, main, ledger));
         balancers.add(main, ledger);
         balancers.add(inner, ledger);
-        let inherits = rewrites_inherited(inner, main, ledger);
         let clients = Clients {
             ports: &ports,
             is_canonical: is_canonical(inner, self.main),
         };
-        let rewrites = match inherits {
+        let rewrites = match rewrites_inherited(inner, main, ledger) {
             Some(true) => redirect::rewrites(main.iter().chain(inner), clients, ledger),
             Some(false) => redirect::rewrites(inner.iter().chain(main), clients, ledger),
             None => redirect::rewrites(inner, clients, ledger),
@@ -426,15 +426,20 @@ impl Reader<'_, '_> {
         for rule in &mut rules {
             rule.settings.keys.extend(compression.clone());
         }
-        // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
-        proxies(main.iter().chain(inner), &mut rules, self.files.ledger);
-        for section in main.iter().chain(inner) {
-            overlay(section, &mut rules, self.plan, self.files.ledger);
-        }
-        settle(&mut rules, self.files.ledger);
-        self.strangers(main, inner, &mut rules);
+        self.sections(main, inner, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
         Ok(rules)
+    }
+
+    /// Lays sections over the rules, and what may guard the whole server.
+    fn sections(&mut self, main: &[Directive], inner: &[Directive], rules: &mut Vec<Rule>) {
+        // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
+        proxies(main.iter().chain(inner), rules, self.files.ledger);
+        for section in main.iter().chain(inner) {
+            overlay(section, rules, self.plan, self.files.ledger);
+        }
+        settle(rules, self.files.ledger);
+        self.strangers(main, inner, rules);
     }
 
     /// What may be a guard of the whole server closes it.
@@ -745,10 +750,7 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
                 files.ledger.mapped(directive.id);
             }
             name => {
-                if let Some((_, reason)) = DROPPED
-                    .iter()
-                    .find(|it| it.0.split(' ').any(|it| it == name))
-                {
+                if let Some(reason) = NEEDLESS.get(name) {
                     files.ledger.dropped(directive.id, reason);
                 }
             }
@@ -759,7 +761,16 @@ fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mu
 /// By what httpd knows clients behind the front.
 const REMEDY: &str = "`RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy 127.0.0.1`";
 
-/// Directives that need no counterpart, in lower case, and why.
+/// Why a directive needs no counterpart, by its name in lower case.
+static NEEDLESS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let names = |(names, reason): &(&'static str, &'static str)| {
+        let reason = *reason;
+        names.split(' ').map(move |it| (it, reason))
+    };
+    DROPPED.iter().flat_map(names).collect()
+});
+
+/// Those directives.
 const DROPPED: &[(&str, &str)] = &[
     (
         "errorlog loglevel customlog logformat transferlog scriptlog jklogfile jkloglevel jklogstampformat jkrequestlogformat rewritelog rewriteloglevel globallog proxystatus",

@@ -1,6 +1,8 @@
 //! What a location, or a server outside its locations, does with requests.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use crate::compress;
 use crate::condition::CAPTURED;
@@ -641,7 +643,7 @@ pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
 pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let name = directive.name.as_str();
-        let is_needless = DROPPED.split_whitespace().any(|it| it == name)
+        let is_needless = NEEDLESS.contains(name)
             || DROPPED_STARTS.iter().any(|it| name.starts_with(it)) && !name.ends_with("_pass")
             || name.ends_with("_temp_path");
         if is_needless {
@@ -713,6 +715,8 @@ const RULED: &[&str] = &[
     "x-forwarded-scheme",
     "x-forwarded-ssl",
 ];
+
+static NEEDLESS: LazyLock<HashSet<&str>> = LazyLock::new(|| DROPPED.split_whitespace().collect());
 
 const DROPPED: &str = "access_log error_log log_format log_not_found server_tokens sendfile tcp_nopush \
     tcp_nodelay types_hash_max_size types default_type charset worker_processes worker_connections events user pid \
