@@ -41,10 +41,14 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
     }
     globs.sort();
     globs.dedup();
-    PathSet {
+    let mut set = PathSet {
         matchers: joined(&globs),
         is_exact,
+    };
+    if reader.ignores_case && !is_exact {
+        set.matchers = set.widened();
     }
+    set
 }
 
 /// The path before what the only group of an expression takes, `^/path/(.*)$`; empty for all of a path.
@@ -503,6 +507,9 @@ mod tests {
     fn letters_of_either_case_are_blurred() {
         let set = path_set(r"\.php$", true);
         assert!(!set.is_exact);
-        assert!(set.widened().iter().any(|it| it.has("/x/y.PhP")));
+        assert!(set.matchers.iter().any(|it| it.has("/x/y.PhP")));
+        let set = path_set("(?i)^/intern/", false);
+        assert!(!set.is_exact);
+        assert!(set.matchers.iter().any(|it| it.has("/INTERN/x")));
     }
 }

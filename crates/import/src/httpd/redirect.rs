@@ -445,12 +445,10 @@ fn rewrite(
     let action = action.filter(|_| said && set.is_exact && !negated);
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
-    let is_closed = action.is_none();
     let action = action.unwrap_or(Action::Closed);
-    let matchers = match (negated, is_closed && has("NC")) {
-        (true, _) => vec![Matcher::everything()],
-        (false, true) => set.widened(),
-        (false, false) => set.matchers,
+    let matchers = match negated {
+        true => vec![Matcher::everything()],
+        false => set.matchers,
     };
     let all = conditions.iter().chain([&directive]);
     let when = asks_host.then(|| {

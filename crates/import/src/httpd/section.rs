@@ -1,14 +1,12 @@
 //! Sections such as `<Location>`, laid over the rules of a host.
 
-use std::cell::Cell;
-
 use crate::compress;
 use crate::directive::{Directive, MISSING, drop_all, keep_all};
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, proxy, redirect};
-use crate::ledger::Ledger;
-use crate::matcher::Matcher;
-use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings, split};
+use crate::ledger::{Ledger, Place};
+use crate::matcher::{Common, Matcher};
+use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings};
 use crate::regex::path_set;
 use crate::stock;
 
@@ -48,15 +46,12 @@ pub(crate) fn overlay(
     if !is_exact && !laid.guards.is_some() || laid.is_nothing() {
         return;
     }
-    let is_left = Cell::new(!is_exact);
+    let place = ledger.place(section.id).clone();
+    let mut is_left = !is_exact;
     for matcher in &matchers {
-        let close = |rule: &mut Rule| {
-            is_left.set(true);
-            laid.close(rule);
-        };
-        split(rules, matcher, |it| laid.over(it), close);
+        is_left |= laid.lay(matcher, &place, rules);
     }
-    if is_left.get() {
+    if is_left {
         ledger.address_guards.void(access::addresses(inner));
     }
 }
@@ -115,14 +110,45 @@ impl Laid {
         }
     }
 
-    /// Where its paths cannot be told from others of a rule.
-    fn close(&self, rule: &mut Rule) {
-        let guards = self.guards.closes()
-            || self.answer.is_some()
-            || self.change.keys.contains_key("client_certificate");
-        if guards {
-            rule.settings.access = Access::Unsaid;
+    /// Lays it over all rules; whether its paths cannot be told from others of any rule.
+    fn lay(&self, matcher: &Matcher, place: &Place, rules: &mut Vec<Rule>) -> bool {
+        let mut instead = self.instead(matcher, place);
+        let mut is_left = false;
+        let mut next = Vec::with_capacity(rules.len() + 1);
+        for mut rule in rules.drain(..) {
+            match rule.matcher.common(matcher) {
+                Common::Nothing => {}
+                Common::Set(set) if set == rule.matcher => self.over(&mut rule),
+                Common::Set(set) => {
+                    let mut changed = rule.narrowed(set);
+                    self.over(&mut changed);
+                    next.push(changed);
+                }
+                Common::Unsaid => {
+                    is_left = true;
+                    // httpd redirects before it asks who the client is.
+                    if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
+                        next.extend(instead.take());
+                    }
+                }
+            }
+            next.push(rule);
         }
+        *rules = next;
+        is_left
+    }
+
+    /// What decides about all its paths before rules of which they cannot be told from others: it closes them, or
+    /// leaves them to the old server, whatever those rules do.
+    fn instead(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
+        let closes = self.guards.closes() || self.change.keys.contains_key("client_certificate");
+        let action = match (&self.answer, self.guards.joined()) {
+            (Some(answer), Access::Open) => answer.clone(),
+            (None, _) if !closes => return None,
+            (_, Access::Nobody) => Action::Answer(403),
+            _ => Action::Closed,
+        };
+        Some(Rule::new(Some(place), matcher.clone(), action))
     }
 }
 

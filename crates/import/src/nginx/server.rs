@@ -413,12 +413,13 @@ impl Reader<'_, '_> {
         ignores_case: bool,
         server: Server<'_>,
     ) -> Vec<Rule> {
-        let mut set = path_set(text, ignores_case);
+        let wide = path_set(text, ignores_case);
+        let mut set = path_set(text, false);
         if ignores_case {
             set.add_cases();
         }
         let mut rules = self.location(location, (&set.matchers, None), server);
-        if set.is_exact {
+        if wide.is_exact {
             return rules;
         }
         let closing = rules.iter().any(|it| {
@@ -426,7 +427,7 @@ impl Reader<'_, '_> {
                 || matches!(it.action, Action::Closed | Action::Answer(_))
         });
         let ledger = &mut *self.expansion.ledger;
-        if path_set(text, false).is_exact && !closing {
+        if set.is_exact && !closing {
             ledger.note(
                 location.id,
                 "the front compares upper and lower case as they are: it has this in either, and not in a mixture",
@@ -435,12 +436,8 @@ impl Reader<'_, '_> {
         }
         ledger.unmapped(location.id, "its expression is no pattern of the front");
         let place = ledger.place(location.id).clone();
-        let wide = if ignores_case {
-            set.widened()
-        } else {
-            set.matchers
-        };
         rules = wide
+            .matchers
             .into_iter()
             .map(|it| Rule::new(Some(&place), it, Action::Closed))
             .collect();

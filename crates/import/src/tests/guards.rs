@@ -285,3 +285,47 @@ fn a_path_of_members_is_not_lost() {
         "path = \"/video\"; status = 403"
     );
 }
+
+#[test]
+fn what_ignores_case_is_closed_in_any_case() {
+    for directives in [
+        "SetEnvIfNoCase Request_URI \"^/intern/\" no-jk\nJkMount /* one",
+        "JkMount /* one\n<LocationMatch \"(?i)^/intern/\">\nRequire all denied\n</LocationMatch>",
+        "JkMount /* one\nRedirectMatch 403 (?i)^/intern/",
+    ] {
+        let conf =
+            format!("Listen 80\nJkWorkersFile /w\n{directives}\nProxyPass /x ajp://t:8009/x\n");
+        let workers = "worker.list=one\nworker.one.type=ajp13\n";
+        let import = converted(&[("/httpd.conf", &conf), ("/w", workers)], None);
+        let routes = routes(&import);
+        assert!(
+            routes
+                .iter()
+                .any(|it| it == "pattern = \"/??????/*\"; status = 403"),
+            "{directives}\n{routes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_pattern_that_crosses_rules_closes_its_own_paths_alone() {
+    for (section, status) in [
+        ("Require all denied", "status = 403"),
+        ("Require ip 10.0.0.1", "status = 403"),
+        ("Redirect 404", "status = 404"),
+    ] {
+        let conf = format!(
+            "<LocationMatch \"/WEB-INF/\">\n{section}\n</LocationMatch>\nProxyPass /a ajp://t:8009/a"
+        );
+        let (routes, _) = of_httpd(&conf);
+        assert_eq!(
+            routes,
+            [
+                format!("pattern = \"*/WEB-INF/*\"; {status}"),
+                "path = \"/a\"; upstream = \"t\"".to_owned(),
+                "path = \"/\"; upstream = \"t\"".to_owned(),
+            ],
+            "{section}"
+        );
+    }
+}
