@@ -509,6 +509,15 @@ impl<'p> Model<'p> {
     }
 }
 
+/// The status of a redirect of the front that does the same: 303 is to clients what 302 is to them.
+pub(crate) fn redirect_status(status: u16) -> Option<u16> {
+    match status {
+        301 | 302 | 307 | 308 => Some(status),
+        303 => Some(302),
+        _ => None,
+    }
+}
+
 /// A name that a table may have.
 pub(crate) fn table_name(name: &str) -> String {
     let plain: String = name

@@ -267,6 +267,28 @@ fn the_first_proxy_pass_wins_and_redirects_come_after() {
 }
 
 #[test]
+fn a_redirect_has_a_status_that_all_clients_follow_alike() {
+    let conf = "Listen 80\nRedirect seeother /a https://x.org/b\nRedirect 305 /c https://x.org/d\n\
+                RedirectMatch 303 ^/e$ /f\n";
+    let import = converted(&[("/httpd.conf", conf)], None);
+    assert_eq!(
+        routes(&import),
+        [
+            "path = \"/a\"; redirect = \"https://x.org/b{rest_query}\"; status = 302",
+            "path = \"/c\"; status = 403",
+            "path = \"/e\"; exact = true; redirect = \"/f\"; status = 302",
+            "path = \"/\"; status = 404",
+        ]
+    );
+    let conf = "server {\nlisten 80;\nlocation = /a { return 303 /b; }\n}\n";
+    let import = converted(&[("/nginx.conf", conf)], None);
+    assert_eq!(
+        routes(&import)[0],
+        "path = \"/a\"; exact = true; redirect = \"/b\"; status = 302"
+    );
+}
+
+#[test]
 fn an_unknown_rewrite_closes_what_it_may_be_about() {
     let conf = "Listen 80\nProxyPass / ajp://t:8009/\nRewriteEngine On\nRewriteCond %{HTTP_COOKIE} !token\n\
                 RewriteRule ^/intern/ /login [R]\n";

@@ -136,6 +136,11 @@ impl<'a> Site<'a> {
         let charset = self.find("adddefaultcharset");
         if let Some(directive) = charset {
             ledger.mapped(directive.id);
+            if !directive.word(0).eq_ignore_ascii_case("off") {
+                let text =
+                    "httpd adds it to pages of applications as well, the front to files alone";
+                ledger.note(directive.id, text);
+            }
         }
         let charset = charset.map_or("off", |it| it.word(0));
         let charset = match charset.to_ascii_lowercase().as_str() {

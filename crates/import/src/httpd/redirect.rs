@@ -8,7 +8,7 @@ use crate::httpd::files::{Served, Site};
 use crate::httpd::proxy::prefix;
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Rule, Scheme};
+use crate::plan::{Action, Rule, Scheme, redirect_status};
 use crate::regex::{PathSet, path_set, rest_of};
 
 /// The rules of `Redirect` and its kin, in the source's order. mod_alias asks them before any `Alias`.
@@ -74,9 +74,10 @@ pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (status, words) = status(directive);
     let action = match (status, words) {
         (Some(status), []) if !(300..400).contains(&status) => Some(Action::Answer(status)),
-        (Some(status), [url]) if (300..400).contains(&status) && !url.contains('%') => {
+        (Some(status), [url]) if !url.contains('%') => {
             let to = escaped(url);
-            is_target(&to).then_some(Action::Redirect { to, status })
+            let status = redirect_status(status).filter(|_| is_target(&to));
+            status.map(|status| Action::Redirect { to, status })
         }
         _ => None,
     };
@@ -138,16 +139,13 @@ fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
         }
         _ => format!("{}{{rest_query}}", escaped(base)),
     };
-    match is_target(&to) {
-        true => {
+    match redirect_status(status).filter(|_| is_target(&to)) {
+        Some(status) => {
             ledger.mapped(id);
-            Some(Rule::new(
-                Some(&place),
-                matcher,
-                Action::Redirect { to, status },
-            ))
+            let action = Action::Redirect { to, status };
+            Some(Rule::new(Some(&place), matcher, action))
         }
-        false => {
+        None => {
             ledger.unmapped(id, &format!("`{target}` is no target of a redirect"));
             Some(Rule::new(Some(&place), matcher, Action::Closed))
         }
@@ -211,6 +209,7 @@ fn action_of(
         .replace("\u{1}host", "{host}")
         .replace("\u{1}path_query", "{path_query}")
         .replace("\u{1}rest_query", "{rest_query}");
+    let status = redirect_status(status)?;
     is_target(&to).then_some(Action::Redirect { to, status })
 }
 

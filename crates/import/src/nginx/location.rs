@@ -14,7 +14,7 @@ use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::nginx::files::serve;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
-use crate::plan::{Access, Action, Plan, Settings, Upstream};
+use crate::plan::{Access, Action, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
 use crate::stock;
 
@@ -103,7 +103,9 @@ pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
     };
     let action = match status {
         444 => Some(Action::Answer(403)),
-        301 | 302 | 303 | 307 | 308 => template(text).map(|to| Action::Redirect { to, status }),
+        301 | 302 | 303 | 307 | 308 => template(text)
+            .zip(redirect_status(status))
+            .map(|(to, status)| Action::Redirect { to, status }),
         400..=599 if text.is_empty() => Some(Action::Answer(status)),
         200..=299 if text.is_empty() => Some(Action::Answer(status)),
         _ => None,

@@ -303,7 +303,8 @@ impl Server {
                     answer = Answer {
                         status: head.status.as_u16(),
                         location: text(LOCATION).map(|it| self.relative(&it)),
-                        content_type: text(CONTENT_TYPE),
+                        // Types and charsets are names without case (RFC 9110, section 8.3).
+                        content_type: text(CONTENT_TYPE).map(|it| it.to_ascii_lowercase()),
                         length: head.content_length,
                     };
                 }
