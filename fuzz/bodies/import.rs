@@ -1,17 +1,23 @@
-//! What must hold of the grammars of other servers for any text whatever.
+//! What must hold of the grammars of other servers, and of what is made of them, for any text whatever.
 //!
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpus in the crate's own tests.
 
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use catamaran_import::read::{httpd, nginx, properties};
+use catamaran_import::{Files, Kind, Options, import};
 
 /// Any bytes as a file of httpd.
 pub(crate) fn httpd(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match httpd::parse(&text) {
-        Ok(nodes) => httpd_nodes(&nodes, &text),
+        Ok(nodes) => {
+            httpd_nodes(&nodes, &text);
+            convert(data, Kind::Httpd);
+        }
         Err(error) => assert!(error.line >= 1 && !error.message.is_empty()),
     }
 }
@@ -27,7 +33,10 @@ fn httpd_nodes(nodes: &[httpd::Node], text: &str) {
 pub(crate) fn nginx(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match nginx::parse(&text) {
-        Ok(nodes) => nginx_nodes(&nodes, &text),
+        Ok(nodes) => {
+            nginx_nodes(&nodes, &text);
+            convert(data, Kind::Nginx);
+        }
         Err(error) => assert!(error.line >= 1 && !error.message.is_empty()),
     }
 }
@@ -46,6 +55,7 @@ pub(crate) fn properties(data: &[u8]) {
         place(property.line, &property.span, &text);
         assert!(!property.name.contains('\n') && !property.value.contains('\n'));
     }
+    convert(data, Kind::ModJk);
 }
 
 fn place(line: usize, span: &Range<usize>, text: &str) {
@@ -54,3 +64,55 @@ fn place(line: usize, span: &Range<usize>, text: &str) {
     let before = text[..span.start].matches('\n').count();
     assert_eq!(before + 1, line);
 }
+
+/// The one file that there is.
+struct OneFile<'d>(&'d [u8]);
+
+impl Files for OneFile<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match path == Path::new(NAME) {
+            true => Ok(self.0.to_vec()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn matching(&self, _: &str) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn names(&self, _: &Path) -> Option<Vec<String>> {
+        None
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// What is written passes `check`, and each directive has one fate.
+fn convert(data: &[u8], kind: Kind) {
+    if data.len() > CONVERTED_MAX {
+        return;
+    }
+    for keep in [None, Some("http://127.0.0.1:8081")] {
+        let options = Options {
+            kind: Some(kind),
+            files: vec![PathBuf::from(NAME)],
+            keep: keep.map(str::to_owned),
+            inline_secrets: true,
+            ..Options::default()
+        };
+        let Ok(import) = import(&OneFile(data), &options) else {
+            continue;
+        };
+        assert_eq!(import.sums.total(), import.directives.len());
+        if let Err(report) = catamaran_config::parse("catamaran.toml", &import.text) {
+            panic!("{report}\n{}", import.text);
+        }
+    }
+}
+
+const NAME: &str = "/fuzz.conf";
+
+/// Longer texts are only read.
+const CONVERTED_MAX: usize = 4096;
