@@ -50,20 +50,22 @@ fn backend(source: Source, name: &str) -> Script {
         .repeat(1000)
 }
 
-/// Who serves a path, or the status if that is another than 200.
-fn ask(client: &mut Option<HttpClient>, front: SocketAddr, path: &str) -> String {
+/// Who serves a path, or the status if that is another than 200, with where it leads.
+fn ask(client: &mut Option<HttpClient>, front: SocketAddr, (host, path): (&str, &str)) -> String {
     let mut open = match client.take() {
         Some(open) => open,
         None => HttpClient::connect(front).unwrap(),
     };
-    let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     open.send(head.as_bytes()).unwrap();
     let answer = open.receive().unwrap();
     if answer.header("connection") != Some("close") {
         *client = Some(open);
     }
+    let location = answer.header("location").unwrap_or_default().to_owned();
     match answer.status {
         200 => answer.text(),
+        status if location.contains(MOVED) => format!("{status} {location}"),
         status => status.to_string(),
     }
 }
@@ -79,7 +81,12 @@ fn server(source: Source, directory: TempDir, address: SocketAddr) -> Process {
         Source::Nginx => command.args(["-e", "stderr", "-c"]).arg(file),
         Source::ModJk | Source::ModProxy => command.arg("-DFOREGROUND").arg("-f").arg(file),
     };
-    let mut process = Process::spawn_in(&mut command, directory).unwrap();
+    started(&mut command, directory, address)
+}
+
+/// Runs a server in a directory until it listens.
+pub(crate) fn started(command: &mut Command, directory: TempDir, address: SocketAddr) -> Process {
+    let mut process = Process::spawn_in(command, directory).unwrap();
     let listens = Address::from(address);
     let poll = Deadline::default().poll("the source's server", || {
         let ended = !matches!(process.try_wait(), Ok(None));
@@ -141,7 +148,8 @@ fn of_mod_jk(random: &mut fastrand::Rng) -> String {
 fn of_mod_proxy(random: &mut fastrand::Rng, nodes: &[SocketAddr]) -> String {
     let base = path(random);
     let url = format!("ajp://{}", nodes[random.usize(..nodes.len())]);
-    match random.usize(..18) {
+    match random.usize(..22) {
+        18..=21 => condition_of_httpd(random, &base),
         0..=2 => format!("ProxyPass {base} {url}{base}"),
         3 => format!("ProxyPass / {url}/"),
         4 => format!("ProxyPass {base} !"),
@@ -163,10 +171,70 @@ fn of_mod_proxy(random: &mut fastrand::Rng, nodes: &[SocketAddr]) -> String {
     }
 }
 
+/// A rule for some hosts.
+fn condition_of_httpd(random: &mut fastrand::Rng, base: &str) -> String {
+    let tests = [
+        "%{HTTP_HOST} ^b\\.org(:[0-9]+)?$ [NC]",
+        "%{HTTP_HOST} !^a(:[0-9]+)?$",
+        "%{HTTP_HOST} ^www\\. [NC]",
+        "%{HTTP_HOST} !^www\\.",
+        "%{SERVER_NAME} =b.org",
+        "%{HTTP_HOST} a.org",
+    ];
+    let first = one(random, &tests);
+    let conditions = match random.usize(..4) {
+        0 => format!("RewriteCond {first}\nRewriteCond {}", one(random, &tests)),
+        1 => format!(
+            "RewriteCond {first} [OR]\nRewriteCond {}",
+            one(random, &tests)
+        )
+        .replace("] [OR]", ",OR]"),
+        _ => format!("RewriteCond {first}"),
+    };
+    let rule = match random.usize(..4) {
+        0 => format!("RewriteRule \"^{base}\" - [F]"),
+        1 => format!("RewriteRule \"^{base}/(.*)$\" \"http://{MOVED}/x/$1\" [R=301,L]"),
+        2 => format!("RewriteRule ^ \"http://{MOVED}%{{REQUEST_URI}}\" [R=302,L]"),
+        _ => {
+            return format!(
+                "RewriteEngine on\nRewriteCond %{{HTTP_HOST}} ^www\\.([a-z.]+)\nRewriteRule ^ - [F]\n\
+                 RewriteCond %{{HTTP_HOST}} ^b\\.(.+)$\nRewriteRule ^ \"http://{MOVED}.%1%{{REQUEST_URI}}\" [R,L]"
+            );
+        }
+    };
+    format!("RewriteEngine on\n{conditions}\n{rule}")
+}
+
+/// What a server of nginx answers some hosts before it chooses a location.
+fn condition_of_nginx(random: &mut fastrand::Rng, base: &str) -> String {
+    let test = one(
+        random,
+        &[
+            "= b.org",
+            "!= a",
+            "~* ^www\\.",
+            "!~ ^www\\.",
+            "~ ^(a|b.org)$",
+        ],
+    );
+    let answer = match random.usize(..3) {
+        0 => "return 403;".to_owned(),
+        1 => format!("return 301 http://{MOVED}$request_uri;"),
+        _ => format!("rewrite ^{base}/(.*)$ http://{MOVED}/x/$1 permanent;"),
+    };
+    match random.usize(..4) {
+        0 => format!("if ($host ~* ^www\\.(.+)$) {{ return 301 http://$1.{MOVED}/; }}"),
+        _ => format!("if ($host {test}) {{ {answer} }}"),
+    }
+}
+
 /// A location, or a directive of the server. Two locations of one text are an error of nginx.
 fn of_nginx(random: &mut fastrand::Rng, nodes: &[SocketAddr], seen: &mut Vec<String>) -> String {
     let base = path(random);
     let url = format!("http://{}", nodes[random.usize(..nodes.len())]);
+    if random.usize(..10) == 0 {
+        return condition_of_nginx(random, &base);
+    }
     let place = match random.usize(..14) {
         0 | 1 => base.clone(),
         2 | 3 => format!("{base}/"),
@@ -236,7 +304,8 @@ fn configuration(
             "daemon off;\nmaster_process off;\npid {place}/nginx.pid;\nevents {{ }}\nhttp {{\naccess_log off;\n\
              client_body_temp_path {place}/1;\nproxy_temp_path {place}/2;\nfastcgi_temp_path {place}/3;\n\
              uwsgi_temp_path {place}/4;\nscgi_temp_path {place}/5;\n\
-             server {{\nlisten {address};\nserver_name a;\n{directives}\n}}\n}}\n"
+             server {{\nlisten {address};\nserver_name {};\n{directives}\n}}\n}}\n",
+            HOSTS.join(" ")
         );
     }
     let modules = [
@@ -253,6 +322,15 @@ fn configuration(
         "proxy_ajp",
         "jk",
     ];
+    let directives = match source {
+        Source::ModProxy => format!(
+            "<VirtualHost *:{}>\nServerName {}\nServerAlias {}\n{directives}\n</VirtualHost>",
+            address.port(),
+            HOSTS[0],
+            HOSTS[1..].join(" ")
+        ),
+        _ => directives.to_owned(),
+    };
     let modules =
         modules.map(|it| format!("LoadModule {it}_module /usr/lib/apache2/modules/mod_{it}.so\n"));
     format!(
@@ -295,9 +373,13 @@ fn compare(source: Source, seed: u64, nodes: &[SocketAddr], tally: &mut Tally) {
     for _ in 0..50 {
         let ends = ["", "", "/", ".jsp", ".do", "x", "/x.jsp", "/x"];
         let path = path(&mut random) + one(&mut random, &ends);
+        let host = match source {
+            Source::ModJk => HOSTS[0],
+            _ => one(&mut random, &HOSTS),
+        };
         let [there, here] = [
-            ask(&mut theirs, address, &path),
-            ask(&mut ours, front.address(), &path),
+            ask(&mut theirs, address, (host, &path)),
+            ask(&mut ours, front.address(), (host, &path)),
         ];
         let is_served = NODES.contains(&there.as_str());
         tally.asked += 1;
@@ -310,13 +392,14 @@ fn compare(source: Source, seed: u64, nodes: &[SocketAddr], tally: &mut Tally) {
         let is_said = DECIDED.iter().any(|it| said.contains(it));
         let is_decided = is_served && here == "403" && is_said;
         tally.decided += usize::from(is_decided);
-        let fits = match is_served {
-            true => there == here || is_decided,
+        let is_moved = there.contains(MOVED);
+        let fits = match is_served || is_moved {
+            true => there == here || is_decided || is_moved && here == "403" && is_said,
             false => !NODES.contains(&here.as_str()),
         };
         assert!(
             fits || noted,
-            "seed {seed}, {path}: the source {there}, here {here}\n{directives}\n{said}\n{written}"
+            "seed {seed}, {host}{path}: the source {there}, here {here}\n{directives}\n{said}\n{written}"
         );
     }
 }
@@ -357,5 +440,10 @@ const DECIDED: [&str; 3] = [
 ];
 
 const NODES: [&str; 3] = ["a", "b", "c"];
+
+const HOSTS: [&str; 3] = ["a", "b.org", "www.a.org"];
+
+/// Where redirects of hosts lead.
+const MOVED: &str = "moved.invalid";
 
 const SEGMENTS: &[&str] = &["app", "apple", "x", "admin", "static"];
