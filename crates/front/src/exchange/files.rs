@@ -20,6 +20,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::{Failure, Stopped};
+use crate::exchange::scene::Scene;
 use crate::exchange::source::file::FileSource;
 use crate::exchange::source::{Answer, Source, SourceError};
 use crate::exchange::verdict::{FilesOrigin, FilesRequest, OwnAnswer, OwnContent};
@@ -190,7 +191,7 @@ impl<'a> Exchange<'a> {
         } else if let Some(coded) = self.kept_coding(&file, &mut sending) {
             Some(FileBody::of_bytes(&file, coded, threads))
         } else {
-            match self.load(down, &file, &mut sending).await {
+            match load(self.scene, down, &file, &mut sending).await {
                 Ok(body) => Some(body?),
                 Err(failure) => return Some(FileEnd::Failed(failure)),
             }
@@ -200,39 +201,6 @@ impl<'a> Exchange<'a> {
             sending,
             body,
         })))
-    }
-
-    /// The body of a response, a small one in memory. `None` if the file was changed.
-    async fn load(
-        &mut self,
-        down: &mut Downstream<'_>,
-        file: &FoundFile,
-        sending: &mut FileSending,
-    ) -> Result<Option<FileBody>, Failure> {
-        if let Some(wait) = file.settles_after() {
-            let waiting = Box::pin(tokio::time::sleep(wait));
-            let waited = unless_left(waiting, self.scene, down).await;
-            waited.map_err(|error| Failure::from_client(&error))?;
-            if !file.holds() {
-                return Ok(None);
-            }
-        }
-        let files = self.scene.worker.files();
-        let mut body = FileBody::new(file, sending, &files.threads);
-        if body.is_loaded() || !body.is_small() {
-            return Ok(Some(body));
-        }
-        let loading = Box::pin(body.load());
-        match unless_left(loading, self.scene, down).await {
-            Err(error) => return Err(Failure::from_client(&error)),
-            Ok(Err(FileBodyError::Changed)) => return Ok(None),
-            Ok(Err(error)) => return Err(from_source(error)),
-            Ok(Ok(())) => {}
-        }
-        if let Some(bytes) = body.loaded().filter(|_| sending.status == StatusCode::OK) {
-            files.table().keep_body(file, bytes);
-        }
-        Ok(Some(body))
     }
 
     /// Says that a compressed file was left behind.
@@ -286,6 +254,39 @@ impl<'a> Exchange<'a> {
             }
         }
     }
+}
+
+/// The body of a response, a small one in memory. `None` if the file was changed.
+async fn load(
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
+    file: &FoundFile,
+    sending: &mut FileSending,
+) -> Result<Option<FileBody>, Failure> {
+    if let Some(wait) = file.settles_after() {
+        let waiting = Box::pin(tokio::time::sleep(wait));
+        let waited = unless_left(waiting, scene, down).await;
+        waited.map_err(|error| Failure::from_client(&error))?;
+        if !file.holds() {
+            return Ok(None);
+        }
+    }
+    let files = scene.worker.files();
+    let mut body = FileBody::new(file, sending, &files.threads);
+    if body.is_loaded() || !body.is_small() {
+        return Ok(Some(body));
+    }
+    let loading = Box::pin(body.load());
+    match unless_left(loading, scene, down).await {
+        Err(error) => return Err(Failure::from_client(&error)),
+        Ok(Err(FileBodyError::Changed)) => return Ok(None),
+        Ok(Err(error)) => return Err(from_source(error)),
+        Ok(Ok(())) => {}
+    }
+    if let Some(bytes) = body.loaded().filter(|_| sending.status == StatusCode::OK) {
+        files.table().keep_body(file, bytes);
+    }
+    Ok(Some(body))
 }
 
 /// What is sent of a file, or what is answered without anything of it.

@@ -14,6 +14,7 @@ use super::{FileEnd, from_source};
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
+use crate::exchange::scene::Scene;
 use crate::exchange::{Exchange, unless_left};
 
 impl Exchange<'_> {
@@ -34,7 +35,7 @@ impl Exchange<'_> {
         let (found, how) = match known {
             Some(found) => (found, FileResult::Hit),
             None => {
-                let (finding, how) = self.search(down, directory, query).await?;
+                let (finding, how) = search(self.scene, down, directory, query).await?;
                 let server = &self.site.server;
                 let limits = TableLimits {
                     open: server.files_open,
@@ -54,41 +55,6 @@ impl Exchange<'_> {
             logged.file = Some(how.name());
         }
         Ok(found)
-    }
-
-    /// Opens the file, on a thread if the disk has to be waited for.
-    async fn search(
-        &mut self,
-        down: &mut Downstream<'_>,
-        directory: &Arc<Directory>,
-        query: &FileQuery,
-    ) -> Result<(Result<Finding, FindError>, FileResult), FileEnd> {
-        let files = self.scene.worker.files();
-        let mut found = directory.search(query, Access::Cached);
-        // What is only remembered has to make room.
-        if is_short(&found) && files.table().close_all() {
-            found = directory.search(query, Access::Cached);
-        }
-        if !matches!(found, Err(FindError::Open(OpenError::WouldBlock))) {
-            return Ok((found, FileResult::Open));
-        }
-        let search = || {
-            let (directory, query) = (Arc::clone(directory), query.clone());
-            files
-                .threads
-                .run(move || directory.search(&query, Access::Blocking))
-        };
-        let mut may_close = true;
-        loop {
-            match unless_left(Box::pin(search()), self.scene, down).await {
-                Err(error) => return Err(FileEnd::Failed(Failure::from_client(&error))),
-                Ok(Err(busy)) => return Err(FileEnd::Failed(from_source(busy.into()))),
-                Ok(Ok(found)) if may_close && is_short(&found) && files.table().close_all() => {
-                    may_close = false;
-                }
-                Ok(Ok(found)) => return Ok((found, FileResult::Thread)),
-            }
-        }
     }
 
     /// What follows if there is no file; what an operator has to know is logged.
@@ -130,6 +96,41 @@ impl Exchange<'_> {
             // Between two releases an upstream still serves.
             FindError::Root(_) => FileEnd::Missing(failure),
             _ => FileEnd::Failed(failure),
+        }
+    }
+}
+
+/// Opens the file, on a thread if the disk has to be waited for.
+async fn search(
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
+    directory: &Arc<Directory>,
+    query: &FileQuery,
+) -> Result<(Result<Finding, FindError>, FileResult), FileEnd> {
+    let files = scene.worker.files();
+    let mut found = directory.search(query, Access::Cached);
+    // What is only remembered has to make room.
+    if is_short(&found) && files.table().close_all() {
+        found = directory.search(query, Access::Cached);
+    }
+    if !matches!(found, Err(FindError::Open(OpenError::WouldBlock))) {
+        return Ok((found, FileResult::Open));
+    }
+    let search = || {
+        let (directory, query) = (Arc::clone(directory), query.clone());
+        files
+            .threads
+            .run(move || directory.search(&query, Access::Blocking))
+    };
+    let mut may_close = true;
+    loop {
+        match unless_left(Box::pin(search()), scene, down).await {
+            Err(error) => return Err(FileEnd::Failed(Failure::from_client(&error))),
+            Ok(Err(busy)) => return Err(FileEnd::Failed(from_source(busy.into()))),
+            Ok(Ok(found)) if may_close && is_short(&found) && files.table().close_all() => {
+                may_close = false;
+            }
+            Ok(Ok(found)) => return Ok((found, FileResult::Thread)),
         }
     }
 }

@@ -106,6 +106,9 @@ fn nothing_is_remembered_if_nothing_may_be() {
     stop(running);
 }
 
+/// What is done to a file, how, and what a client gets then.
+type Change<'c> = (&'c str, &'c dyn Fn(), (u16, Vec<u8>));
+
 /// Renamed, rewritten in place, made longer and shorter, removed: what is remembered is seen to have changed
 /// within a second, and no response is of two versions.
 #[test]
@@ -119,7 +122,7 @@ fn a_change_is_seen_within_a_second() {
         let url = format!("/{name}");
         write(&path, &vec![b'0'; length]);
         let whole = |letter: u8, length: usize| (200, vec![letter; length]);
-        let changes: [(&str, &dyn Fn(), (u16, Vec<u8>)); 5] = [
+        let changes: [Change<'_>; 5] = [
             (
                 "renamed",
                 &|| {
