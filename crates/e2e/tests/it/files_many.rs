@@ -126,6 +126,17 @@ fn all_names_are_found_and_what_is_no_file_is_not() {
     assert_eq!(found, 221);
 }
 
+/// Asks a page of Tomcat's again and again.
+fn ask_tomcat(front: &Front, is_over: &AtomicBool, served: &AtomicUsize) {
+    let mut client = front.connect().unwrap();
+    while !is_over.load(Ordering::SeqCst) {
+        let request = front.head("GET", "/snoop.jsp?a=1", "");
+        client.send(request.as_bytes()).unwrap();
+        assert_eq!(value(&client.receive().unwrap().text(), "query"), "a=1");
+        served.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// A release before a real Tomcat, under load: every page is whole and of one release, and new for all requests
 /// that begin a second after the swap. What is no file is Tomcat's throughout.
 #[test]
@@ -169,15 +180,7 @@ fn a_release_under_load_is_new_within_a_second() {
                 }
             });
         }
-        scope.spawn(|| {
-            let mut client = front.connect().unwrap();
-            while !is_over.load(Ordering::SeqCst) {
-                let request = front.head("GET", "/snoop.jsp?a=1", "");
-                client.send(request.as_bytes()).unwrap();
-                assert_eq!(value(&client.receive().unwrap().text(), "query"), "a=1");
-                of_tomcat.fetch_add(1, Ordering::SeqCst);
-            }
-        });
+        scope.spawn(|| ask_tomcat(&front, &is_over, &of_tomcat));
         for release in 1..=RELEASES {
             let next = app.join("next");
             symlink(format!("release-{release}"), &next).unwrap();
