@@ -28,7 +28,7 @@ pub use claims::{Case, Claim, Contrast};
 pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
 pub use file::{Expectation, How};
-pub use load::{Act, Crowd, CrowdKind, Load};
+pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
 pub use screen::{Keep, Screen};
 use serde::{Deserialize, Serialize};
 

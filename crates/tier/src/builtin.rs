@@ -32,7 +32,10 @@ const BUILTIN: &[Builtin] = &[
     (
         "front",
         include_str!("../targets/front.toml"),
-        &[("front.toml.j2", include_str!("../targets/front.toml.j2"))],
+        &[
+            ("front.toml.j2", include_str!("../targets/front.toml.j2")),
+            LOCALHOST,
+        ],
     ),
     (
         "gateway",
@@ -60,7 +63,10 @@ const BUILTIN: &[Builtin] = &[
     (
         "nginx",
         include_str!("../targets/nginx.toml"),
-        &[("nginx.conf.j2", include_str!("../targets/nginx.conf.j2"))],
+        &[
+            ("nginx.conf.j2", include_str!("../targets/nginx.conf.j2")),
+            LOCALHOST,
+        ],
     ),
     (
         "tomcat10",
@@ -97,3 +103,6 @@ const BUILTIN: &[Builtin] = &[
         )],
     ),
 ];
+
+/// A certificate for measurements.
+const LOCALHOST: (&str, &str) = ("localhost.pem", include_str!("../targets/localhost.pem"));

@@ -13,7 +13,7 @@ use super::child::{self, DRIVEN, Ended};
 use super::stage::Stage;
 use super::watch::TICK;
 use super::{DriveFault, Driver};
-use crate::experiment::{AsPublished, Experiment, Load};
+use crate::experiment::{AsPublished, Experiment, HttpVersion, Load};
 use crate::extra::echo;
 use crate::gate::Facts;
 use crate::run::Second;
@@ -184,8 +184,13 @@ fn options(load: &Load, time: Duration) -> Vec<String> {
     if load.keep_alive {
         add(&["-k"]);
     }
-    if load.http_1_0 {
-        add(&["--http1-0"]);
+    match load.http {
+        HttpVersion::Http1_1 => {}
+        HttpVersion::Http1_0 => add(&["--http1-0"]),
+        HttpVersion::Http2 => add(&["--http2"]),
+    }
+    for field in &load.headers {
+        add(&["-H", field]);
     }
     if !load.varies {
         add(&["--check-bodies"]);

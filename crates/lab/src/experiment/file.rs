@@ -221,6 +221,9 @@ pub(super) struct LoadKeys {
     /// Also by a schedule, at these shares of the capacity of the slowest cell with as many clients.
     #[serde(default)]
     pub(super) shares: Vec<f64>,
+    /// Fields of each request, as `Name: value`; templates, and an empty one is none.
+    #[serde(default)]
+    pub(super) headers: Vec<String>,
     /// The length of a body that each request has.
     pub(super) post_bytes: Option<Level>,
     pub(super) crowd: Option<CrowdKeys>,

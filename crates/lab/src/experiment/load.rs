@@ -21,8 +21,10 @@ pub struct Load {
     pub clients: u64,
     /// Whether connections are kept.
     pub keep_alive: bool,
-    /// Whether HTTP/1.0 is spoken.
-    pub http_1_0: bool,
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// Fields of each request.
+    pub headers: Vec<String>,
     /// Requests a second by a schedule; `None`: a closed loop.
     pub rate: Option<f64>,
     /// Also by a schedule, at these shares of a capacity.
@@ -39,6 +41,17 @@ pub struct Load {
     pub crowd: Option<Crowd>,
     /// Whether the bodies of answers may differ.
     pub varies: bool,
+}
+
+/// What the load speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    Http1_1,
+    /// HTTP/1.0.
+    Http1_0,
+    /// HTTP/2, one request at a time on each connection.
+    Http2,
 }
 
 /// Clients that ask seldom or slowly.
@@ -183,7 +196,17 @@ impl Experiment {
             preempts: keys.preempts,
             clients: text.number("clients", &keys.clients),
             keep_alive: text.is_on("keep_alive", &keys.keep_alive),
-            http_1_0: text.one_of("http", &keys.http, &["1.1", "1.0"]) == 1,
+            http: match text.one_of("http", &keys.http, &["1.1", "1.0", "2"]) {
+                1 => HttpVersion::Http1_0,
+                2 => HttpVersion::Http2,
+                _ => HttpVersion::Http1_1,
+            },
+            headers: keys
+                .headers
+                .iter()
+                .map(|field| text.render(field))
+                .filter(|field| !field.is_empty())
+                .collect(),
             time: text.duration("time", &keys.time),
             warm: (
                 text.duration("warm.at_least", &keys.warm.at_least),
@@ -274,12 +297,16 @@ impl Experiment {
     pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Faults> {
         let mut text = Texts::new(cell, addresses);
         let keys = &self.expect;
+        let body_bytes = keys.body_bytes.as_ref().and_then(|level| {
+            let is_any = text.level(level) == ANY;
+            (!is_any).then(|| text.number("body_bytes", level))
+        });
         let mut number =
             |name, level: &Option<Level>| level.as_ref().map(|it| text.number(name, it));
         let status = number("status", &keys.status);
         let expect = Expect {
             status: status.and_then(|status| u16::try_from(status).ok()),
-            body_bytes: number("body_bytes", &keys.body_bytes),
+            body_bytes,
             kept_requests_max: number("kept_requests", &keys.kept_requests).unwrap_or(0),
             kept: keys.kept.as_ref().map(|level| text.is_on("kept", level)),
             delay_ms: keys
@@ -387,3 +414,6 @@ impl<'a> Texts<'a> {
         }
     }
 }
+
+/// Of a length that is not looked at.
+const ANY: &str = "any";

@@ -92,7 +92,7 @@ fn templates_render_in_each_cell() {
     let addresses = BTreeMap::from([("httpd".to_owned(), ports)]);
     let load = experiment.load(cell, &addresses).unwrap();
     assert_eq!(load.url, "http://127.0.0.1:8001/");
-    assert!(!load.keep_alive && !load.http_1_0);
+    assert!(!load.keep_alive && load.http == HttpVersion::Http1_1 && load.headers.is_empty());
     let expect = experiment.expect(cell, &addresses).unwrap();
     assert_eq!((expect.status, expect.body_bytes), (Some(200), Some(1456)));
     assert_eq!((expect.kept, expect.kept_requests_max), (Some(false), 100));
