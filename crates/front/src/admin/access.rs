@@ -1,7 +1,7 @@
 //! Who may ask the admin listener what. Pure decisions.
 //!
 //! Whoever may connect to the Unix socket may do everything. A client of TCP may only read, and needs
-//! the token to change anything; beyond the loopback address it needs the token for all but the pages of
+//! the token to change anything, and to see which keys of a cache are asked for; beyond the loopback address it needs the token for all but the pages of
 //! [`super::health`] and the files of [`super::page`], which hold nothing of this front. Any client may
 //! be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
 //! must call the listener by a name that is its own (against DNS rebinding).
@@ -13,9 +13,9 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
-use super::page;
 use super::reply::Reply;
 use super::request::Peer;
+use super::{caches, page};
 use crate::config::AdminConfig;
 use crate::listener::BoundAddress;
 
@@ -30,8 +30,9 @@ pub(super) fn check(
     match (bound, peer) {
         (BoundAddress::Tcp(bound), Peer::Tcp(_)) => {
             check_host(config, Some(bound.ip()), head)?;
-            if writes || !page::is_part(&head.target.path) {
-                check_token(config, bound.ip(), writes, &head.headers)?;
+            let is_guarded = writes || caches::is_keys(&head.target.path);
+            if is_guarded || !page::is_part(&head.target.path) {
+                check_token(config, bound.ip(), is_guarded, &head.headers)?;
             }
         }
         _ => check_host(config, None, head)?,
@@ -73,7 +74,7 @@ fn check_host(
 fn check_token(
     config: &AdminConfig,
     bound: IpAddr,
-    writes: bool,
+    is_guarded: bool,
     headers: &HeaderMap,
 ) -> Result<(), Reply> {
     let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
@@ -87,10 +88,10 @@ fn check_token(
                 .then_some(())
                 .ok_or_else(|| wrong("this is not the token"))
         }
-        (Some(_), None) if writes || !bound.is_loopback() => Err(wrong(
+        (Some(_), None) if is_guarded || !bound.is_loopback() => Err(wrong(
             "send the token of `token_file`: Authorization: Bearer TOKEN",
         )),
-        (None, _) if writes || !bound.is_loopback() => {
+        (None, _) if is_guarded || !bound.is_loopback() => {
             let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
                           address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
             Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail))

@@ -48,6 +48,8 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["listeners"], &Method::GET) => Reply::json(&site::listeners(&shared.site.load_full())),
         (["routes"], &Method::GET) => Reply::json(&site::routes(&shared.site.load_full())),
         (["caches"], &Method::GET) => Reply::json(&caches::all(&shared.site.load_full())),
+        (["caches", name, "keys"], &Method::GET) => caches::keys(&shared.site.load_full(), name),
+        (["caches", _, "keys"], _) => Reply::method("GET, HEAD"),
         (["caches", name, "purge"], &Method::POST) => purge(shared, request, name),
         (["caches", _, "purge"], _) => Reply::method("POST"),
         (["status" | "events" | "explain" | "tls" | "listeners" | "routes" | "caches"], _) => {

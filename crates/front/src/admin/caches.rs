@@ -1,10 +1,12 @@
-//! `/api/v1/caches`: what caches hold and did, and purges.
+//! `/api/v1/caches`: what caches hold and did, which keys are asked for most, and purges.
 
+use bytes::Bytes;
 use catamaran_cache::bans::Purge;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::reply::Reply;
+use super::request::segments;
 use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
 use crate::site::Site;
@@ -51,12 +53,37 @@ fn one(cache: &Cache) -> Value {
     })
 }
 
+/// The keys of a cache that were answered from memory most often.
+pub(super) fn keys(site: &Site, name: &str) -> Reply {
+    let Some(cache) = site.cache(name) else {
+        return no_cache(name);
+    };
+    let keys = cache.store.frequent(KEYS_MAX).into_iter();
+    let keys = keys.map(|it| {
+        // Its parts are separated by line feeds, of which a reader sees nothing; the first part is the URL.
+        let text = String::from_utf8_lossy(&it.key).replace('\n', " ");
+        json!({ "key": text, "hits": it.uses, "bytes": it.bytes, "responses": it.variants })
+    });
+    Reply::json(&json!({ "keys": keys.collect::<Vec<_>>() }))
+}
+
+/// Whether a path is that of [`keys`], which name what clients have asked for.
+pub(super) fn is_keys(path: &Bytes) -> bool {
+    let segments = segments(path).unwrap_or_default();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    matches!(segments[..], ["api", "v1", "caches", _, "keys"])
+}
+
+fn no_cache(name: &str) -> Reply {
+    let detail = format!("there is no cache {name:?}");
+    Reply::problem(StatusCode::NOT_FOUND, "no-cache", &detail)
+}
+
 /// Purges what the body says: `{"url": …}`, `{"prefix": …}`, `{"tag": …}` or `{"all": true}`, each also with
 /// `"soft": true`.
 pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply {
     let Some(cache) = site.cache(name) else {
-        let detail = format!("there is no cache {name:?}");
-        return Reply::problem(StatusCode::NOT_FOUND, "no-cache", &detail);
+        return no_cache(name);
     };
     match read(cache, body) {
         Ok((purge, is_soft)) => {
@@ -91,3 +118,6 @@ fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), Strin
     };
     Ok((purge, is_soft))
 }
+
+/// So many keys are named.
+const KEYS_MAX: usize = 20;

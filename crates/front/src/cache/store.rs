@@ -15,6 +15,7 @@ use catamaran_cache::bans::{Bans, Purge, Purged};
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::object::ObjectHead;
 use catamaran_cache::vary::RequestFields;
+use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
@@ -45,6 +46,20 @@ pub(crate) struct Entry {
     uncacheable_until: Millis,
     /// Until when the backend is not asked while a stale response may be used.
     failed_until: AtomicU64,
+    /// How often it was of use, as [`Store::note_use`] counts.
+    uses: AtomicU64,
+}
+
+/// A key that is asked for often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrequentKey {
+    pub(crate) key: Bytes,
+    /// How often it was answered from memory since it is there, about.
+    pub(crate) uses: u64,
+    /// Bytes of memory that its responses take.
+    pub(crate) bytes: u64,
+    /// How many responses it has.
+    pub(crate) variants: usize,
 }
 
 /// A response that was found, and whether a purge made it stale.
@@ -68,6 +83,8 @@ pub(crate) struct Store {
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
     /// Bytes of bodies that are being received.
     filling: Arc<AtomicU64>,
+    /// Which uses of each worker are noted.
+    turns: PerWorker<Count>,
     pub(crate) counts: CacheCounts,
 }
 
@@ -103,6 +120,7 @@ impl Store {
             purges: AtomicU64::new(0),
             flights: Mutex::default(),
             filling: Arc::default(),
+            turns: PerWorker::new(workers, |_| Count::default()),
             counts: CacheCounts::new(workers),
         }
     }
@@ -160,11 +178,12 @@ impl Store {
             return false;
         }
         let before = self.entries.peek(key.as_bytes());
+        let uses = before.as_ref().map_or(0, |entry| entry.uses());
         let others = before.iter().flat_map(|entry| &entry.variants);
         let others = others.filter(|it| it.head.selection != object.head.selection);
         let others = others.take(config.variants_max.saturating_sub(1)).cloned();
         let variants = std::iter::once(Arc::clone(&object)).chain(others).collect();
-        self.put(key, variants, 0);
+        self.put(key, variants, (0, uses));
         true
     }
 
@@ -178,7 +197,7 @@ impl Store {
         let others: Vec<_> = others.cloned().collect();
         match others.is_empty() {
             true => drop(self.entries.remove(key.as_bytes())),
-            false => self.put(key, others, before.uncacheable_until),
+            false => self.put(key, others, (before.uncacheable_until, before.uses())),
         }
     }
 
@@ -192,17 +211,60 @@ impl Store {
     pub(crate) fn note_uncacheable(&self, key: &CacheKey, until: Millis) {
         let _changing = lock(&self.changes);
         let before = self.entries.peek(key.as_bytes());
+        let uses = before.as_ref().map_or(0, |entry| entry.uses());
         let variants = before.map_or_else(Vec::new, |entry| entry.variants.clone());
-        self.put(key, variants, until);
+        self.put(key, variants, (until, uses));
     }
 
-    fn put(&self, key: &CacheKey, variants: Vec<Arc<Object>>, uncacheable_until: Millis) {
+    fn put(
+        &self,
+        key: &CacheKey,
+        variants: Vec<Arc<Object>>,
+        (uncacheable_until, uses): (Millis, u64),
+    ) {
         let entry = Arc::new(Entry {
             variants,
             uncacheable_until,
             failed_until: AtomicU64::new(0),
+            uses: AtomicU64::new(uses),
         });
         self.entries.insert(key.as_bytes().clone(), entry);
+    }
+
+    /// A response of an entry was of use on this worker, whose thread asks. The first uses are all counted; of more only some, each
+    /// for several: all workers would wait for the counter of a page that all ask for.
+    pub(crate) fn note_use(&self, worker: usize, entry: &Entry) {
+        let turn = &self.turns[worker];
+        turn.increment();
+        if entry.uses() < EXACT {
+            entry.uses.fetch_add(1, Ordering::Relaxed);
+        } else if turn.read().is_multiple_of(NOTED_ONE_OF) {
+            entry.uses.fetch_add(NOTED_ONE_OF, Ordering::Relaxed);
+        }
+    }
+
+    /// The keys that were of use most often, at most so many. It looks at all there are.
+    pub(crate) fn frequent(&self, most: usize) -> Vec<FrequentKey> {
+        let mut found: Vec<FrequentKey> = Vec::with_capacity(most + 1);
+        for (key, entry) in self.entries.iter() {
+            let uses = entry.uses();
+            let at = found.partition_point(|it| it.uses >= uses);
+            if uses > 0 && at < most {
+                let bytes = EntryWeight.weight(&key, &entry);
+                let variants = entry.variants.len();
+                found.insert(
+                    at,
+                    FrequentKey {
+                        key,
+                        uses,
+                        bytes,
+                        variants,
+                    },
+                );
+                found.truncate(most);
+            }
+        }
+        found
     }
 
     /// Purges.
@@ -279,6 +341,10 @@ impl Entry {
         now < self.failed_until.load(Ordering::Relaxed)
     }
 
+    fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
     /// The backend has failed.
     pub(crate) fn note_failure(&self, until: Millis) {
         self.failed_until.store(until, Ordering::Relaxed);
@@ -330,6 +396,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a response takes on average, for the first size of tables.
 const OBJECT_USUAL: u64 = 16 * 1024;
+
+/// So many uses of an entry are counted exactly.
+const EXACT: u64 = 64;
+
+/// Of further uses one of so many is counted. An odd number, so that clients that take turns are all counted.
+const NOTED_ONE_OF: u64 = 13;
 
 /// Tables larger than this are made as they are needed.
 const ITEMS_MAX: usize = 1 << 20;
@@ -456,6 +528,31 @@ mod tests {
         assert_eq!(has(&store, &key, &speaking("fr")), Some(false));
         store.remove_all(&key);
         assert_eq!(has(&store, &key, &speaking("fr")), None);
+    }
+
+    #[test]
+    fn keys_of_much_use_are_named_most_used_first() {
+        let (store, config) = (Store::new(&config(), 2), config());
+        for at in 0..50_u64 {
+            let key = key(&format!("/{at}"));
+            store.insert(&key, object(&store, None, ""), &config);
+            for turn in 0..at * 60 {
+                let entry = store.entry(&key).unwrap();
+                store.note_use((turn % 2) as usize, &entry);
+                if turn % 100 == 0 {
+                    // A newer response takes its place.
+                    store.insert(&key, object(&store, None, ""), &config);
+                }
+            }
+        }
+        let frequent = store.frequent(20);
+        let expected = |at: u64| key(&format!("/{at}")).as_bytes().clone();
+        let keys: Vec<Bytes> = frequent.iter().map(|it| it.key.clone()).collect();
+        assert_eq!(keys, (30..50).rev().map(expected).collect::<Vec<_>>());
+        let most = &frequent[0];
+        assert!(most.uses.abs_diff(49 * 60) <= 2 * NOTED_ONE_OF, "{most:?}");
+        assert!(most.variants == 1 && most.bytes > 347, "{most:?}");
+        assert_eq!(store.frequent(100).len(), 49, "one was of no use");
     }
 
     #[test]

@@ -104,12 +104,14 @@ impl<'a> Exchange<'a> {
             let entry = entry.as_deref();
             let stale = match plan(request, entry, outgoing) {
                 Plan::Serve(found, result) => {
+                    self.note_use(request, entry);
                     let found = (&found, result);
                     return ControlFlow::Break(
                         self.serve_stored(down, outgoing, request, found).await,
                     );
                 }
                 Plan::Refresh(found) => {
+                    self.note_use(request, entry);
                     self.refresh(upstream, outgoing, request, entry);
                     let found = (&found, CacheResult::Stale);
                     return ControlFlow::Break(
@@ -146,6 +148,14 @@ impl<'a> Exchange<'a> {
                 }
                 (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
             }
+        }
+    }
+
+    /// What is stored for a key is of use.
+    fn note_use(&self, request: &CacheRequest<'a>, entry: Option<&Entry>) {
+        if let Some(entry) = entry {
+            let store = &request.cache.store;
+            store.note_use(self.scene.worker.index(), entry);
         }
     }
 

@@ -80,6 +80,27 @@ fn a_host_that_is_not_ours_is_refused() {
     }
 }
 
+/// Over TCP a token guards what names the URLs of clients, however the path is written.
+#[test]
+fn keys_of_a_cache_are_guarded_as_writes_are() {
+    let local = tcp("127.0.0.1:9090");
+    let right = bearer(TOKEN);
+    for path in ["caches/pages/keys", "caches/p/%6beys", "c%61ches/p/keys"] {
+        let ask = |fields: &str| {
+            format!("GET /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
+        };
+        assert_eq!(decide(&config(true), &local, &ask("")), "token", "{path}");
+        assert_eq!(decide(&config(true), &local, &ask(&right)), "ok", "{path}");
+        assert_eq!(
+            decide(&config(false), &local, &ask("")),
+            "no-token",
+            "{path}"
+        );
+    }
+    let all = "GET /api/v1/caches HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(decide(&config(true), &local, all), "ok");
+}
+
 #[test]
 fn the_token_guards_writes_and_all_that_others_can_reach() {
     let (local, open) = (tcp("127.0.0.1:9090"), tcp("10.0.0.1:9090"));

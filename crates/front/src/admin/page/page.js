@@ -660,6 +660,55 @@ function drawFlight() {
   });
 }
 
+// ---- Caches ----
+
+/** Draws what caches did; which keys are asked for most is asked for when somebody wants to know. */
+async function drawCaches() {
+  const { caches } = await ask('GET', 'caches');
+  $('caches').hidden = $('caches-link').hidden = caches.length === 0;
+  const rows = $('caches-rows');
+  fit(rows, caches.length, 7);
+  caches.forEach((cache, at) => {
+    const [name, hits, requests, memory, keys, evictions, most] = rows.children[at].children;
+    const results = Object.entries(cache.requests).filter(([, number]) => number > 0);
+    setText(name, cache.name);
+    setText(hits, cache.hit_ratio == null ? '–' : `${(Math.floor(cache.hit_ratio * 1000) / 10).toFixed(1)} %`);
+    setText(requests, count.format(results.reduce((sum, [, number]) => sum + number, 0)));
+    requests.title = results.map(([result, number]) => `${result} ${count.format(number)}`).join(', ');
+    setText(memory, `${bytes(cache.bytes)} / ${bytes(cache.memory)}`);
+    setText(keys, count.format(cache.objects));
+    setText(evictions, count.format(cache.evictions));
+    [hits, requests, memory, keys, evictions].forEach(it => setClass(it, 'num'));
+    if (!most.firstChild) most.append(make('button', { type: 'button', textContent: 'Show keys' }));
+    most.firstChild.onclick = () => showKeys(cache.name);
+  });
+}
+
+async function showKeys(cache) {
+  $('keys').hidden = false;
+  setText($('keys-title'), `Keys of ${cache} that are asked for most`);
+  try {
+    const { keys } = await ask('GET', `caches/${encodeURIComponent(cache)}/keys`);
+    $('keys-error').hidden = keys.length > 0;
+    setText($('keys-error'), keys.length ? '' : 'Nothing was answered from memory.');
+    fit($('keys-rows'), keys.length, 4);
+    keys.forEach((it, at) => {
+      const [hits, memory, responses, key] = $('keys-rows').children[at].children;
+      setText(hits, count.format(it.hits));
+      setText(memory, bytes(it.bytes));
+      setText(responses, count.format(it.responses));
+      setText(key, it.key);
+      [hits, memory, responses].forEach(cell => setClass(cell, 'num'));
+      setClass(key, 'code');
+    });
+  } catch (error) {
+    fit($('keys-rows'), 0, 4);
+    $('keys-error').hidden = false;
+    setText($('keys-error'), error.message);
+    if (error instanceof Refused && error.status === 401) openToken(token ? error.message : '');
+  }
+}
+
 // ---- Configuration ----
 
 let configured = { generation: -1, at: 0 };
@@ -735,6 +784,7 @@ async function poll() {
     }
     trouble('');
     draw();
+    await drawCaches();
     await configuration();
   } catch (error) {
     await explainTrouble(error);

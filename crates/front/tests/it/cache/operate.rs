@@ -109,6 +109,14 @@ fn what_a_cache_did_is_told() {
         text.contains("\"hit\":1") && text.contains("\"objects\":1"),
         "{text}"
     );
+    let (status, text) = admin(&front, "GET", "/api/v1/caches/pages/keys", "");
+    assert_eq!(status, 200);
+    assert!(
+        text.contains("{\"bytes\":") && text.contains("\"hits\":1,\"key\":\"http://a/ "),
+        "{text}"
+    );
+    let (status, _) = admin(&front, "GET", "/api/v1/caches/others/keys", "");
+    assert_eq!(status, 404);
     let (_, text) = admin(&front, "GET", "/api/v1/explain?url=http://a/", "");
     assert!(
         text.contains("\"stored\":\"fresh\"") && text.contains("http://a/ =app"),
