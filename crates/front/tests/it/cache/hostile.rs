@@ -1,5 +1,10 @@
 //! Attacks by which one client tries to get another one's page, or to give it one.
 
+use catamaran_front::config::Protocols;
+use catamaran_testkit::Deadline;
+use catamaran_testkit::http2::{END_HEADERS, END_STREAM, Http2Client, block, frame, kind, opening};
+
+use super::operate::{admin, steered};
 use super::*;
 
 /// An origin whose account page is a user's, whatever stands behind its path, as many frameworks have it.
@@ -140,29 +145,55 @@ fn bombs_of_fields_are_not_stored() {
     end(front);
 }
 
+/// Ten thousand streams of HTTP/2 wait for one page; their connections are dropped.
 #[test]
-fn many_waiters_may_leave() {
+fn ten_thousand_waiters_may_leave() {
     let (release, wait) = std::sync::mpsc::sync_channel::<()>(1);
     let wait = Mutex::new(wait);
     let origin = Origin::start(move |_| {
-        wait.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv()
-            .ok();
+        let wait = wait.lock().unwrap_or_else(PoisonError::into_inner);
+        // Once nobody releases any more, further fetches are answered at once.
+        wait.recv().ok();
         (ok(FRESH, "page"), false)
     });
-    let front = front(&origin, cache());
-    let waiting: Vec<HttpClient> = (0..500)
+    let (front, _directory) = steered(&origin, |config| {
+        config.listeners[0].protocols = Protocols::Both;
+    });
+    let fields: [(&[u8], &[u8]); 4] = [
+        (b":method", b"GET"),
+        (b":scheme", b"http"),
+        (b":authority", b"a"),
+        (b":path", b"/"),
+    ];
+    let head = |stream| {
+        frame(
+            kind::HEADERS,
+            END_HEADERS | END_STREAM,
+            stream,
+            &block(&fields),
+        )
+    };
+    let connections: Vec<Http2Client> = (0..100)
         .map(|_| {
-            let mut client = HttpClient::connect(tcp(&front, 0)).unwrap();
-            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let mut client = Http2Client::connect(tcp(&front, 0)).unwrap();
+            let heads: Vec<u8> = (0..100).flat_map(|at| head(2 * at + 1)).collect();
+            client.send(&[opening(65_535), heads].concat(), usize::MAX);
             client
         })
         .collect();
+    let waiters = |wanted: &str| {
+        let line = format!("catamaran_cache_waiters{{cache=\"pages\"}} {wanted}");
+        let is_so = || {
+            let (_, text) = admin(&front, "GET", "/metrics", "");
+            text.lines().any(|it| it == line).then_some(())
+        };
+        Deadline::default().poll(&line, is_so).unwrap();
+    };
+    waiters("10000");
+    drop(connections);
+    waiters("0");
     let mut last = HttpClient::connect(tcp(&front, 0)).unwrap();
     last.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    drop(waiting);
-    release.send(()).unwrap();
     // Should the fetch have been given up with the last waiter, another may be under way.
     drop(release);
     assert_eq!(last.receive().unwrap().body, b"page");

@@ -10,15 +10,16 @@ use tempfile::TempDir;
 use super::*;
 
 /// A front with a cache and an admin listener on a Unix socket, which may change everything.
-fn steered(origin: &Origin) -> (Running, TempDir) {
+pub(super) fn steered(origin: &Origin, change: impl FnOnce(&mut Config)) -> (Running, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let socket = ListenAddress::Unix(directory.path().join("admin.sock"));
     let mut config = cached(origin.backend(), cache());
     config.admin = Some(AdminConfig::new(vec![socket]));
+    change(&mut config);
     (start(config).unwrap(), directory)
 }
 
-fn admin(front: &Running, method: &str, path: &str, body: &str) -> (u16, String) {
+pub(super) fn admin(front: &Running, method: &str, path: &str, body: &str) -> (u16, String) {
     let BoundAddress::Unix(socket) = &front.admin_addresses()[0] else {
         panic!("a Unix socket");
     };
@@ -42,7 +43,7 @@ fn responses_are_purged_by_url_prefix_tag_and_all() {
         let fields = format!("{FRESH}Surrogate-Key: all t{}\r\n", &asked.target[1..2]);
         (ok(&fields, &asked.count.to_string()), false)
     });
-    let (front, _directory) = steered(&origin);
+    let (front, _directory) = steered(&origin, |_| {});
     let targets = ["/a", "/a?q", "/b", "/c/d"];
     let counts = || targets.map(|target| body(&get(&front, target)).to_owned());
     assert_eq!(counts(), ["1", "1", "1", "1"]);
@@ -84,7 +85,7 @@ fn responses_are_purged_by_url_prefix_tag_and_all() {
 #[test]
 fn what_a_cache_did_is_told() {
     let origin = Origin::saying(FRESH);
-    let (front, _directory) = steered(&origin);
+    let (front, _directory) = steered(&origin, |_| {});
     for target in ["/", "/", "/;p"] {
         get(&front, target);
     }
