@@ -371,6 +371,42 @@ fn it_explains_what_a_request_would_become() {
 }
 
 #[test]
+fn a_cache_shows_its_keys_to_whoever_has_the_token() {
+    let (_application, url) = application();
+    let tokens = tempfile::NamedTempFile::new().unwrap();
+    fs::write(tokens.path(), TOKEN).unwrap();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\ncache = \"pages\"\n\
+         [cache.pages]\nttl = {{ 200 = \"1m\" }}\n[admin]\naddress = \"127.0.0.1:0\"\ntoken_file = \"{}\"\n\
+         [[upstream.app.backend]]\nurl = \"{url}\"\n",
+        tokens.path().display()
+    ))
+    .unwrap();
+    for _ in 0..3 {
+        assert_eq!(front.get("/bytes/100").unwrap().status, 200);
+    }
+    let line = front.wait_for_log("admin on http://").unwrap();
+    let (_, page) = line.split_once("admin on ").unwrap();
+    let mut browser = Browser::start(&[]).unwrap();
+    browser.open(&format!("{}/", page.trim())).unwrap();
+    let row = "document.querySelector('#caches-rows tr')?.textContent.includes('66.6 %')";
+    browser.wait(row).unwrap();
+    browser.click("#caches-rows button").unwrap();
+    // Without the token nothing is named.
+    browser
+        .wait("document.querySelector('#token').open")
+        .unwrap();
+    browser.type_into("#token-text", TOKEN).unwrap();
+    browser.click("#token [type=submit]").unwrap();
+    browser
+        .wait("!document.querySelector('#token').open")
+        .unwrap();
+    browser.click("#caches-rows button").unwrap();
+    let key = "document.querySelector('#keys-rows')?.textContent.includes('/bytes/100')";
+    browser.wait(key).unwrap();
+}
+
+#[test]
 fn it_fits_a_telephone_in_light_and_dark() {
     let mut tier = Tier::start();
     tier.colleague(&["drain", "app/green", "--reason", &"x".repeat(150)]);
