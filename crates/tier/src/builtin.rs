@@ -92,6 +92,14 @@ const BUILTIN: &[Builtin] = &[
         )],
     ),
     (
+        "tomcat10-war",
+        include_str!("../targets/tomcat10-war.toml"),
+        &[(
+            "catalina.properties.j2",
+            include_str!("../targets/catalina.properties.j2"),
+        )],
+    ),
+    (
         "undertow",
         include_str!("../targets/undertow.toml"),
         &[(
