@@ -72,7 +72,7 @@ pub fn demo() -> Experiment {
 }
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 17] = [
+const BUILTIN: [(&str, &str); 18] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     ("static", include_str!("../experiments/static.toml")),
     (
@@ -85,6 +85,7 @@ const BUILTIN: [(&str, &str); 17] = [
     ("echo", include_str!("../experiments/echo.toml")),
     ("fronts", include_str!("../experiments/fronts.toml")),
     ("reload", include_str!("../experiments/reload.toml")),
+    ("redeploy", include_str!("../experiments/redeploy.toml")),
     (
         "slow-clients",
         include_str!("../experiments/slow-clients.toml"),

@@ -449,7 +449,7 @@ fn shared_pages(
 
 /// Whether a measure is a count that is mostly 0, so that its ratios say little.
 fn is_mostly_zero(measure: &Measure) -> bool {
-    ["failed", SILENCES].contains(&measure.base())
+    ["failed", ERRORS, SILENCES].contains(&measure.base())
 }
 
 /// A count's sum over all valid runs of either side.
@@ -581,6 +581,8 @@ const SCREENED: &str = "screened";
 
 /// The measure that counts spans without an answer.
 const SILENCES: &str = "silences";
+/// The measure of requests that failed or were not answered 2xx.
+const ERRORS: &str = "errors";
 
 /// The measure that a declared part of a core decides.
 const THROUGHPUT: &str = "throughput";

@@ -554,6 +554,9 @@ impl Scene<'_> {
             measures.insert(CAPACITY.to_owned(), 1e6 / cpu_us);
         }
         measures.insert("failed".to_owned(), failed as f64);
+        let all = std::iter::once(&measured.report).chain(&measured.beside);
+        let others: u64 = all.map(|it| it.document.requests.non_2xx).sum();
+        measures.insert("errors".to_owned(), (failed + others) as f64);
         measures.extend(counters::memory(experiment, &stage.servers));
         measures.extend(sample::jvm_measures(
             &measured.samples,

@@ -40,8 +40,10 @@ impl Measure {
             ));
         }
         let fits = match base {
-            "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "first" | "acted"
-            | "sockets" | "time_wait" | "silences" | "longest_silence" | CAPACITY => rest.is_none(),
+            "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "errors" | "first"
+            | "acted" | "sockets" | "time_wait" | "silences" | "longest_silence" | CAPACITY => {
+                rest.is_none()
+            }
             "cpu" | "memory" | "syscalls" | "held" => rest != Some(""),
             "heap" | "collecting" => rest.is_some_and(|rest| !rest.is_empty()),
             "free" | "disk" => rest.is_none(),
@@ -103,7 +105,7 @@ impl Measure {
             "memory" | "heap" | "free" => "MiB",
             "held" => "B/client",
             "collecting" => "%",
-            "failed" => "requests",
+            "failed" | "errors" => "requests",
             "first" => "req/s",
             "acted" => "times",
             "silences" => "spans",
@@ -131,6 +133,7 @@ impl Measure {
             "heap" => ["uses", "heap"],
             "collecting" => ["spends", "garbage collection time"],
             "failed" => ["has", "failed requests"],
+            "errors" => ["has", "requests without a 2xx"],
             "first" => ["has", "throughput in the first second"],
             "acted" => ["has", "actions"],
             "free" => ["leaves", "free memory"],
@@ -209,7 +212,7 @@ const SETTLED: [&str; 2] = [
 pub(crate) const UPSTREAM: &str = "upstream";
 
 const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
-                   held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, first, acted, silences, \
+                   held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, errors, first, acted, silences, \
                    longest_silence, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
                    ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 

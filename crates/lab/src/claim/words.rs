@@ -2,7 +2,7 @@
 
 use catamaran_stats::order::{self, MedianInterval};
 
-use super::{Drawn, LEVEL, SILENCES, Verdict, can_only_suggest, number};
+use super::{Drawn, ERRORS, LEVEL, SILENCES, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
 
@@ -92,18 +92,20 @@ impl Words<'_> {
 
     fn failures(&self, above: f64, below: f64, starts: usize) -> String {
         let each = self.case();
-        let is_silence = self.drawn.claim.measure.base() == SILENCES;
+        let [none, what] = match self.drawn.claim.measure.base() {
+            SILENCES => [
+                "No span was without an answer",
+                "spans were without an answer",
+            ],
+            ERRORS => [
+                "Every request was answered 2xx",
+                "requests were not answered 2xx",
+            ],
+            _ => ["No request failed", "requests failed"],
+        };
         if above == 0.0 && below == 0.0 {
-            let none = match is_silence {
-                true => "No span was without an answer",
-                false => "No request failed",
-            };
             return format!("{none}{each}, {starts} starts.");
         }
-        let what = match is_silence {
-            true => "spans were without an answer",
-            false => "requests failed",
-        };
         format!(
             "{above:.0} {what} with {}, {below:.0} with {}{each}, {starts} starts.",
             label(&self.drawn.claim.level),

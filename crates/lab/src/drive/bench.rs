@@ -222,6 +222,10 @@ pub(super) fn measures(document: &Document) -> BTreeMap<String, f64> {
     let mut measures = BTreeMap::from([
         ("throughput".to_owned(), document.throughput.requests_per_s),
         ("failed".to_owned(), failed as f64),
+        (
+            "errors".to_owned(),
+            (failed + document.requests.non_2xx) as f64,
+        ),
     ]);
     for (name, percent, micros) in [
         ("p50", 50.0, total.p50_us),

@@ -370,7 +370,10 @@ pub(super) struct QuickRunKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickServerKeys {
-    pub(super) restart: Restart,
+    pub(super) restart: Option<Restart>,
+    /// Settings in place of those of the same names.
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, Level>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

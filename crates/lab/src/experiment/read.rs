@@ -150,7 +150,11 @@ impl Reading<'_> {
         for (name, keys) in server {
             let named = |it: &&mut Spanned<ServerKeys>| it.get_ref().name == name;
             match file.server.iter_mut().find(named) {
-                Some(known) => known.get_mut().restart = keys.restart,
+                Some(known) => {
+                    let known = known.get_mut();
+                    known.restart = keys.restart.unwrap_or(known.restart);
+                    known.set.extend(keys.set);
+                }
                 None => self.faults.push(Fault {
                     place: self.place.to_owned(),
                     what: format!("[quick] has a server `{name}`, which is not in the file"),

@@ -76,7 +76,7 @@ fn base(name: &str) -> String {
 /// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
 /// the application, or a count of failures that there were not.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
-    if ["failed", "silences"].contains(&name) {
+    if ["failed", "errors", "silences"].contains(&name) {
         return is_zero(result, name);
     }
     let Some((base, _)) = name.split_once('.') else {
@@ -224,6 +224,7 @@ const TIMES: &[&str] = &[
     "silences",
     "variation",
     "failed",
+    "errors",
     "acted",
     "first",
     "ab1",
