@@ -64,6 +64,7 @@ mod one_server;
 mod operate;
 mod pages;
 mod proxied_by;
+mod redeploy;
 mod reload;
 mod rewrite;
 mod routes;
