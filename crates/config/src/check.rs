@@ -14,14 +14,15 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    Address, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder,
-    ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig,
+    Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig, Placeholder,
+    ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig, Source,
     StickyConfig, Template,
 };
 use http::HeaderName;
 
 use crate::file::admin::Admin;
 use crate::file::backend::is_url;
+use crate::file::members::Members;
 use crate::file::route::Route;
 use crate::file::sticky::Sticky;
 use crate::file::tls::Profile;
@@ -178,6 +179,19 @@ fn sessions(upstream: &Upstream, report: &mut Report) {
     routes_of_sessions(upstream, report);
     fallbacks(upstream, report);
     let ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
+    let by_address = |it: &Members| matches!(&it.value.source, Source::Dns(dns) if dns.kind != DnsKind::Services);
+    if let (
+        Some(members),
+        Sticky::On(StickyConfig {
+            set_cookie: None, ..
+        }),
+    ) = (&upstream.members, &upstream.sticky)
+        && by_address(members)
+    {
+        let message = "no session id ends in the address of a member, which is its name";
+        let hint = "add `set_cookie` to [upstream.NAME.sticky], or write from = \"srv\"";
+        report.push(Finding::warning(message, members.place.clone()).hint(hint));
+    }
     let found_ajp = upstream.members.as_ref().map_or(0, |it| it.ajp);
     match upstream.sticky {
         Sticky::Unsaid if upstream.backends.iter().filter(ajp).count() + found_ajp > 1 => {

@@ -5,12 +5,14 @@
 //! is no longer named, which addresses are refused. It is pure: the time is an argument. What a member is
 //! to an upstream, and how requests reach it, is the front's business.
 
+pub mod dns;
 pub mod file;
 pub mod member;
 pub mod merge;
 
 use std::sync::Arc;
 
+pub use dns::{DnsKind, DnsSource};
 pub use file::FileSource;
 pub use member::{Found, FoundState, Place, Speech};
 pub use merge::{Answer, Deadlines, Member, Members, Merged, Refusal, Rules, Standing, merge};
@@ -21,6 +23,8 @@ use tokio::sync::{Notify, mpsc};
 pub enum Source {
     /// A file that lists them.
     File(FileSource),
+    /// A name in DNS.
+    Dns(DnsSource),
 }
 
 impl Source {
@@ -29,6 +33,10 @@ impl Source {
     pub fn token(&self) -> &'static str {
         match self {
             Self::File(_) => "file",
+            Self::Dns(DnsSource { kind, .. }) => match kind {
+                DnsKind::Addresses { .. } => "dns",
+                DnsKind::Services => "srv",
+            },
         }
     }
 
@@ -44,6 +52,7 @@ impl Source {
     pub async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         match self {
             Self::File(file) => file.run(answers, again).await,
+            Self::Dns(dns) => dns.run(answers, again).await,
         }
     }
 }

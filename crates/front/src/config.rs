@@ -23,7 +23,9 @@ use bytes::Bytes;
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
-pub use catamaran_discover::{FileSource, Found, FoundState, Place as MemberPlace, Source, Speech};
+pub use catamaran_discover::{
+    DnsKind, DnsSource, FileSource, Found, FoundState, Place as MemberPlace, Source, Speech,
+};
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;

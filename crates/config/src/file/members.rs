@@ -1,12 +1,14 @@
 //! `[upstream.NAME.members]`: where an upstream finds members that are not in the file.
 
+use std::net::{AddrParseError, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, FileSource, Found, MemberTemplate, MemberTrust, MembersConfig,
-    Protocol, Source, Speech,
+    Address, BackendConfig, DnsKind, DnsSource, FileSource, Found, MemberTemplate, MemberTrust,
+    MembersConfig, Protocol, Source, Speech,
 };
 use toml::Spanned;
 use toml::de::DeValue;
@@ -19,13 +21,15 @@ use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
+use crate::value::address::{UrlError, parse_dns_name};
 use crate::value::text::{FilePath, file_path};
-use crate::value::{Choices, Counts, Durations};
+use crate::value::{Choices, Counts, Durations, OneOrMore, Parsed};
 
-/// The table.
+/// The table, placed by `from`.
 #[derive(Debug)]
 pub(crate) struct Members {
     pub(crate) value: Arc<MembersConfig>,
+    pub(crate) place: Range<usize>,
     /// What its members speak, if the table says it; a file says it of each.
     pub(crate) speech: Option<Speech>,
     /// How many members speak AJP as far as the file says now; several if the table says it.
@@ -43,6 +47,8 @@ pub(super) struct Group<'g> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     File,
+    Dns,
+    Srv,
 }
 
 /// Reads the table.
@@ -56,6 +62,13 @@ pub(super) fn read(
     let mut table = Table::new(&SECTION, place, entries);
     let from = table.require(&FROM);
     let path = table.take(&PATH);
+    let dns = DnsKeys {
+        name: table.take(&NAME),
+        port: table.take(&PORT),
+        speech: table.take(&PROTOCOL),
+        resolvers: table.take(&RESOLVER).unwrap_or_default(),
+    };
+    without_use(&mut table, from);
     let mut leave = match group.sticky {
         Sticky::On(sticky) => sticky.session_timeout,
         Sticky::Unsaid | Sticky::Off => Duration::ZERO,
@@ -65,12 +78,18 @@ pub(super) fn read(
     table.set(&MEMBERS_MAX, &mut members_max);
     let (source, listed) = match from {
         Some(From::File) => file(&mut table, path, surroundings, report),
+        Some(from) => (dns.source(&mut table, from), Vec::new()),
         None => (None, Vec::new()),
     };
-    let trust = match may_have_tls(from) {
+    let speech = match &source {
+        Some(Source::Dns(dns)) => Some(dns.speech),
+        Some(Source::File(_)) | None => None,
+    };
+    let trust = match source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
         true => trust(&mut table, group, surroundings),
         false => None,
     };
+    let place = table.place_of(&FROM);
     table.finish(report);
     let template = MemberTemplate::new(group.shared.clone(), trust);
     let mut value = MembersConfig::new(source?, template);
@@ -78,13 +97,88 @@ pub(super) fn read(
     value.members_max = members_max;
     Some(Members {
         value: Arc::new(value),
-        speech: None,
-        ajp: listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
+        place,
+        ajp: match speech {
+            // There may be any number.
+            Some(Speech::Ajp) => 2,
+            Some(Speech::Http | Speech::Https) => 0,
+            None => listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
+        },
+        speech,
     })
 }
 
-fn may_have_tls(from: Option<From>) -> bool {
-    matches!(from, Some(From::File))
+/// The keys of a source in DNS.
+struct DnsKeys {
+    name: Option<String>,
+    port: Option<u16>,
+    speech: Option<Speech>,
+    resolvers: Vec<SocketAddr>,
+}
+
+impl DnsKeys {
+    fn source(self, table: &mut Table<'_>, from: From) -> Option<Source> {
+        let word = if from == From::Srv { "srv" } else { "dns" };
+        let needs = [
+            (NAME.name, table.has(&NAME), "name = \"app.internal\""),
+            (PROTOCOL.name, table.has(&PROTOCOL), "protocol = \"ajp\""),
+            (
+                PORT.name,
+                table.has(&PORT) || from == From::Srv,
+                "port = 8009",
+            ),
+        ];
+        for (key, has, example) in needs {
+            if !has {
+                let message = format!("from = \"{word}\" needs `{key}`");
+                let place = table.place_of(&FROM);
+                table.push(Finding::fault(message, place).hint(format!("write {example}")));
+            }
+        }
+        let kind = match from {
+            From::Srv => DnsKind::Services,
+            From::Dns | From::File => DnsKind::Addresses { port: self.port? },
+        };
+        Some(Source::Dns(DnsSource {
+            name: self.name?,
+            kind,
+            speech: self.speech?,
+            resolvers: self.resolvers,
+        }))
+    }
+}
+
+/// Keys of another source have no effect.
+fn without_use(table: &mut Table<'_>, from: Option<From>) {
+    let Some(from) = from else { return };
+    let is_file = from == From::File;
+    for (key, has, place, fits) in [
+        (PATH.name, table.has(&PATH), table.place_of(&PATH), is_file),
+        (NAME.name, table.has(&NAME), table.place_of(&NAME), !is_file),
+        (
+            PORT.name,
+            table.has(&PORT),
+            table.place_of(&PORT),
+            from == From::Dns,
+        ),
+        (
+            PROTOCOL.name,
+            table.has(&PROTOCOL),
+            table.place_of(&PROTOCOL),
+            !is_file,
+        ),
+        (
+            RESOLVER.name,
+            table.has(&RESOLVER),
+            table.place_of(&RESOLVER),
+            !is_file,
+        ),
+    ] {
+        if has && !fits {
+            let message = format!("`{key}` has no effect with this `from`");
+            table.push(Finding::fault(message, place).hint("remove it"));
+        }
+    }
 }
 
 /// A file, whose faults are said like those of this one, and what it lists now.
@@ -179,15 +273,29 @@ pub(crate) static SECTION: Section = Section {
     )],
 };
 
-const KEYS: &[&dyn Described] = &[&FROM, &PATH, &LEAVE, &MEMBERS_MAX];
+const KEYS: &[&dyn Described] = &[
+    &FROM,
+    &PATH,
+    &NAME,
+    &PROTOCOL,
+    &PORT,
+    &RESOLVER,
+    &LEAVE,
+    &MEMBERS_MAX,
+];
 
 static FROM: Key<Choices<From>> = Key {
     name: "from",
-    values: Choices(&[("file", From::File)]),
+    values: Choices(&[("file", From::File), ("dns", From::Dns), ("srv", From::Srv)]),
     doc: Doc {
         preset: Preset::Required,
         sample: "\"file\"",
-        effect: "Where members are found. `file`: a file that lists them, which another program may write.",
+        effect: "Where members are found. `file`: a file that lists them, which another program may write. `dns`: the \
+                 addresses of a name (A and AAAA); a member's name is `ADDRESS:PORT`. `srv`: the services of a \
+                 name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
+                 name and its `jvm_route`, its weight is the member's, and priorities in their order are \
+                 distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
+                 not within 1 s and at the latest after 5 min, a tenth more or less.",
         extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
         elsewhere: "nginx `resolve`; HAProxy `server-template`; httpd `ProxyHCExpr` has no counterpart",
     },
@@ -204,6 +312,68 @@ static PATH: Key<FilePath> = Key {
         extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
                    by a rename, so that the front never reads half of it.",
         elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
+    },
+};
+
+static NAME: Key<Parsed<String, UrlError>> = Key {
+    name: "name",
+    values: Parsed {
+        what: "a name in DNS such as \"app.internal\"",
+        parse: parse_dns_name,
+    },
+    doc: Doc {
+        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+        sample: "\"app.internal\"",
+        effect: "The name that is asked for; of services for example `_ajp._tcp.app.internal`. Over `https://` the \
+                 certificate of each address must have this name, and that of each service its target, unless \
+                 `server_name` of the upstream says otherwise.",
+        extremes: "A name without a dot at its end is tried with the search domains of `resolv.conf`, too.",
+        elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
+    },
+};
+
+static PROTOCOL: Key<Choices<Speech>> = Key {
+    name: "protocol",
+    values: Choices(&[
+        ("ajp", Speech::Ajp),
+        ("http", Speech::Http),
+        ("https", Speech::Https),
+    ]),
+    doc: Doc {
+        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+        sample: "\"ajp\"",
+        effect: "What the members speak.",
+        extremes: "A connector that speaks otherwise answers no request.",
+        elsewhere: "",
+    },
+};
+
+static PORT: Key<Counts<u16>> = Key {
+    name: "port",
+    values: Counts { min: 1, max: 65535 },
+    doc: Doc {
+        preset: Preset::Unset("required with from = \"dns\"; services have their own"),
+        sample: "8009",
+        effect: "The port of each address.",
+        extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
+        elsewhere: "",
+    },
+};
+
+static RESOLVER: Key<OneOrMore<Parsed<SocketAddr, AddrParseError>>> = Key {
+    name: "resolver",
+    values: OneOrMore(Parsed {
+        what: "an address and port such as \"127.0.0.1:8600\"",
+        parse: str::parse,
+    }),
+    doc: Doc {
+        preset: Preset::Unset(
+            "the servers of `/etc/resolv.conf`, which is read again at each question",
+        ),
+        sample: "\"127.0.0.1:8600\"",
+        effect: "The DNS servers that are asked, such as the agent of Consul.",
+        extremes: "A server that knows other names says that there is none, and the last list stays.",
+        elsewhere: "nginx `resolver`; HAProxy `resolvers`",
     },
 };
 

@@ -26,6 +26,10 @@ fn file(header: &str, added: &str) -> String {
         ("[upstream.NAME.attributes]", ""),
         (
             "[upstream.NAME.members]",
+            "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010",
+        ),
+        (
+            "[upstream.NAME.members]",
             "from = \"file\"\npath = \"others.toml\"",
         ),
         (

@@ -145,6 +145,18 @@ fn host_name(host: &str) -> Option<String> {
     (labels_good && !numeric).then(|| host.to_ascii_lowercase())
 }
 
+/// A name that DNS may know; labels may begin with an underscore.
+pub(crate) fn parse_dns_name(text: &str) -> Result<String, UrlError> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_good = |label: &str| is_label(label.strip_prefix('_').unwrap_or(label));
+    let labels_good = name.split('.').all(is_good) && name.len() <= 253;
+    let is_address = name.parse::<Ipv4Addr>().is_ok();
+    match labels_good && !is_address {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(UrlError::Host),
+    }
+}
+
 /// A host name or an address, as a certificate has it.
 pub(crate) fn parse_server_name(text: &str) -> Result<String, UrlError> {
     match text.parse::<Ipv6Addr>() {

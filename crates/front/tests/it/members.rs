@@ -1,4 +1,4 @@
-//! Members that a file lists, which come and go while the front serves.
+//! Members that a file or DNS names, which come and go while the front serves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, Config, FileSource, Found, FoundState, MemberPlace, MemberTemplate,
-    MembersConfig, Protocol, Source, Speech,
+    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, MemberPlace,
+    MemberTemplate, MembersConfig, Protocol, Source, Speech,
 };
 use catamaran_front::{Running, start};
-use catamaran_testkit::Peer;
+use catamaran_testkit::{DnsAnswer, DnsRecord, DnsServer, Peer, dns};
 
 use crate::health::until;
 use crate::operate::{read, scrape, site, write};
@@ -308,4 +308,189 @@ fn a_reload_keeps_members_and_another_source_replaces_them() {
     fleet.running.reload(site(directory, of_file())).unwrap();
     assert_eq!(fleet.names(), ["own"]);
     stop(fleet.running);
+}
+
+/// Waits until the source has answered so, and gives the names of the members.
+fn named_by(running: &Running, count: usize) -> Vec<String> {
+    until("members", || {
+        let backends = running.backends();
+        (backends.len() == count).then(|| backends.into_iter().map(|it| it.backend).collect())
+    })
+}
+
+fn in_dns(server: &DnsServer, kind: DnsKind, name: &str) -> MembersConfig {
+    let source = Source::Dns(DnsSource {
+        name: name.to_owned(),
+        kind,
+        speech: Speech::Http,
+        resolvers: vec![server.address()],
+    });
+    let shared = BackendConfig::new(Protocol::Http, Address::Unix(PathBuf::new()));
+    MembersConfig::new(source, MemberTemplate::new(shared, None))
+}
+
+fn finding(directory: &Path, members: MembersConfig) -> Running {
+    let mut config = site(directory, Vec::new());
+    config.upstreams[0].members = Some(Arc::new(members));
+    start(config).unwrap()
+}
+
+fn addresses(ttl: u32, hosts: std::ops::Range<u8>) -> DnsAnswer {
+    let record = |host| DnsRecord::A([192, 0, 2, host].into());
+    DnsAnswer::Records(ttl, hosts.map(record).collect())
+}
+
+fn failed(running: &Running) -> Option<String> {
+    let (status, _) = read(running, "/api/v1/upstreams/app");
+    status["members"]["failed"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn addresses_of_a_name_are_asked_for_when_their_time_is_over() {
+    let server = DnsServer::start();
+    server.set("app.test", dns::A, addresses(1, 1..4));
+    let six = "2001:db8::7".parse().unwrap();
+    server.set(
+        "app.test",
+        dns::AAAA,
+        DnsAnswer::Records(1, vec![DnsRecord::Aaaa(six)]),
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let running = finding(
+        directory.path(),
+        in_dns(&server, DnsKind::Addresses { port: 8080 }, "app.test"),
+    );
+    let expected = [
+        "192.0.2.1:8080",
+        "192.0.2.2:8080",
+        "192.0.2.3:8080",
+        "[2001:db8::7]:8080",
+    ];
+    assert_eq!(named_by(&running, 4), expected);
+    // One of four leaves, and is gone at once: nobody said how long it should drain.
+    server.set("app.test", dns::A, addresses(1, 1..3));
+    assert_eq!(
+        named_by(&running, 3),
+        ["192.0.2.1:8080", "192.0.2.2:8080", "[2001:db8::7]:8080"]
+    );
+    // More than half of them: they stay until further answers say so, too.
+    server.set("app.test", dns::A, DnsAnswer::Records(1, Vec::new()));
+    let doubted = || {
+        let (value, _) = read(&running, "/api/v1/upstreams/app/backends/192.0.2.1%3A8080");
+        (value["found"]["state"] == "doubted").then_some(())
+    };
+    until("doubts", doubted);
+    assert_eq!(running.backends().len(), 3);
+    server.set("app.test", dns::A, addresses(1, 1..3));
+    until("no doubts", || doubted().is_none().then_some(()));
+    // Whatever fails, the last list stays.
+    for (answer, said) in [
+        (DnsAnswer::NxDomain, "has no addresses"),
+        (DnsAnswer::Failure, "A of app.test:"),
+    ] {
+        server.set("app.test", dns::A, answer.clone());
+        server.set("app.test", dns::AAAA, answer);
+        until(said, || failed(&running)?.contains(said).then_some(()));
+        assert_eq!(running.backends().len(), 3);
+    }
+    server.set("app.test", dns::A, addresses(1, 1..3));
+    server.set(
+        "app.test",
+        dns::AAAA,
+        DnsAnswer::Records(1, vec![DnsRecord::Aaaa(six)]),
+    );
+    until("an answer", || failed(&running).is_none().then_some(()));
+    stop(running);
+}
+
+#[test]
+fn services_have_names_weights_and_distances() {
+    let server = DnsServer::start();
+    let service =
+        |priority, weight, target: &str| DnsRecord::Srv(priority, weight, 8009, target.to_owned());
+    let services = vec![
+        service(10, 3, "app-0.app.test"),
+        service(20, 1, "app-1.app.test"),
+    ];
+    server.set(
+        "_ajp._tcp.app.test",
+        dns::SRV,
+        DnsAnswer::Records(60, services),
+    );
+    for host in [0, 1] {
+        server.set(
+            &format!("app-{host}.app.test"),
+            dns::A,
+            addresses(60, host + 1..host + 2),
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let running = finding(
+        directory.path(),
+        in_dns(&server, DnsKind::Services, "_ajp._tcp.app.test"),
+    );
+    assert_eq!(named_by(&running, 2), ["app-0", "app-1"]);
+    let settings = |name: &str| {
+        let (value, _) = read(&running, &format!("/api/v1/upstreams/app/backends/{name}"));
+        let file = &value["file"];
+        (
+            value["address"].as_str().unwrap().to_owned(),
+            value["jvm_route"].as_str().unwrap().to_owned(),
+            file["weight"].as_u64().unwrap(),
+            file["distance"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(
+        settings("app-0"),
+        ("192.0.2.1:8009".to_owned(), "app-0".to_owned(), 3, 0)
+    );
+    assert_eq!(
+        settings("app-1"),
+        ("192.0.2.2:8009".to_owned(), "app-1".to_owned(), 1, 1)
+    );
+    stop(running);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_comes_over_tcp() {
+    let server = DnsServer::start();
+    server.set("app.test", dns::A, addresses(60, 1..201));
+    server.set("app.test", dns::AAAA, DnsAnswer::Records(60, Vec::new()));
+    server.truncate(true);
+    let directory = tempfile::tempdir().unwrap();
+    let running = finding(
+        directory.path(),
+        in_dns(&server, DnsKind::Addresses { port: 8080 }, "app.test"),
+    );
+    assert_eq!(named_by(&running, 200).len(), 200);
+    assert!(
+        server
+            .asked()
+            .iter()
+            .any(|(_, kind, over_tcp)| *kind == dns::A && *over_tcp)
+    );
+    stop(running);
+}
+
+#[test]
+fn this_machine_is_no_member_by_dns() {
+    let server = DnsServer::start();
+    let records =
+        [[127, 0, 0, 1], [169, 254, 1, 1], [192, 0, 2, 1]].map(|it| DnsRecord::A(it.into()));
+    server.set("app.test", dns::A, DnsAnswer::Records(60, records.into()));
+    server.set("app.test", dns::AAAA, DnsAnswer::Records(60, Vec::new()));
+    let directory = tempfile::tempdir().unwrap();
+    let running = finding(
+        directory.path(),
+        in_dns(&server, DnsKind::Addresses { port: 80 }, "app.test"),
+    );
+    assert_eq!(named_by(&running, 1), ["192.0.2.1:80"]);
+    let page = scrape(&running);
+    for reason in ["loopback", "link-local"] {
+        let sample = format!(
+            "catamaran_members_refused_total{{upstream=\"app\",from=\"dns\",reason=\"{reason}\"}} 1\n"
+        );
+        assert!(page.contains(&sample), "{sample}");
+    }
+    stop(running);
 }

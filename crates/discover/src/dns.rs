@@ -1,0 +1,410 @@
+//! Names in DNS: addresses (A, AAAA), or services (SRV).
+//!
+//! Each question is asked anew when the answer's time to live is over, of the servers that `resolv.conf` names
+//! at that moment, over UDP and, if the answer does not fit, over TCP. What records mean as members is pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
+
+use crate::member::{Found, Place, Speech};
+use crate::merge::Answer;
+
+/// A name in DNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsSource {
+    /// The name that is asked for.
+    pub name: String,
+    /// What its records are.
+    pub kind: DnsKind,
+    /// What members speak.
+    pub speech: Speech,
+    /// Who is asked. Empty: those of `/etc/resolv.conf`.
+    pub resolvers: Vec<SocketAddr>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DnsKind {
+    /// Addresses, at this port.
+    Addresses {
+        /// The port, never 0.
+        port: u16,
+    },
+    /// Services, which have ports of their own.
+    Services,
+}
+
+/// What an answer said, and how long that holds.
+struct Resolved {
+    found: Vec<Found>,
+    lives: Duration,
+}
+
+/// A service and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Service {
+    priority: u16,
+    weight: u16,
+    port: u16,
+    /// Without its closing dot.
+    target: String,
+    addresses: BTreeSet<IpAddr>,
+}
+
+impl DnsSource {
+    /// See [`crate::Source::run`].
+    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+        let mut failures = 0_u32;
+        loop {
+            let resolved = self.resolve().await;
+            let (answer, pause) = match resolved {
+                Ok(Resolved { found, lives }) => {
+                    failures = 0;
+                    (Answer::members(found), lives.clamp(PAUSE_MIN, PAUSE_MAX))
+                }
+                Err(reason) => {
+                    failures = failures.saturating_add(1);
+                    (Answer::Failed(reason), back_off(failures))
+                }
+            };
+            if answers.send(answer).await.is_err() {
+                return;
+            }
+            tokio::select! {
+                () = sleep(spread(pause, fastrand::f64())) => {}
+                () = again.notified() => {}
+                () = answers.closed() => return,
+            }
+        }
+    }
+
+    async fn resolve(&self) -> Result<Resolved, String> {
+        // A new one each time reads `resolv.conf` anew, and keeps no answers.
+        let resolver = self.resolver().map_err(|error| error.to_string())?;
+        match self.kind {
+            DnsKind::Addresses { port } => {
+                let (addresses, lives) = addresses(&resolver, &self.name).await?;
+                if addresses.is_empty() {
+                    return Err(format!("{} has no addresses", self.name));
+                }
+                let found = addresses.into_iter().map(|ip| self.at(ip, port));
+                let found = found.collect();
+                Ok(Resolved { found, lives })
+            }
+            DnsKind::Services => self.services(&resolver).await,
+        }
+    }
+
+    async fn services(&self, resolver: &TokioResolver) -> Result<Resolved, String> {
+        let answer = ask(resolver, &self.name, RecordType::SRV).await?;
+        let Some(answer) = answer else {
+            return Err(format!("{} has no services", self.name));
+        };
+        let mut lives = lives(&answer);
+        let beside = beside(&answer);
+        let mut services = Vec::new();
+        for record in answer.answers() {
+            let RData::SRV(srv) = &record.data else {
+                continue;
+            };
+            let target = trimmed(&srv.target.to_ascii());
+            // A dot alone says that there is no such service (RFC 2782).
+            if target.is_empty() || srv.port == 0 {
+                continue;
+            }
+            let addresses = match beside.get(&target) {
+                Some(known) => known.clone(),
+                None => {
+                    let (own, own_lives) = addresses(resolver, &format!("{target}.")).await?;
+                    lives = lives.min(own_lives);
+                    own
+                }
+            };
+            services.push(Service {
+                priority: srv.priority,
+                weight: srv.weight,
+                port: srv.port,
+                target,
+                addresses,
+            });
+            if services.len() >= SERVICES_MAX {
+                break;
+            }
+        }
+        let found = members(services, self.speech);
+        if found.is_empty() {
+            return Err(format!("no service of {} has an address", self.name));
+        }
+        Ok(Resolved { found, lives })
+    }
+
+    fn at(&self, ip: IpAddr, port: u16) -> Found {
+        let address = SocketAddr::new(ip, port);
+        Found {
+            server_name: Some(trimmed(&self.name)),
+            ..Found::new(address.to_string(), Place::at(ip, port), self.speech)
+        }
+    }
+
+    fn resolver(&self) -> Result<TokioResolver, NetError> {
+        let provider = TokioRuntimeProvider::default();
+        let mut builder = match &self.resolvers[..] {
+            [] => system(provider)?,
+            own => {
+                let servers = own.iter().map(|at| server(*at)).collect();
+                let config = ResolverConfig::from_name_servers(servers);
+                let mut builder = Resolver::builder_with_config(config, provider);
+                builder.options_mut().use_hosts_file = ResolveHosts::Never;
+                builder
+            }
+        };
+        let options: &mut ResolverOpts = builder.options_mut();
+        options.cache_size = 0;
+        options.timeout = options.timeout.min(ASK_MAX);
+        options.attempts = 2;
+        builder.build()
+    }
+}
+
+/// The servers, search domains and options of this machine.
+fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
+    let text = std::fs::read(RESOLV_CONF)?;
+    let (system, _) = resolv_conf::Config::parse_with_errors(&text);
+    let servers = system.nameservers.iter();
+    let servers: Vec<NameServerConfig> = servers
+        .map(|ip| NameServerConfig::udp_and_tcp(ip.into()))
+        .collect();
+    if servers.is_empty() {
+        return Err(NetError::from(format!("{RESOLV_CONF} names no server")));
+    }
+    let search = system.get_last_search_or_domain();
+    let search = search.filter_map(|it| Name::from_str_relaxed(it).ok());
+    let config = ResolverConfig::from_parts(None, search.collect(), servers);
+    let mut builder = Resolver::builder_with_config(config, provider);
+    let options = builder.options_mut();
+    options.ndots = usize::try_from(system.ndots).unwrap_or(1);
+    options.timeout = Duration::from_secs(u64::from(system.timeout));
+    Ok(builder)
+}
+
+type Builder = ResolverBuilder<TokioRuntimeProvider>;
+
+fn server(at: SocketAddr) -> NameServerConfig {
+    let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+    connections.iter_mut().for_each(|it| it.port = at.port());
+    NameServerConfig::new(at.ip(), true, connections)
+}
+
+/// The addresses of a name, and how long they hold. None if it has none.
+async fn addresses(
+    resolver: &TokioResolver,
+    name: &str,
+) -> Result<(BTreeSet<IpAddr>, Duration), String> {
+    let (four, six) = tokio::join!(
+        ask(resolver, name, RecordType::A),
+        ask(resolver, name, RecordType::AAAA),
+    );
+    let mut all = BTreeSet::new();
+    let mut holds = PAUSE_MAX;
+    // Half an answer is none: it would lack the others.
+    for answer in [four?, six?].into_iter().flatten() {
+        holds = holds.min(lives(&answer));
+        all.extend(
+            answer
+                .answers()
+                .iter()
+                .filter_map(|record| address(&record.data)),
+        );
+    }
+    Ok((all, holds))
+}
+
+/// What the servers say; `None` if there are no such records.
+async fn ask(
+    resolver: &TokioResolver,
+    name: &str,
+    kind: RecordType,
+) -> Result<Option<Lookup>, String> {
+    match resolver.lookup(name, kind).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_no_records_found() => Ok(None),
+        Err(error) => Err(format!("{kind} of {name}: {error}")),
+    }
+}
+
+/// The addresses that an answer has of other names.
+fn beside(answer: &Lookup) -> BTreeMap<String, BTreeSet<IpAddr>> {
+    let mut beside: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+    for record in answer.additionals() {
+        if let Some(ip) = address(&record.data) {
+            beside
+                .entry(trimmed(&record.name.to_ascii()))
+                .or_default()
+                .insert(ip);
+        }
+    }
+    beside
+}
+
+fn address(data: &RData) -> Option<IpAddr> {
+    match data {
+        RData::A(a) => Some(IpAddr::V4(a.0)),
+        RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),
+        _ => None,
+    }
+}
+
+/// The shortest time to live of an answer.
+fn lives(answer: &Lookup) -> Duration {
+    let records = answer.answers().iter().chain(answer.additionals());
+    let lives = records.filter(|it| !is_option(it)).map(|it| it.ttl).min();
+    Duration::from_secs(u64::from(lives.unwrap_or_default()))
+}
+
+/// Whether it is the record of EDNS, whose time to live means something else.
+fn is_option(record: &Record) -> bool {
+    record.record_type() == RecordType::OPT
+}
+
+/// Services as members: their priorities in order are distances, the first label of a target is the name.
+fn members(services: Vec<Service>, speech: Speech) -> Vec<Found> {
+    let priorities: BTreeSet<u16> = services.iter().map(|it| it.priority).collect();
+    let heaviest = services
+        .iter()
+        .map(|it| it.weight)
+        .max()
+        .unwrap_or_default();
+    let member = |service: Service| {
+        let ip = *service.addresses.first()?;
+        let name = service.target.split('.').next()?.to_owned();
+        let distance = priorities.range(..service.priority).count();
+        Some(Found {
+            weight: scaled(service.weight, heaviest),
+            distance: u32::try_from(distance)
+                .unwrap_or(DISTANCE_MAX)
+                .min(DISTANCE_MAX),
+            jvm_route: Some(name.clone()),
+            server_name: Some(service.target),
+            ..Found::new(name, Place::at(ip, service.port), speech)
+        })
+    };
+    services.into_iter().filter_map(member).collect()
+}
+
+/// A weight of ours, from 1 to 1000. DNS has 0 for the least.
+fn scaled(weight: u16, heaviest: u16) -> u32 {
+    let (weight, heaviest) = (u32::from(weight), u32::from(heaviest));
+    match heaviest > WEIGHT_MAX {
+        true => (weight * WEIGHT_MAX / heaviest).max(1),
+        false => weight.max(1),
+    }
+}
+
+/// A name without its closing dot, in lower case: names are compared so.
+fn trimmed(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+/// A tenth more or less, so that fronts that were started together do not ask together. `random` is from 0 to 1.
+fn spread(pause: Duration, random: f64) -> Duration {
+    pause.mul_f64(0.9 + 0.2 * random)
+}
+
+/// How long to wait after so many failures in a row.
+fn back_off(failures: u32) -> Duration {
+    let doubled = 1_u32 << failures.saturating_sub(1).min(5);
+    (PAUSE_MIN * doubled).min(BACK_OFF_MAX)
+}
+
+/// Where this machine's resolvers are.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+
+/// How long one server is waited for.
+const ASK_MAX: Duration = Duration::from_secs(2);
+
+/// Records of one answer that are looked at.
+const SERVICES_MAX: usize = 10_000;
+
+const WEIGHT_MAX: u32 = 1000;
+const DISTANCE_MAX: u32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(priority: u16, weight: u16, target: &str, ip: &str) -> Service {
+        Service {
+            priority,
+            weight,
+            port: 8009,
+            target: target.to_owned(),
+            addresses: ip.split(' ').filter_map(|it| it.parse().ok()).collect(),
+        }
+    }
+
+    #[test]
+    fn services_are_members_by_their_first_labels() {
+        let services = vec![
+            service(20, 0, "app-1.app.shop.svc", "10.0.0.2 10.0.0.1"),
+            service(10, 5, "app-0.app.shop.svc", "10.0.0.3"),
+            service(30, 5, "app-2.app.shop.svc", ""),
+            service(40, 7, "far", "fd00::1"),
+        ];
+        let seen = |found: &Found| {
+            let place = found.place.to_string();
+            (found.name.clone(), place, found.weight, found.distance)
+        };
+        let found = members(services, Speech::Https);
+        assert_eq!(
+            found.iter().map(seen).collect::<Vec<_>>(),
+            [
+                ("app-1".to_owned(), "10.0.0.1:8009".to_owned(), 1, 1),
+                ("app-0".to_owned(), "10.0.0.3:8009".to_owned(), 5, 0),
+                ("far".to_owned(), "[fd00::1]:8009".to_owned(), 7, 3),
+            ]
+        );
+        assert_eq!(found[0].jvm_route.as_deref(), Some("app-1"));
+        assert_eq!(found[0].server_name.as_deref(), Some("app-1.app.shop.svc"));
+    }
+
+    #[test]
+    fn weights_fit_into_ours() {
+        for (weight, heaviest, expected) in [
+            (0, 0, 1),
+            (1, 10, 1),
+            (1000, 1000, 1000),
+            (65535, 65535, 1000),
+            (32768, 65535, 500),
+            (1, 65535, 1),
+        ] {
+            assert_eq!(scaled(weight, heaviest), expected, "{weight} of {heaviest}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_spread_and_grow_after_failures() {
+        let seconds = Duration::from_secs;
+        assert_eq!(spread(seconds(100), 0.0), seconds(90));
+        assert_eq!(spread(seconds(100), 1.0), seconds(110));
+        let pauses: Vec<u64> = (1..8).map(|it| back_off(it).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(back_off(u32::MAX), seconds(30));
+    }
+}

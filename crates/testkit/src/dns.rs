@@ -1,0 +1,243 @@
+//! A DNS server whose records a test changes while it runs: over UDP and TCP at one port of loopback.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// A server that plays its table.
+#[derive(Debug)]
+pub struct DnsServer {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+/// What the server says of a name and a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DnsAnswer {
+    /// These records, which live so many seconds.
+    Records(u32, Vec<DnsRecord>),
+    /// There is no such name.
+    NxDomain,
+    /// The server failed.
+    Failure,
+    /// Nothing is said at all.
+    Silence,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DnsRecord {
+    /// An address of IPv4.
+    A(Ipv4Addr),
+    /// An address of IPv6.
+    Aaaa(Ipv6Addr),
+    /// Priority, weight, port and target of a service.
+    Srv(u16, u16, u16, String),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    table: Mutex<HashMap<(String, u16), DnsAnswer>>,
+    asked: Mutex<Vec<(String, u16, bool)>>,
+    /// Answers over UDP are cut short.
+    truncates: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl DnsServer {
+    /// Starts without any name.
+    ///
+    /// # Panics
+    /// There is no port.
+    #[must_use]
+    pub fn start() -> Self {
+        let (udp, tcp) = both();
+        let address = udp.local_addr().expect("a bound socket");
+        let state = Arc::new(State::default());
+        let own = Arc::clone(&state);
+        thread::spawn(move || own.serve_udp(&udp));
+        let own = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in tcp.incoming().flatten() {
+                if own.ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                // A client that breaks off is its own affair.
+                own.serve_tcp(stream).ok();
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Says this of a name from now on; the type is that of the records, and of other answers every type.
+    pub fn set(&self, name: &str, kind: u16, answer: DnsAnswer) {
+        let mut table = self
+            .state
+            .table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        table.insert((name.to_ascii_lowercase(), kind), answer);
+    }
+
+    /// Cuts answers over UDP short from now on, as if they did not fit.
+    pub fn truncate(&self, truncates: bool) {
+        self.state.truncates.store(truncates, Ordering::SeqCst);
+    }
+
+    /// What was asked so far: the name, the type, and whether that was over TCP.
+    #[must_use]
+    pub fn asked(&self) -> Vec<(String, u16, bool)> {
+        let asked = self
+            .state
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        asked.clone()
+    }
+}
+
+impl Drop for DnsServer {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        // Both threads are woken, and end.
+        TcpStream::connect(self.address).ok();
+        if let Ok(socket) = UdpSocket::bind(("127.0.0.1", 0)) {
+            socket.send_to(&[], self.address).ok();
+        }
+    }
+}
+
+/// Two sockets at one port.
+fn both() -> (UdpSocket, TcpListener) {
+    for _ in 0..100 {
+        let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = tcp.local_addr().expect("a bound socket").port();
+        if let Ok(udp) = UdpSocket::bind(("127.0.0.1", port)) {
+            return (udp, tcp);
+        }
+    }
+    panic!("no port is free for both");
+}
+
+impl State {
+    fn serve_udp(&self, socket: &UdpSocket) {
+        let mut message = [0; 4096];
+        while let Ok((length, from)) = socket.recv_from(&mut message) {
+            if self.ended.load(Ordering::SeqCst) {
+                return;
+            }
+            if let Some(answer) = self.answer(&message[..length], false) {
+                socket.send_to(&answer, from).ok();
+            }
+        }
+    }
+
+    fn serve_tcp(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        loop {
+            let mut length = [0; 2];
+            stream.read_exact(&mut length)?;
+            let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut message)?;
+            let Some(answer) = self.answer(&message, true) else {
+                return Ok(());
+            };
+            let length = u16::try_from(answer.len()).unwrap_or(u16::MAX);
+            stream.write_all(&[&length.to_be_bytes()[..], &answer].concat())?;
+        }
+    }
+
+    /// The answer to a question, if there is one.
+    fn answer(&self, message: &[u8], over_tcp: bool) -> Option<Vec<u8>> {
+        let (name, end) = read_name(message, 12)?;
+        let kind = u16::from_be_bytes([*message.get(end)?, *message.get(end + 1)?]);
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push((name.clone(), kind, over_tcp));
+        drop(asked);
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = DnsAnswer::Records(0, Vec::new());
+        let known = table.get(&(name.clone(), kind));
+        let has_name = table.keys().any(|(known, _)| *known == name);
+        let answer = match known {
+            Some(answer) => answer,
+            None if has_name => &none,
+            None => &DnsAnswer::NxDomain,
+        };
+        let truncates = !over_tcp && self.truncates.load(Ordering::SeqCst);
+        let (code, ttl, records) = match answer {
+            DnsAnswer::Silence => return None,
+            DnsAnswer::Failure => (2, 0, &[][..]),
+            DnsAnswer::NxDomain => (3, 0, &[][..]),
+            DnsAnswer::Records(ttl, records) => (0, *ttl, &records[..]),
+        };
+        let records = if truncates { &[][..] } else { records };
+        let mut reply = message.get(..2)?.to_vec();
+        // A response, as asked for, of a server that asks others.
+        reply.push(0x81 | if truncates { 0x02 } else { 0 });
+        reply.push(0x80 | code);
+        reply.extend(1_u16.to_be_bytes());
+        reply.extend(u16::try_from(records.len()).ok()?.to_be_bytes());
+        reply.extend([0; 4]);
+        reply.extend(message.get(12..end + 4)?);
+        for record in records {
+            write_record(&mut reply, record, ttl);
+        }
+        Some(reply)
+    }
+}
+
+/// A name at an offset, in lower case, and where it ends.
+fn read_name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
+    let mut labels = Vec::new();
+    loop {
+        let length = usize::from(*message.get(at)?);
+        at += 1;
+        if length == 0 {
+            return Some((labels.join("."), at));
+        }
+        let label = message.get(at..at + length)?;
+        labels.push(String::from_utf8_lossy(label).to_ascii_lowercase());
+        at += length;
+    }
+}
+
+fn write_record(reply: &mut Vec<u8>, record: &DnsRecord, ttl: u32) {
+    // The name is that of the question.
+    reply.extend([0xc0, 12]);
+    let (kind, data) = match record {
+        DnsRecord::A(ip) => (A, ip.octets().to_vec()),
+        DnsRecord::Aaaa(ip) => (AAAA, ip.octets().to_vec()),
+        DnsRecord::Srv(priority, weight, port, target) => {
+            let mut data: Vec<u8> = [priority, weight, port]
+                .iter()
+                .flat_map(|it| it.to_be_bytes())
+                .collect();
+            for label in target.split('.').filter(|it| !it.is_empty()) {
+                data.push(u8::try_from(label.len()).unwrap_or(63));
+                data.extend(label.as_bytes());
+            }
+            data.push(0);
+            (SRV, data)
+        }
+    };
+    reply.extend(kind.to_be_bytes());
+    reply.extend(1_u16.to_be_bytes());
+    reply.extend(ttl.to_be_bytes());
+    reply.extend(u16::try_from(data.len()).unwrap_or(u16::MAX).to_be_bytes());
+    reply.extend(data);
+}
+
+/// The type of addresses of IPv4.
+pub const A: u16 = 1;
+/// The type of addresses of IPv6.
+pub const AAAA: u16 = 28;
+/// The type of services.
+pub const SRV: u16 = 33;
