@@ -19,9 +19,10 @@ use crate::failure::Failure;
 #[derive(clap::Args, Debug)]
 pub(crate) struct At {
     /// The admin listener, such as unix:/run/catamaran/admin.sock or 127.0.0.1:9090 [default: that of
-    /// --config, or else unix:/run/catamaran/admin.sock]
+    /// --config, or else unix:/run/catamaran/admin.sock]. Given several times, `drain`, `stop`, `activate`,
+    /// `weight` and `reset` change every front, and say where they could not
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
-    admin: Option<ListenAddress>,
+    admin: Vec<ListenAddress>,
 
     /// The configuration file of the front, for the address of its admin listener
     #[arg(long, value_name = "FILE")]
@@ -50,14 +51,25 @@ impl At {
     /// A listener at this address, by default on the usual socket.
     pub(crate) fn new(admin: Option<ListenAddress>, token_file: Option<PathBuf>) -> Self {
         Self {
-            admin,
+            admin: admin.into_iter().collect(),
             config: None,
             token_file,
         }
     }
 
-    /// Finds it.
+    /// Finds the only one that is asked.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let mut clients = self.clients()?;
+        match (clients.pop(), clients.is_empty()) {
+            (Some(client), true) => Ok(client),
+            _ => Err(Failure::Usage(
+                "this command asks one front: give --admin once".to_owned(),
+            )),
+        }
+    }
+
+    /// Finds all; at least one.
+    pub(crate) fn clients(&self) -> Result<Vec<Client>, Failure> {
         let admin = match &self.config {
             Some(path) => super::check::load(path)?.config.admin,
             None => None,
@@ -72,18 +84,22 @@ impl At {
             }
         };
         let configured = admin.and_then(|admin| preferred(admin.addresses));
-        let address = match (&self.admin, &self.config, configured) {
-            (Some(address), _, _) => address.clone(),
-            (None, _, Some(address)) => address,
-            (None, Some(path), None) => {
+        let addresses = match (&self.admin[..], &self.config, configured) {
+            ([_, ..], _, _) => self.admin.clone(),
+            ([], _, Some(address)) => vec![address],
+            ([], Some(path), None) => {
                 return Err(Failure::Fault(format!(
                     "{} has no [admin]; add one, or give the address with --admin",
                     path.display()
                 )));
             }
-            (None, None, None) => ListenAddress::Unix(Path::new(SOCKET).to_owned()),
+            ([], None, None) => vec![ListenAddress::Unix(Path::new(SOCKET).to_owned())],
         };
-        Ok(Client { address, token })
+        let client = |address| Client {
+            address,
+            token: token.clone(),
+        };
+        Ok(addresses.into_iter().map(client).collect())
     }
 }
 
@@ -175,7 +191,8 @@ impl Client {
         }
     }
 
-    fn place(&self) -> String {
+    /// Where it is, as `--admin` takes it.
+    pub(crate) fn place(&self) -> String {
         match &self.address {
             ListenAddress::Tcp(address) => address.to_string(),
             ListenAddress::Unix(path) => format!("unix:{}", path.display()),

@@ -182,22 +182,25 @@ pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
 }
 
 pub(crate) fn weight(args: &Weight) -> Result<(), Failure> {
-    let client = args.at.client()?;
+    let fronts = Fronts::of(&args.at)?;
     let patch = json!({"weight": args.weight});
-    let backend = client.expect("PATCH", &args.target.path(), Some(&patch))?;
-    say(
-        &args.target,
-        &format!("weight {}", backend["settings"]["weight"]),
-    )
+    let change = |client: &Client| client.expect("PATCH", &args.target.path(), Some(&patch));
+    for (place, backend) in fronts.change(change)? {
+        let text = format!("weight {}", backend["settings"]["weight"]);
+        say(&place, &args.target, &text)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn reset(args: &Reset) -> Result<(), Failure> {
-    let client = args.at.client()?;
+    let fronts = Fronts::of(&args.at)?;
     let path = args.target.path() + "/reset";
-    let backend = client.expect("POST", &path, None)?;
-    let settings = &backend["settings"];
-    let text = format!("{}, weight {}", activation(&backend), settings["weight"]);
-    say(&args.target, &text)
+    for (place, backend) in fronts.change(|client| client.expect("POST", &path, None))? {
+        let settings = &backend["settings"];
+        let text = format!("{}, weight {}", activation(&backend), settings["weight"]);
+        say(&place, &args.target, &text)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
@@ -247,55 +250,106 @@ impl Change {
         patch: Map<String, Value>,
         state: impl Fn(&Value) -> State,
     ) -> Result<(), Failure> {
-        let client = self.at.client()?;
+        let fronts = Fronts::of(&self.at)?;
         let until = self.until();
-        let mut backend = client.expect("PATCH", &target.path(), Some(&Value::Object(patch)))?;
+        let patch = Value::Object(patch);
+        let change = |client: &Client| client.expect("PATCH", &target.path(), Some(&patch));
+        let changed = fronts.change(change)?;
         if !self.wait {
-            let text = match state(&backend) {
-                State::Waiting { whole, .. } => format!("{}: {whole}", activation(&backend)),
-                State::Done | State::Changed(_) => activation(&backend).to_owned(),
-            };
-            return self.end(target, &text, &backend);
+            for (place, backend) in changed {
+                let text = match state(&backend) {
+                    State::Waiting { whole, .. } => format!("{}: {whole}", activation(&backend)),
+                    State::Done | State::Changed(_) => activation(&backend).to_owned(),
+                };
+                self.end(&place, target, &text, &backend)?;
+            }
+            return Ok(());
         }
-        let mut progress = Progress::new(target);
+        let mut waits: Vec<Wait<'_>> = changed
+            .into_iter()
+            .zip(&fronts.0)
+            .map(|((place, backend), client)| Wait {
+                progress: Progress::new(target, &place),
+                client,
+                place,
+                backend,
+            })
+            .collect();
+        // It is over when it is over on every front.
         loop {
-            match state(&backend) {
-                State::Done => return self.end(target, activation(&backend), &backend),
-                State::Changed(other) => {
-                    let text = format!("{target} is {other}: somebody else changed it meanwhile");
-                    return Err(Failure::Fault(text));
+            let mut left = Vec::new();
+            for mut wait in waits {
+                match state(&wait.backend) {
+                    State::Done => {
+                        let text = activation(&wait.backend);
+                        self.end(&wait.place, target, text, &wait.backend)?;
+                        continue;
+                    }
+                    State::Changed(other) => {
+                        let place = &wait.place;
+                        let text = format!(
+                            "{place}{target} is {other}: somebody else changed it meanwhile"
+                        );
+                        return Err(Failure::Fault(text));
+                    }
+                    // The deadline is said once.
+                    State::Waiting { whole, step } => wait.progress.begin_or_say(&whole, step)?,
                 }
-                // The deadline is said once.
-                State::Waiting { whole, step } => progress.begin_or_say(&whole, step)?,
+                left.push(wait);
+            }
+            if left.is_empty() {
+                return Ok(());
             }
             if is_over(until) {
                 let text = format!("{target} was not done within --timeout; the change stays");
                 return Err(Failure::Fault(text));
             }
             pause(until);
-            backend = super::status::expect_whole(&client, target)?;
+            for wait in &mut left {
+                wait.backend = super::status::expect_whole(wait.client, target)?;
+            }
+            waits = left;
         }
     }
 
     /// Says what became of the backend.
-    fn end(&self, target: &Target, text: &str, backend: &Value) -> Result<(), Failure> {
+    fn end(
+        &self,
+        place: &str,
+        target: &Target,
+        text: &str,
+        backend: &Value,
+    ) -> Result<(), Failure> {
         match self.json {
             true => Ok(writeln!(io::stdout(), "{backend:#}")?),
-            false => say(target, text),
+            false => say(place, target, text),
         }
     }
 
     /// Waits until a probe that begins from now on was answered, and as many as bring a backend back that
     /// is out.
     fn wait_until_fit(&self, target: &Target) -> Result<(), Failure> {
-        let client = self.at.client()?;
+        let fronts = Fronts::of(&self.at)?;
         let until = self.until();
-        let mut progress = Progress::new(target);
+        for client in &fronts.0 {
+            self.wait_until_fit_at(client, &fronts.place(client), target, until)?;
+        }
+        Ok(())
+    }
+
+    fn wait_until_fit_at(
+        &self,
+        client: &Client,
+        place: &str,
+        target: &Target,
+        until: Option<Instant>,
+    ) -> Result<(), Failure> {
+        let mut progress = Progress::new(target, place);
         loop {
-            let probe = fresh(&client, target, until)?;
+            let probe = fresh(client, target, until)?;
             let now = match &probe {
                 Some(probe) if is_answered(probe) => {
-                    let backend = super::status::expect_whole(&client, target)?;
+                    let backend = super::status::expect_whole(client, target)?;
                     if !is_out(&backend) {
                         return note_unproved(probe);
                     }
@@ -308,7 +362,7 @@ impl Change {
             };
             progress.say(now)?;
             if is_over(until) {
-                return Err(unfit(&client, target, &progress.said));
+                return Err(unfit(client, target, &progress.said));
             }
             pause(until);
         }
@@ -320,22 +374,82 @@ impl Change {
     }
 }
 
+/// The fronts that a change is for.
+struct Fronts(Vec<Client>);
+
+impl Fronts {
+    fn of(at: &At) -> Result<Self, Failure> {
+        at.clients().map(Self)
+    }
+
+    /// What is said before the backend's name: where, if there are several.
+    fn place(&self, client: &Client) -> String {
+        match &self.0[..] {
+            [_] => String::new(),
+            _ => format!("{}: ", client.place()),
+        }
+    }
+
+    /// Makes a change on every front, and gives what each says then. If some refuse, the others are changed
+    /// all the same, and it is said where not.
+    fn change(
+        &self,
+        make: impl Fn(&Client) -> Result<Value, Failure>,
+    ) -> Result<Vec<(String, Value)>, Failure> {
+        let (mut made, mut refused) = (Vec::new(), Vec::new());
+        for client in &self.0 {
+            match make(client) {
+                Ok(value) => made.push((self.place(client), value)),
+                Err(failure) if self.0.len() == 1 => return Err(failure),
+                Err(failure) => refused.push(format!("{}: {}", client.place(), failure.words())),
+            }
+        }
+        if refused.is_empty() {
+            return Ok(made);
+        }
+        let changed: Vec<&str> = made
+            .iter()
+            .map(|(place, _)| place.trim_end_matches(": "))
+            .collect();
+        let changed = match changed.is_empty() {
+            true => "it was changed nowhere".to_owned(),
+            false => format!("it was changed at {}", changed.join(" and ")),
+        };
+        Err(Failure::Fault(format!(
+            "not changed at {}; {changed}",
+            refused.join("; nor at ")
+        )))
+    }
+}
+
+/// What is waited for at one front.
+struct Wait<'f> {
+    client: &'f Client,
+    place: String,
+    backend: Value,
+    progress: Progress<'f>,
+}
+
 /// What was said last of a change that takes time.
 struct Progress<'t> {
     target: &'t Target,
+    place: String,
     said: String,
 }
 
 impl<'t> Progress<'t> {
-    fn new(target: &'t Target) -> Self {
-        let said = String::new();
-        Self { target, said }
+    fn new(target: &'t Target, place: &str) -> Self {
+        Self {
+            target,
+            place: place.to_owned(),
+            said: String::new(),
+        }
     }
 
     /// Says all of it the first time, and after that a step that is news.
     fn begin_or_say(&mut self, whole: &str, step: String) -> Result<(), Failure> {
         if self.said.is_empty() {
-            writeln!(io::stderr(), "{}: {whole}", self.target)?;
+            writeln!(io::stderr(), "{}{}: {whole}", self.place, self.target)?;
             self.said = step;
             return Ok(());
         }
@@ -345,7 +459,7 @@ impl<'t> Progress<'t> {
     /// Says how far it is, if that is news.
     fn say(&mut self, now: String) -> Result<(), Failure> {
         if now != self.said {
-            writeln!(io::stderr(), "{}: {now}", self.target)?;
+            writeln!(io::stderr(), "{}{}: {now}", self.place, self.target)?;
             self.said = now;
         }
         Ok(())
@@ -470,8 +584,8 @@ fn in_flight(count: Option<u64>) -> String {
     }
 }
 
-fn say(target: &Target, text: &str) -> Result<(), Failure> {
-    Ok(writeln!(io::stdout(), "{target}: {text}")?)
+fn say(place: &str, target: &Target, text: &str) -> Result<(), Failure> {
+    Ok(writeln!(io::stdout(), "{place}{target}: {text}")?)
 }
 
 /// How often the front is asked while something is waited for.

@@ -29,6 +29,15 @@ fn at(front: &Front) -> String {
     format!("unix:{}/admin.sock", front.directory().display())
 }
 
+/// A front whose members file is `list`, and the directory with that file.
+fn finding(list: &str) -> (Front, tempfile::TempDir) {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("members.toml");
+    fs::write(&path, list).unwrap();
+    let config = CONFIG.replace("members.toml", path.to_str().unwrap());
+    (Front::with_config(&config).unwrap(), files)
+}
+
 /// How a member stands, as the status tells it; `None` if it is none.
 fn standing(front: &Front, name: &str) -> Option<String> {
     let (_, said) = run(&["status", "--json", "--admin", &at(front)]);
@@ -140,4 +149,39 @@ fn a_reload_and_an_upgrade_keep_members() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(fleet.front.get("/").unwrap().status, 200);
     assert_eq!(standing(&fleet.front, "green").as_deref(), Some("active"));
+}
+
+#[test]
+fn commands_change_every_front_or_say_where_not() {
+    let (_application, url) = application();
+    let list = member("blue", &url) + &member("green", "ajp://127.0.0.1:1");
+    let fronts = [finding(&list), finding(&list)];
+    let [one, two] = [at(&fronts[0].0), at(&fronts[1].0)];
+    let both = |words: &[&str]| run(&[words, &["--admin", &one, "--admin", &two]].concat());
+    let (code, said) = both(&["weight", "app/blue", "7"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        said,
+        format!("{one}: app/blue: weight 7\n{two}: app/blue: weight 7\n")
+    );
+    let (code, said) = both(&["drain", "app/blue", "--force", "--deadline", "1s", "--wait"]);
+    assert_eq!(code, Some(0), "{said}");
+    for admin in [&one, &two] {
+        assert!(
+            said.contains(&format!("{admin}: app/blue: stopped")),
+            "{said}"
+        );
+    }
+    let (code, said) = both(&["status"]);
+    assert_eq!(
+        (code, said.contains("give --admin once")),
+        (Some(2), true),
+        "{said}"
+    );
+    // One of them is not there.
+    let gone = "unix:/nowhere/admin.sock";
+    let (code, said) = run(&["activate", "app/blue", "--admin", &one, "--admin", gone]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("not changed at {gone}: ")), "{said}");
+    assert!(said.contains(&format!("it was changed at {one}")), "{said}");
 }
