@@ -39,6 +39,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
         directories::check(file, report);
     }
     backends(file, report);
+    nodes(file, report);
     targets(file, report);
     ready(file, report);
     profiles(file, report);
@@ -76,6 +77,28 @@ fn backends(file: &File, report: &mut Report) {
         sessions(upstream, report);
         stopped(upstream, report);
         believed(upstream, &file.server, report);
+    }
+}
+
+/// Whether the nodes of `[mcmp]` are members of one upstream.
+fn nodes(file: &File, report: &mut Report) {
+    let Some(mcmp) = &file.mcmp else { return };
+    let of_nodes = |it: &&Members| matches!(it.value.source, Source::Mcmp(_));
+    let members = file.upstreams.iter().filter_map(|it| it.members.as_ref());
+    let mut members = members.filter(of_nodes);
+    match (members.next(), members.next()) {
+        (None, _) if report.faults() == 0 => {
+            let message =
+                "no upstream has members with from = \"mcmp\", so nobody listens at [mcmp]";
+            let hint = "write from = \"mcmp\" in [upstream.NAME.members], or remove it";
+            report.push(Finding::warning(message, mcmp.place.clone()).hint(hint));
+        }
+        (Some(_), Some(second)) => {
+            let message = "another upstream has the nodes of [mcmp]";
+            let hint = "keep one of them";
+            report.push(Finding::fault(message, second.place.clone()).hint(hint));
+        }
+        _ => {}
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod cache;
 pub(crate) mod error_pages;
 pub(crate) mod listen;
 pub(crate) mod log;
+pub(crate) mod mcmp;
 pub(crate) mod member;
 pub(crate) mod members;
 pub(crate) mod probe;
@@ -58,6 +59,7 @@ pub(crate) struct File {
     pub(crate) error_pages: Option<ErrorPages>,
     pub(crate) log: LogConfig,
     pub(crate) admin: Option<admin::Admin>,
+    pub(crate) mcmp: Option<mcmp::Mcmp>,
 }
 
 /// A backend, placed by its URL.
@@ -117,6 +119,8 @@ pub(crate) fn read(
         .get("error_pages")
         .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
     let response_headers = route::response_headers(root, report);
+    let nodes = root.get("mcmp");
+    let nodes = nodes.and_then(|value| mcmp::read(value, surroundings, report));
     let for_all = route::ForAll {
         pages: pages.as_ref(),
         response_headers: &response_headers,
@@ -126,7 +130,10 @@ pub(crate) fn read(
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
-            "upstream" => file.upstreams = upstream::read(value, surroundings, report),
+            "upstream" => {
+                file.upstreams = upstream::read(value, (surroundings, nodes.as_ref()), report)
+            }
+            "mcmp" => {} // Read before upstreams, which need it.
             "cache" => file.caches = cache::read(value, report),
             "route" => file.routes = route::read(value, (surroundings, for_all), report),
             "error_pages" => {}
@@ -136,6 +143,7 @@ pub(crate) fn read(
             other => report.push(unknown(other, name, value)),
         }
     }
+    file.mcmp = nodes;
     let listens = root.get("listen").and_then(|it| it.get_ref().as_array());
     let complete = listens.is_none_or(|it| it.len() == file.listeners.len());
     let listeners = (&file.listeners[..], complete);
@@ -165,6 +173,7 @@ fn unknown(
         "listen",
         "tls",
         "upstream",
+        "mcmp",
         "cache",
         "route",
         "error_pages",
@@ -219,6 +228,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &sticky::SECTION,
     &attributes::SECTION,
     &members::SECTION,
+    &mcmp::SECTION,
     &backend::SECTION,
     &cache::SECTION,
     &route::SECTION,

@@ -7,6 +7,7 @@
 
 pub mod dns;
 pub mod file;
+pub mod mcmp;
 pub mod member;
 pub mod merge;
 
@@ -14,7 +15,9 @@ use std::sync::Arc;
 
 pub use dns::{DnsKind, DnsSource};
 pub use file::FileSource;
-pub use member::{Found, FoundState, Place, Speech};
+pub use mcmp::advert::AdvertConfig;
+pub use mcmp::{McmpCount, McmpHooks, McmpSource};
+pub use member::{Found, FoundContext, FoundState, Place, Speech};
 pub use merge::{Answer, Deadlines, Member, Members, Merged, Refusal, Rules, Standing, merge};
 use tokio::sync::{Notify, mpsc};
 
@@ -25,6 +28,8 @@ pub enum Source {
     File(FileSource),
     /// A name in DNS.
     Dns(DnsSource),
+    /// Nodes that announce themselves.
+    Mcmp(McmpSource),
 }
 
 impl Source {
@@ -37,6 +42,7 @@ impl Source {
                 DnsKind::Addresses { .. } => "dns",
                 DnsKind::Services => "srv",
             },
+            Self::Mcmp(_) => "mcmp",
         }
     }
 
@@ -49,10 +55,16 @@ impl Source {
 
     /// Asks for ever and passes each answer on, the first at once. `again` asks at once; it is for doubts
     /// about the last answer, so that an answer follows even if nothing has changed. Ends when nobody listens.
-    pub async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+    pub async fn run(
+        self,
+        answers: mpsc::Sender<Answer>,
+        again: Arc<Notify>,
+        hooks: Arc<McmpHooks>,
+    ) {
         match self {
             Self::File(file) => file.run(answers, again).await,
             Self::Dns(dns) => dns.run(answers, again).await,
+            Self::Mcmp(mcmp) => mcmp.run(answers, again, hooks).await,
         }
     }
 }

@@ -25,6 +25,17 @@ pub struct Found {
     pub server_name: Option<String>,
     /// Whether it takes new sessions.
     pub state: FoundState,
+    /// Its applications, if its source tells of them.
+    pub contexts: Vec<FoundContext>,
+}
+
+/// An application of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundContext {
+    /// Its path, `/` for that of the root.
+    pub path: String,
+    /// What it takes.
+    pub state: FoundState,
 }
 
 impl Found {
@@ -41,6 +52,7 @@ impl Found {
             domain: None,
             server_name: None,
             state: FoundState::Active,
+            contexts: Vec::new(),
         }
     }
 }
@@ -107,4 +119,6 @@ pub enum FoundState {
     Active,
     /// It takes requests of the sessions that it has.
     Drain,
+    /// It takes none.
+    Stopped,
 }

@@ -5,7 +5,7 @@
 //!   as before.
 //! - If an answer lacks more than half of the members, they leave one by one, each confirmed by a further
 //!   answer: an answer that was cut short must not empty an upstream. What says itself that it leaves is
-//!   believed at once.
+//!   gone at once.
 //! - Loopback, link-local and the front's own addresses are refused, unless the source is trusted.
 //! - A member is its name. At another address it is the same member, and another backend.
 //!
@@ -248,8 +248,10 @@ fn kept(last: &Members, now: Duration, reason: String, refused: Vec<(String, Ref
 
 /// What becomes of those that an answer lacks.
 struct Missing<'m> {
-    /// They said so, or all is believed.
-    believed: HashSet<&'m str>,
+    /// They said so themselves.
+    left: HashSet<&'m str>,
+    /// All is believed.
+    superseded: bool,
     /// The answer lacks too many.
     doubted: bool,
     /// It lacks some that the one before lacked.
@@ -281,7 +283,12 @@ impl<'m> Missing<'m> {
         let doubted = !known.is_empty() || others.len() * 2 > count - believed.len();
         let is_due = last.stepped.is_some_and(|stepped| now >= stepped + STEP);
         Self {
-            believed: believed.into_iter().map(|(name, _)| &name[..]).collect(),
+            left: believed
+                .into_iter()
+                .map(|(name, _)| &name[..])
+                .filter(|name| left.contains(name))
+                .collect(),
+            superseded: last.superseded,
             doubted,
             is_confirmed: !known.is_empty(),
             step: known.first().copied().filter(|_| is_due),
@@ -292,7 +299,8 @@ impl<'m> Missing<'m> {
         let leaves = Standing::Leaving { until: now + leave };
         match member.standing {
             Standing::Leaving { .. } => member.standing,
-            _ if self.believed.contains(name) || self.step == Some(name) => leaves,
+            _ if self.left.contains(name) => Standing::Leaving { until: now },
+            _ if self.superseded || self.step == Some(name) => leaves,
             _ if self.doubted => Standing::Doubted,
             _ => leaves,
         }
@@ -382,7 +390,7 @@ impl Member {
     /// Whether it takes no new sessions, as far as its source is concerned.
     #[must_use]
     pub fn drains(&self) -> bool {
-        self.is_leaving() || self.found.state == FoundState::Drain
+        self.is_leaving() || self.found.state != FoundState::Active
     }
 }
 

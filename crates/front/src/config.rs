@@ -24,7 +24,8 @@ pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
 pub use catamaran_discover::{
-    DnsKind, DnsSource, FileSource, Found, FoundState, Place as MemberPlace, Source, Speech,
+    AdvertConfig, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource,
+    Place as MemberPlace, Source, Speech,
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
@@ -619,6 +620,8 @@ pub struct RouteConfig {
     pub rules: Option<Arc<RouteRules>>,
     /// Where it was written, for operators; `None` if it was not read from a file.
     pub place: Option<Place>,
+    /// Whether members brought it, and no file.
+    pub found: bool,
 }
 
 /// A line of a file.
@@ -661,6 +664,7 @@ impl RouteConfig {
             target,
             rules: None,
             place: None,
+            found: false,
         }
     }
 

@@ -277,6 +277,7 @@ impl Control {
             reusable.entry(name).or_default().push(backend);
         }
         let next = site.with_found(found, &mut reusable);
+        let next = next.with_routes(&site, self.discovered.routes());
         let next = next.controlled(&overrides);
         next.configure();
         in_force.store(Arc::new(next));

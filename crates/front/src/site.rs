@@ -18,7 +18,7 @@ pub(crate) mod sticky;
 mod turns;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use crate::cache::Cache;
 use crate::config::{
     Activation, BackendConfig, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol,
-    RequestAttributes, ServerConfig, UpstreamConfig,
+    RequestAttributes, RouteConfig, ServerConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
 pub(crate) use crate::site::member::{Controls, Member};
@@ -131,7 +131,7 @@ impl Site {
         let indices: HashMap<&str, usize> = names.zip(0..).collect();
         let mut routes = RouteTable::new(&config.routes, |name| indices.get(name).copied())?;
         routes.resolve(|upstream, name| {
-            let mut backends = config.upstreams[upstream].backends.iter();
+            let mut backends = config.upstreams[upstream].all();
             backends.position(|backend| backend.name == name)
         });
         routes.resolve_caches(|name| config.caches.iter().position(|cache| cache.name == name));
@@ -191,6 +191,40 @@ impl Site {
         };
         let upstreams = self.upstreams.iter().map(upstream).collect();
         self.with_upstreams(upstreams)
+    }
+
+    /// The same site with these routes besides those of the file; the old ones if they say the same. Members
+    /// that were found are known by other numbers after a change, so that routes that name some follow.
+    pub(crate) fn with_routes(self, before: &Self, found: Vec<RouteConfig>) -> Self {
+        let routes = self.routes.routes();
+        let had: Vec<&RouteConfig> = routes
+            .iter()
+            .map(|it| &it.config)
+            .filter(|it| it.found)
+            .collect();
+        let says = |it: &RouteConfig| (it.path.clone(), it.target.clone(), it.rules.clone());
+        let names = |site: &Self| {
+            let members = site.members().map(|it| it.name().to_owned());
+            members.collect::<Vec<_>>()
+        };
+        let same = had.iter().map(|it| says(it)).eq(found.iter().map(says));
+        if same && (found.is_empty() || names(&self) == names(before)) {
+            return self;
+        }
+        let own = routes.iter().map(|it| &it.config).filter(|it| !it.found);
+        let mut configs: Vec<RouteConfig> = own.cloned().collect();
+        add_routes(&mut configs, found);
+        let index = |name: &str| self.upstreams.iter().position(|it| it.name == name);
+        // All names were known before.
+        let Ok(mut table) = RouteTable::new(&configs, index) else {
+            return self;
+        };
+        table.resolve(|upstream, name| self.upstreams[upstream].member(name).map(|it| it.0));
+        table.resolve_caches(|name| self.caches.iter().position(|it| it.config.name == name));
+        Self {
+            routes: Arc::new(table),
+            ..self
+        }
     }
 
     fn with_upstreams(&self, upstreams: Vec<Arc<Upstream>>) -> Self {
@@ -524,6 +558,22 @@ impl Upstream {
         }
         picked
     }
+}
+
+/// Adds routes that members bring to those of the file, which win.
+pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>) {
+    let taken: HashSet<_> = routes
+        .iter()
+        .filter(|it| {
+            it.hosts.is_empty() && !it.exact && it.suffix.is_none() && it.pattern.is_none()
+        })
+        .map(RouteConfig::compared_path)
+        .collect();
+    routes.extend(
+        found
+            .into_iter()
+            .filter(|it| !taken.contains(&it.compared_path())),
+    );
 }
 
 /// What of a request the choice of a member depends on.

@@ -1,6 +1,6 @@
 //! `[upstream.NAME.members]`: where an upstream finds members that are not in the file.
 
-use std::net::{AddrParseError, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::backend_tls::{self, TlsKeys};
+use super::mcmp::Mcmp;
 use super::sticky::Sticky;
 use super::{Surroundings, member};
 use crate::include::shifted;
@@ -21,7 +22,7 @@ use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::address::{UrlError, parse_dns_name};
+use crate::value::address::{UrlError, parse_dns_name, parse_socket};
 use crate::value::text::{FilePath, file_path};
 use crate::value::{Choices, Counts, Durations, OneOrMore, Parsed};
 
@@ -41,6 +42,7 @@ pub(super) struct Group<'g> {
     pub(super) shared: &'g BackendConfig,
     pub(super) tls: &'g TlsKeys,
     pub(super) sticky: &'g Sticky,
+    pub(super) mcmp: Option<&'g Mcmp>,
 }
 
 /// Where members are found, as the file names it.
@@ -49,6 +51,7 @@ enum From {
     File,
     Dns,
     Srv,
+    Mcmp,
 }
 
 /// Reads the table.
@@ -78,12 +81,13 @@ pub(super) fn read(
     table.set(&MEMBERS_MAX, &mut members_max);
     let (source, listed) = match from {
         Some(From::File) => file(&mut table, path, surroundings, report),
+        Some(From::Mcmp) => (nodes(&mut table, group), Vec::new()),
         Some(from) => (dns.source(&mut table, from), Vec::new()),
         None => (None, Vec::new()),
     };
     let speech = match &source {
         Some(Source::Dns(dns)) => Some(dns.speech),
-        Some(Source::File(_)) | None => None,
+        Some(Source::File(_) | Source::Mcmp(_)) | None => None,
     };
     let trust = match source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
         true => trust(&mut table, group, surroundings),
@@ -102,6 +106,7 @@ pub(super) fn read(
             // There may be any number.
             Some(Speech::Ajp) => 2,
             Some(Speech::Http | Speech::Https) => 0,
+            // Nodes bring their routes.
             None => listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
         },
         speech,
@@ -137,7 +142,7 @@ impl DnsKeys {
         }
         let kind = match from {
             From::Srv => DnsKind::Services,
-            From::Dns | From::File => DnsKind::Addresses { port: self.port? },
+            From::Dns | From::File | From::Mcmp => DnsKind::Addresses { port: self.port? },
         };
         Some(Source::Dns(DnsSource {
             name: self.name?,
@@ -152,9 +157,10 @@ impl DnsKeys {
 fn without_use(table: &mut Table<'_>, from: Option<From>) {
     let Some(from) = from else { return };
     let is_file = from == From::File;
+    let is_dns = matches!(from, From::Dns | From::Srv);
     for (key, has, place, fits) in [
         (PATH.name, table.has(&PATH), table.place_of(&PATH), is_file),
-        (NAME.name, table.has(&NAME), table.place_of(&NAME), !is_file),
+        (NAME.name, table.has(&NAME), table.place_of(&NAME), is_dns),
         (
             PORT.name,
             table.has(&PORT),
@@ -165,13 +171,13 @@ fn without_use(table: &mut Table<'_>, from: Option<From>) {
             PROTOCOL.name,
             table.has(&PROTOCOL),
             table.place_of(&PROTOCOL),
-            !is_file,
+            is_dns,
         ),
         (
             RESOLVER.name,
             table.has(&RESOLVER),
             table.place_of(&RESOLVER),
-            !is_file,
+            is_dns,
         ),
     ] {
         if has && !fits {
@@ -179,6 +185,17 @@ fn without_use(table: &mut Table<'_>, from: Option<From>) {
             table.push(Finding::fault(message, place).hint("remove it"));
         }
     }
+}
+
+/// Nodes that announce themselves, by the rules of `[mcmp]`.
+fn nodes(table: &mut Table<'_>, group: &Group<'_>) -> Option<Source> {
+    let Some(mcmp) = group.mcmp else {
+        let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
+        let hint = "add [mcmp] with `listen` and `peers`";
+        table.push(Finding::fault(message, table.place_of(&FROM)).hint(hint));
+        return None;
+    };
+    mcmp.value.clone().map(Source::Mcmp)
 }
 
 /// A file, whose faults are said like those of this one, and what it lists now.
@@ -286,7 +303,12 @@ const KEYS: &[&dyn Described] = &[
 
 static FROM: Key<Choices<From>> = Key {
     name: "from",
-    values: Choices(&[("file", From::File), ("dns", From::Dns), ("srv", From::Srv)]),
+    values: Choices(&[
+        ("file", From::File),
+        ("dns", From::Dns),
+        ("srv", From::Srv),
+        ("mcmp", From::Mcmp),
+    ]),
     doc: Doc {
         preset: Preset::Required,
         sample: "\"file\"",
@@ -295,9 +317,10 @@ static FROM: Key<Choices<From>> = Key {
                  name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
                  name and its `jvm_route`, its weight is the member's, and priorities in their order are \
                  distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
-                 not within 1 s and at the latest after 5 min, a tenth more or less.",
+                 not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
+                 mod_cluster that announce themselves at `[mcmp]`.",
         extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
-        elsewhere: "nginx `resolve`; HAProxy `server-template`; httpd `ProxyHCExpr` has no counterpart",
+        elsewhere: "nginx `resolve`; HAProxy `server-template`",
     },
 };
 
@@ -360,11 +383,11 @@ static PORT: Key<Counts<u16>> = Key {
     },
 };
 
-static RESOLVER: Key<OneOrMore<Parsed<SocketAddr, AddrParseError>>> = Key {
+static RESOLVER: Key<OneOrMore<Parsed<SocketAddr, &'static str>>> = Key {
     name: "resolver",
     values: OneOrMore(Parsed {
         what: "an address and port such as \"127.0.0.1:8600\"",
-        parse: str::parse,
+        parse: parse_socket,
     }),
     doc: Doc {
         preset: Preset::Unset(

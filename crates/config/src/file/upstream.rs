@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::backend_tls::TlsKeys;
+use super::mcmp::Mcmp;
 use super::members::{self, Members};
 use super::sticky::{self, Sticky};
 use super::{Backend, Surroundings, attributes, backend, backend_tls, probe};
@@ -39,7 +40,7 @@ pub(crate) struct Upstream {
 /// Reads the tables.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
-    surroundings: &Surroundings<'_>,
+    around: (&Surroundings<'_>, Option<&Mcmp>),
     report: &mut Report,
 ) -> Vec<Upstream> {
     let Some((_, entries)) = table(SECTION.header, value, report) else {
@@ -58,7 +59,7 @@ pub(crate) fn read(
                 let message = format!("the name of an upstream {error}");
                 report.push(Finding::fault(message, name.span()));
             }
-            upstreams.push(one((name.get_ref(), place, entries), surroundings, report));
+            upstreams.push(one((name.get_ref(), place, entries), around, report));
         }
     }
     upstreams
@@ -66,7 +67,7 @@ pub(crate) fn read(
 
 fn one(
     (name, place, entries): (&str, Range<usize>, &DeTable<'_>),
-    surroundings: &Surroundings<'_>,
+    (surroundings, mcmp): (&Surroundings<'_>, Option<&Mcmp>),
     report: &mut Report,
 ) -> Upstream {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
@@ -110,6 +111,7 @@ fn one(
             shared: &shared,
             tls: &shared_tls,
             sticky: &sticky,
+            mcmp,
         };
         members::read(value, &group, surroundings, report)
     });

@@ -36,6 +36,10 @@ fn file(header: &str, added: &str) -> String {
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
         ),
+        (
+            "[mcmp]",
+            "listen = \"10.0.0.1:6666\"\npeers = \"10.0.0.0/24\"",
+        ),
         ("[cache.NAME]", ""),
         ("[cache.pages]", ""),
         ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),

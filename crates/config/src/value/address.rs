@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use catamaran_front::config::{Address, BackendConfig, ListenAddress, Protocol};
 
@@ -143,6 +144,12 @@ fn host_name(host: &str) -> Option<String> {
         .bytes()
         .all(|byte| byte.is_ascii_digit());
     (labels_good && !numeric).then(|| host.to_ascii_lowercase())
+}
+
+/// An address and a port of this kind.
+pub(crate) fn parse_socket<T: FromStr>(text: &str) -> Result<T, &'static str> {
+    let wrong = "must be an address and port such as \"127.0.0.1:8600\"";
+    text.parse().map_err(|_| wrong)
 }
 
 /// A name that DNS may know; labels may begin with an underscore.

@@ -551,6 +551,50 @@ fn the_lab_lists_and_judges_as_its_page_prints() {
     );
 }
 
+#[test]
+fn a_node_of_mod_cluster_announces_itself() {
+    let page = include_str!("../../../../docs/fleet.md");
+    let reader = Reader::new();
+    let mut tables = blocks(page, "toml").into_iter();
+    let mcmp = tables.find(|it| it.contains("[mcmp]")).unwrap();
+    let rest = "[[listen]]\naddress = \"127.0.0.1:80\"\n[[route]]\npath = \"/none\"\nstatus = 404\n\
+                [admin]\naddress = \"127.0.0.1:9090\"\n";
+    reader.saves("catamaran.toml", &format!("{rest}{mcmp}"));
+    let printed = reader.types(
+        "for host in 1 2; do ip addr add 10.0.0.$host/24 dev lo; done
+         catamaran app --http 10.0.0.2:8080 2> app.log &
+         catamaran serve --config catamaran.toml > access.log 2> front.log &
+         says() {
+             curl --silent --show-error --fail --request $1 --data \"$2\" \"http://10.0.0.1:6666${3:-/}\"
+         }
+         status() {
+             curl --silent --output /dev/null --write-out '%{http_code}\\n' http://127.0.0.1$1
+         }
+         becomes() { until [ $(status $1) = $2 ]; do sleep 0.1; done; echo $1 $2; }
+         until says CONFIG 'JVMRoute=n1&Host=10.0.0.2&Port=8080&Type=http' 2> /dev/null; do sleep 0.1; done
+         says ENABLE-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fecho' > /dev/null
+         becomes /echo 200
+         becomes /status/200 404
+         says ENABLE-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fstatus' > /dev/null
+         becomes /status/200 200
+         says STATUS 'JVMRoute=n1&Load=50'
+         echo
+         says STOP-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fecho'
+         echo
+         becomes /echo 503
+         becomes /status/200 200
+         says REMOVE-APP 'JVMRoute=n1' '/*'
+         becomes /status/200 404
+         curl --silent http://127.0.0.1:9090/metrics | grep '^catamaran_mcmp_messages_total.*config'",
+    );
+    let expected = "/echo 200\n/status/200 404\n/status/200 200\n\
+                    Type=STATUS-RSP&JVMRoute=n1&State=OK&id=1\n\
+                    Type=STOP-APP-RSP&JvmRoute=n1&Alias=localhost&Context=%2Fecho&Requests=0\n\
+                    /echo 503\n/status/200 200\n/status/200 404\n\
+                    catamaran_mcmp_messages_total{upstream=\"wildfly\",command=\"config\"} 1\n";
+    assert_eq!(printed, expected);
+}
+
 /// The blocks of a page in this language, without their fences.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let fence = format!("```{language}\n");

@@ -117,6 +117,7 @@ impl MembersConfig {
         let activation = match (member.is_leaving(), found.state) {
             (false, FoundState::Active) => Activation::Active,
             (true, _) | (_, FoundState::Drain) => Activation::Drain,
+            (false, FoundState::Stopped) => Activation::Stopped,
         };
         let mut backend = BackendConfig {
             name: found.name.clone(),

@@ -3,18 +3,23 @@
 //! `catamaran_discover` has the rules. Here is the last list of each upstream, and what administrators are
 //! told of it. Whoever holds this lock takes no other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_discover::{
-    Answer, Deadlines, Member, Members, Refusal, Rules, Source, Standing, merge,
+    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, Members, Refusal, Rules,
+    Source, Standing, merge,
 };
 use tokio::time::Instant;
 
 use super::events::{Events, Kind};
-use crate::config::{BackendConfig, Config, ListenAddress, MembersConfig};
+use crate::config::{
+    Activation, BackendConfig, Config, ListenAddress, McmpSource, MembersConfig, RouteConfig,
+    RouteRules, RouteTarget,
+};
+use crate::site::add_routes;
 
 /// What was found, of each upstream that has a source.
 #[derive(Debug)]
@@ -46,13 +51,17 @@ struct Known {
 }
 
 /// Answers of one source since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerCounts {
     pub(crate) good: u64,
     /// Those that kept the last list.
     pub(crate) failed: u64,
     /// Members that were refused, by the reason's place in [`Refusal::ALL`].
     pub(crate) refused: [u64; Refusal::ALL.len()],
+    /// Messages of nodes that were taken in, by their command.
+    pub(crate) messages: BTreeMap<&'static str, u64>,
+    /// What of nodes was refused, by the reason.
+    pub(crate) refused_messages: BTreeMap<&'static str, u64>,
 }
 
 /// What an answer, or the time, led to.
@@ -110,6 +119,8 @@ impl Discovered {
                 upstream.found = list.filter_map(|it| members.backend(it).ok()).collect();
             }
         }
+        drop(known);
+        add_routes(&mut config.routes, self.routes());
     }
 
     /// Follows a configuration that is in force. A source that is another one begins anew; until its first
@@ -193,6 +204,26 @@ impl Discovered {
         let known = self.lock();
         let of = |(upstream, known): (&String, &Known)| (upstream.clone(), known.backends());
         known.iter().map(of).collect()
+    }
+
+    /// Counts something of the nodes of an upstream.
+    pub(crate) fn count(&self, upstream: &str, count: McmpCount) {
+        if let Some(known) = self.lock().get_mut(upstream) {
+            let (counts, key) = match count {
+                McmpCount::Message(command) => (&mut known.counts.messages, command),
+                McmpCount::Refused(reason) => (&mut known.counts.refused_messages, reason),
+            };
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+
+    /// The routes that members bring: one for each context, which stops or drains the members that lack it.
+    pub(crate) fn routes(&self) -> Vec<RouteConfig> {
+        let known = self.lock();
+        known
+            .iter()
+            .flat_map(|(upstream, known)| known.routes(upstream))
+            .collect()
     }
 
     /// What followed from the first answer of a source is in force.
@@ -297,7 +328,14 @@ pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
         ListenAddress::Tcp(address) => Some(*address),
         ListenAddress::Unix(_) => None,
     });
-    tcp.collect()
+    let mcmp = config
+        .upstreams
+        .iter()
+        .filter_map(|it| match &it.members.as_ref()?.source {
+            Source::Mcmp(mcmp) => Some(mcmp.listen),
+            Source::File(_) | Source::Dns(_) => None,
+        });
+    tcp.chain(mcmp).collect()
 }
 
 impl Known {
@@ -347,6 +385,7 @@ impl Known {
     fn replace(&mut self, upstream: &str, next: Members, events: &Events) -> Progress {
         let before = std::mem::replace(&mut self.members, next);
         let next = &self.members;
+        let differs = before.iter().ne(next.iter());
         let mut said = Vec::new();
         for member in next.iter() {
             let name = &member.found.name;
@@ -372,9 +411,42 @@ impl Known {
             events.push(Kind::Change, upstream, &backend, text);
         }
         Progress {
-            changed: changed > 0,
+            changed: differs,
             deadlines: next.deadlines(),
         }
+    }
+
+    fn routes(&self, upstream: &str) -> Vec<RouteConfig> {
+        let Source::Mcmp(McmpSource { paths, .. }) = &self.config.source else {
+            return Vec::new();
+        };
+        let is_below = |path: &str| {
+            let below = |base: &String| {
+                let rest = path.strip_prefix(base.trim_end_matches('/'));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            paths.iter().any(below)
+        };
+        let contexts = self.members.iter().flat_map(|it| &it.found.contexts);
+        let all: BTreeSet<&str> = contexts.map(|it| &it.path[..]).collect();
+        let route = |path: &str| {
+            let mut route = RouteConfig::new(path, RouteTarget::Upstream(upstream.to_owned()));
+            let activation = self
+                .members
+                .iter()
+                .filter_map(|it| less(it, path))
+                .collect();
+            route.rules = Some(Arc::new(RouteRules {
+                activation,
+                ..RouteRules::default()
+            }));
+            route.found = true;
+            route
+        };
+        all.into_iter()
+            .filter(|path| is_below(path))
+            .map(route)
+            .collect()
     }
 
     fn backends(&self) -> Vec<BackendConfig> {
@@ -402,9 +474,21 @@ impl Known {
             age: self.good.map(|good| good.elapsed()),
             failed: self.failed.clone(),
             refused: self.refused.clone(),
-            counts: self.counts,
+            counts: self.counts.clone(),
         }
     }
+}
+
+/// What less than elsewhere a member gets at a context.
+fn less(member: &Member, path: &str) -> Option<(String, Activation)> {
+    let mut contexts = member.found.contexts.iter();
+    let own = contexts.find(|it| it.path == path).map(|it| it.state);
+    let activation = match own {
+        Some(FoundState::Active) => return None,
+        Some(FoundState::Drain) => Activation::Drain,
+        Some(FoundState::Stopped) | None => Activation::Stopped,
+    };
+    Some((member.found.name.clone(), activation))
 }
 
 /// What changed of a member, in words; `None` if nothing did that matters to the upstream.
@@ -419,6 +503,7 @@ fn change(before: &Member, now: &Member) -> Option<String> {
                     .to_owned()
             }
             (_, "drain") => "it drains".to_owned(),
+            (_, "stopped") => "it is stopped".to_owned(),
             ("leaving" | "doubted", _) => "it returned".to_owned(),
             _ => "it is active".to_owned(),
         });
@@ -427,12 +512,22 @@ fn change(before: &Member, now: &Member) -> Option<String> {
     if was.place != is.place || was.speech != is.speech {
         words.push(format!("it is at {}", is.place));
     }
-    if was.weight != is.weight {
+    // The load of a node changes every few seconds.
+    if was.weight != is.weight && now.found.contexts.is_empty() {
         words.push(format!("weight {}", is.weight));
     }
     if was.distance != is.distance {
         words.push(format!("distance {}", is.distance));
     }
+    for context in &is.contexts {
+        if !was.contexts.contains(context) {
+            let FoundContext { path, state } = context;
+            words.push(format!("context {path} {}", state_word(*state)));
+        }
+    }
+    let has = |path: &str| is.contexts.iter().any(|it| it.path == path);
+    let gone = was.contexts.iter().filter(|it| !has(&it.path));
+    words.extend(gone.map(|it| format!("context {} removed", it.path)));
     if (&was.jvm_route, &was.domain) != (&is.jvm_route, &is.domain) {
         words.push("another jvm_route or domain".to_owned());
     }
@@ -444,8 +539,19 @@ fn standing(member: &Member) -> &'static str {
     match member.standing {
         Standing::Leaving { .. } => "leaving",
         Standing::Doubted => "doubted",
-        Standing::Present if member.drains() => "drain",
-        Standing::Present => "active",
+        Standing::Present => match member.found.state {
+            FoundState::Active => "active",
+            FoundState::Drain => "drain",
+            FoundState::Stopped => "stopped",
+        },
+    }
+}
+
+fn state_word(state: FoundState) -> &'static str {
+    match state {
+        FoundState::Active => "enabled",
+        FoundState::Drain => "disabled",
+        FoundState::Stopped => "stopped",
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
-use catamaran_discover::Answer;
+use catamaran_discover::{Answer, McmpHooks};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -145,7 +145,11 @@ impl Discoverer {
     fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> Asked {
         let (own, mut answers) = mpsc::channel(1);
         let again = Arc::new(Notify::new());
-        let source = config.source.clone().run(own, Arc::clone(&again));
+        let hooks = self.hooks(upstream);
+        let source = config
+            .source
+            .clone()
+            .run(own, Arc::clone(&again), Arc::new(hooks));
         let (all, name) = (self.answers.clone(), upstream.to_owned());
         let pass_on = async move {
             while let Some(answer) = answers.recv().await {
@@ -163,6 +167,21 @@ impl Discoverer {
             again,
             ask: None,
             is_answered: false,
+        }
+    }
+
+    /// What nodes of an upstream need of the front.
+    fn hooks(&self, upstream: &str) -> McmpHooks {
+        let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
+        let in_flight = move |member: &str| {
+            let site = shared.site.load();
+            let member = site.upstream(&name).and_then(|it| it.member(member));
+            member.map_or(0, |(_, member)| member.backend.in_flight() as u64)
+        };
+        let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
+        McmpHooks {
+            in_flight: Box::new(in_flight),
+            count: Box::new(move |count| shared.control.discovered.count(&name, count)),
         }
     }
 

@@ -6,7 +6,14 @@ use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::control::discovered::MembersView;
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_MEMBERS: [&Family; 4] = [&MEMBERS, &AGE, &ANSWERS, &REFUSED];
+pub(super) static OF_MEMBERS: [&Family; 6] = [
+    &MEMBERS,
+    &AGE,
+    &ANSWERS,
+    &REFUSED,
+    &MESSAGES,
+    &REFUSED_MESSAGES,
+];
 
 static MEMBERS: Family = Family {
     name: "catamaran_members",
@@ -60,6 +67,32 @@ static REFUSED: Family = Family {
     ],
 };
 
+static MESSAGES: Family = Family {
+    name: "catamaran_mcmp_messages_total",
+    kind: Kind::Counter,
+    help: "Messages of mod_cluster's nodes that were understood, by their command; only those that occurred.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        ("command", "such as `config`, `enable-app` or `status`"),
+    ],
+};
+
+static REFUSED_MESSAGES: Family = Family {
+    name: "catamaran_mcmp_refused_total",
+    kind: Kind::Counter,
+    help: "What of nodes was refused; only what occurred.",
+    labels: &[
+        ("upstream", "the name of the group"),
+        (
+            "reason",
+            "`peer`: not among `peers`; `garbage`: no HTTP/1.1, or too much; `syntax`: no message; `forged`: about \
+             a node that another address announced; `network`: a host outside `members`; `unknown-node`: of a \
+             node that has not announced itself; `too-many` nodes or contexts; `flood`: too many messages; \
+             `connections-max`; `idle`",
+        ),
+    ],
+};
+
 pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
     let mut members = page.family(&MEMBERS);
     for view in views {
@@ -81,6 +114,18 @@ pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
     for view in views {
         for (result, count) in [("good", view.counts.good), ("failed", view.counts.failed)] {
             answers.sample(&[&view.upstream, view.source, result], count);
+        }
+    }
+    let mut messages = page.family(&MESSAGES);
+    for view in views {
+        for (command, count) in &view.counts.messages {
+            messages.sample(&[&view.upstream, command], count);
+        }
+    }
+    let mut refused = page.family(&REFUSED_MESSAGES);
+    for view in views {
+        for (reason, count) in &view.counts.refused_messages {
+            refused.sample(&[&view.upstream, reason], count);
         }
     }
     let mut refused = page.family(&REFUSED);

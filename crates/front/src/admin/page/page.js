@@ -407,6 +407,7 @@ const OPEN_MAX = 12;
 const FOUND = {
   active: 'named, and active',
   drain: 'named, and draining',
+  stopped: 'named, and stopped',
   doubted: 'one of too many that the last answer lacks',
   leaving: 'no longer named: it drains',
 };

@@ -1,0 +1,438 @@
+//! MCMP: WildFly's and Tomcat's mod_cluster nodes announce themselves.
+//!
+//! [`message`] reads what they say, [`nodes`] is what is known of them, [`advert`] tells them where the front is.
+//! Here is the listener. Whoever is not among `peers` is closed at once; each connection is limited in bytes,
+//! in time and in messages, and everything refused is counted by its reason.
+
+pub mod advert;
+pub mod message;
+pub mod nodes;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use catamaran_http1::{Limits, Response, Server, ServerEvent};
+use catamaran_message::{BodyLength, RequestHead};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use ipnet::IpNet;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use self::advert::{AdvertConfig, advertise};
+use self::message::{BYTES_MAX, Message, SyntaxFault};
+use self::nodes::{McmpRefusal, NodeRules, Nodes};
+use crate::merge::Answer;
+
+/// Where nodes announce themselves, and which of them are believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McmpSource {
+    /// Where nodes connect to.
+    pub listen: SocketAddr,
+    /// Who may connect.
+    pub peers: Vec<IpNet>,
+    /// Where members may be. A host name is none of them.
+    pub members: Vec<IpNet>,
+    /// The paths below which contexts become routes.
+    pub paths: Vec<String>,
+    /// How many nodes there may be.
+    pub nodes_max: usize,
+    /// How nodes are told where the front is, if they are.
+    pub advertise: Option<AdvertConfig>,
+}
+
+/// What the listener needs of whoever runs it.
+pub struct McmpHooks {
+    /// How many requests a member of that name has in flight.
+    pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
+    /// Something is counted.
+    pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
+}
+
+impl fmt::Debug for McmpHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("McmpHooks(..)")
+    }
+}
+
+/// What is counted of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McmpCount {
+    /// A message that was taken in, by its command.
+    Message(&'static str),
+    /// Something refused, by its reason.
+    Refused(&'static str),
+}
+
+/// What connections share.
+struct Desk {
+    config: McmpSource,
+    nodes: Mutex<Nodes>,
+    origin: Instant,
+    /// Another list follows.
+    changed: Notify,
+    /// Open connections of each address.
+    open: Mutex<HashMap<IpAddr, usize>>,
+    hooks: Arc<McmpHooks>,
+}
+
+impl McmpSource {
+    /// See [`crate::Source::run`].
+    pub(crate) async fn run(
+        self,
+        answers: mpsc::Sender<Answer>,
+        again: Arc<Notify>,
+        hooks: Arc<McmpHooks>,
+    ) {
+        let desk = Arc::new(Desk {
+            config: self,
+            nodes: Mutex::default(),
+            origin: Instant::now(),
+            changed: Notify::new(),
+            open: Mutex::default(),
+            hooks,
+        });
+        tokio::select! {
+            () = listen(&desk, &answers) => {}
+            () = advertise(desk.config.advertise.clone(), desk.config.listen) => {}
+            () = tell(&desk, &answers, &again) => {}
+            () = answers.closed() => {}
+        }
+    }
+}
+
+/// Passes on the list when it changes, and when nodes were silent for too long.
+async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
+    let mut has_said = false;
+    loop {
+        let deadline = desk.nodes().deadline().map(|at| desk.origin + at);
+        let asked = tokio::select! {
+            () = desk.changed.notified() => true,
+            () = again.notified() => has_said,
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                let now = desk.origin.elapsed();
+                desk.nodes().expire(now)
+            }
+        };
+        if asked {
+            has_said = true;
+            let answer = desk.nodes().answer();
+            if answers.send(answer).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Accepts for ever. While the address is taken, by the process before this one perhaps, it is tried again.
+async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
+    let listener = loop {
+        match bind(desk.config.listen) {
+            Ok(listener) => break listener,
+            Err(error) => {
+                let reason = format!("cannot listen at {}: {error}", desk.config.listen);
+                if answers.send(Answer::Failed(reason)).await.is_err() {
+                    return;
+                }
+                sleep(BIND_PAUSE).await;
+            }
+        }
+    };
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, from)) = accepted else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let peer = from.ip().to_canonical();
+        if !desk.config.peers.iter().any(|it| it.contains(&peer)) {
+            desk.refuse("peer");
+        } else if !desk.admit(peer) {
+            desk.refuse("connections-max");
+        } else {
+            connections.spawn(attend(Arc::clone(desk), stream, peer));
+        }
+    }
+}
+
+fn bind(at: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match at {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
+    // Whoever breaks off comes again.
+    converse(&desk, &mut stream, peer).await.ok();
+    desk.release(peer);
+}
+
+/// Answers one message after the other.
+async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
+    let mut server = Server::new(Limits::request());
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let mut pace = Pace::new(desk.origin.elapsed());
+    loop {
+        let read = receive(&mut server, &mut input, stream);
+        let message = match timeout(IDLE_MAX, read).await {
+            Ok(Ok(Received::Message(head, form))) => Some((head, form)),
+            Ok(Ok(Received::End)) => return Ok(()),
+            Ok(Ok(Received::Garbage)) => None,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                desk.refuse("idle");
+                return Ok(());
+            }
+        };
+        if !pace.takes(desk.origin.elapsed()) {
+            desk.refuse("flood");
+            return Ok(());
+        }
+        let Some((head, form)) = message else {
+            desk.refuse("garbage");
+            return Ok(());
+        };
+        let answer = desk.answer(&head, &form, peer);
+        write(&mut server, &answer, &mut output);
+        server.recycle(head);
+        timeout(WRITE_MAX, stream.write_all(&output)).await??;
+        output.clear();
+        if !server.can_reuse() {
+            return Ok(());
+        }
+    }
+}
+
+/// What came.
+enum Received {
+    Message(Box<RequestHead>, Vec<u8>),
+    /// The peer closed between messages.
+    End,
+    /// No HTTP/1.1, or too much.
+    Garbage,
+}
+
+/// One whole message. From its first byte it has a limited time.
+async fn receive(
+    server: &mut Server,
+    input: &mut BytesMut,
+    stream: &mut TcpStream,
+) -> std::io::Result<Received> {
+    let mut head: Option<Box<RequestHead>> = None;
+    let mut form = Vec::new();
+    loop {
+        match server.receive(input) {
+            Ok(Some(ServerEvent::Head(begun))) => {
+                if matches!(begun.body, BodyLength::Known(length) if length > BYTES_MAX as u64) {
+                    return Ok(Received::Garbage);
+                }
+                if begun.body == BodyLength::Known(0) {
+                    return Ok(Received::Message(begun, form));
+                }
+                head = Some(begun);
+            }
+            Ok(Some(ServerEvent::Body(data))) => {
+                if form.len() + data.len() > BYTES_MAX {
+                    return Ok(Received::Garbage);
+                }
+                form.extend_from_slice(&data);
+            }
+            Ok(Some(ServerEvent::BodyEnd)) => match head.take() {
+                Some(head) => return Ok(Received::Message(head, form)),
+                None => return Ok(Received::Garbage),
+            },
+            Ok(None) => {
+                let begun = head.is_some() || !input.is_empty();
+                let read = stream.read_buf(input);
+                let read = match begun {
+                    true => timeout(MESSAGE_MAX, read).await?,
+                    false => read.await,
+                };
+                match read? {
+                    0 if begun => return Ok(Received::Garbage),
+                    0 => return Ok(Received::End),
+                    _ => {}
+                }
+            }
+            Err(_) => return Ok(Received::Garbage),
+        }
+    }
+}
+
+/// What a node is told.
+struct Answered {
+    status: StatusCode,
+    fields: HeaderMap,
+    text: String,
+}
+
+impl Answered {
+    fn fault(kind: &'static str, words: &'static str) -> Self {
+        let mut fields = HeaderMap::new();
+        let value = HeaderValue::from_static;
+        fields.insert(HeaderName::from_static("version"), value("0.2.1"));
+        fields.insert(HeaderName::from_static("type"), value(kind));
+        fields.insert(HeaderName::from_static("mess"), value(words));
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            fields,
+            text: String::new(),
+        }
+    }
+}
+
+impl Desk {
+    fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> Answered {
+        let message = Message::parse(head.method.as_str(), &head.target.path, form);
+        let message = match message {
+            Ok(message) => message,
+            Err(SyntaxFault(words)) => {
+                self.refuse("syntax");
+                return Answered::fault("SYNTAX", words);
+            }
+        };
+        (self.hooks.count)(McmpCount::Message(message.command()));
+        match self.handle(&message, peer) {
+            Ok(text) => Answered {
+                status: StatusCode::OK,
+                fields: HeaderMap::new(),
+                text,
+            },
+            Err(refusal) => {
+                self.refuse(refusal.token());
+                Answered::fault(refusal.kind(), refusal.words())
+            }
+        }
+    }
+
+    fn handle(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
+        let networks = &self.config.members;
+        let may_be_member = |host: &str| {
+            let ip = host.parse::<IpAddr>().ok();
+            ip.is_some_and(|ip| networks.iter().any(|it| it.contains(&ip.to_canonical())))
+        };
+        let rules = NodeRules {
+            may_be_member: &may_be_member,
+            in_flight: &self.hooks.in_flight,
+            nodes_max: self.config.nodes_max,
+        };
+        let now = self.origin.elapsed();
+        let reply = self.nodes().handle(message, peer, now, &rules)?;
+        if reply.changed {
+            self.changed.notify_one();
+        }
+        Ok(reply.text)
+    }
+
+    fn refuse(&self, reason: &'static str) {
+        (self.hooks.count)(McmpCount::Refused(reason));
+    }
+
+    /// Whether one more connection of an address has room.
+    fn admit(&self, peer: IpAddr) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let own = open.entry(peer).or_default();
+        let has_room = *own < PEER_MAX && all < CONNECTIONS_MAX;
+        *own += usize::from(has_room);
+        has_room
+    }
+
+    fn release(&self, peer: IpAddr) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = open.get_mut(&peer) {
+            *own -= 1;
+            if *own == 0 {
+                open.remove(&peer);
+            }
+        }
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(server: &mut Server, answer: &Answered, output: &mut BytesMut) {
+    let kind = HeaderValue::from_static("text/plain");
+    let response = Response {
+        status: answer.status,
+        reason: None,
+        headers: &answer.fields,
+        extra: &[(&CONTENT_TYPE, &kind)],
+        body: BodyLength::Known(answer.text.len() as u64),
+    };
+    // A head that cannot be written closes the connection: nothing was announced.
+    if server.send_head(&response, output).is_ok() {
+        server.send_data(answer.text.as_bytes(), output);
+        server.send_end(output).ok();
+    }
+}
+
+/// How many messages a connection may still send at once.
+struct Pace {
+    left: f64,
+    at: Duration,
+}
+
+impl Pace {
+    fn new(now: Duration) -> Self {
+        Self {
+            left: MESSAGES_AT_ONCE,
+            at: now,
+        }
+    }
+
+    fn takes(&mut self, now: Duration) -> bool {
+        let since = now.saturating_sub(self.at).as_secs_f64();
+        self.left = (self.left + since * MESSAGES_A_SECOND).min(MESSAGES_AT_ONCE);
+        self.at = now;
+        self.left -= 1.0;
+        self.left >= 0.0
+    }
+}
+
+/// A node says a few words about each of its contexts when it joins.
+const MESSAGES_AT_ONCE: f64 = 1000.0;
+const MESSAGES_A_SECOND: f64 = 50.0;
+
+/// A node says something each 10 s.
+const IDLE_MAX: Duration = Duration::from_secs(120);
+const MESSAGE_MAX: Duration = Duration::from_secs(10);
+const WRITE_MAX: Duration = Duration::from_secs(10);
+
+/// Connections at a time: of one address, and of all.
+const PEER_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 2000;
+const BACKLOG: u32 = 1024;
+
+const BIND_PAUSE: Duration = Duration::from_secs(1);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_join_is_no_flood_and_a_flood_is() {
+        let mut pace = Pace::new(Duration::ZERO);
+        assert!((0..1000).all(|_| pace.takes(Duration::ZERO)));
+        assert!(!pace.takes(Duration::ZERO));
+        assert!(pace.takes(Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,415 @@
+//! Messages of MCMP as mod_cluster sends them: a command, and a form of its parameters.
+//!
+//! Total: any bytes are a message or a fault. What a message says is checked here as far as it needs no other
+//! message: names can stand in a log, ports are ports, contexts are paths.
+
+use std::net::IpAddr;
+
+use crate::member::Speech;
+
+/// What a node says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// It is there, and so it is reached.
+    Config(Box<NodeConfig>),
+    /// Something becomes of one of its contexts, or of all.
+    App(AppMessage),
+    /// It lives, and has this load.
+    Status {
+        /// Who.
+        route: String,
+        /// -1: it is in trouble; 0: it stands by; else what it can take, up to 100.
+        load: i32,
+    },
+    /// Is the front there?
+    Ping,
+    /// What nodes does the front know?
+    Info,
+}
+
+/// How a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Its name, and the suffix of its session ids.
+    pub route: String,
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// What it speaks there.
+    pub speech: Speech,
+    /// Its replication group.
+    pub domain: Option<String>,
+}
+
+/// What becomes of contexts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppMessage {
+    /// What.
+    pub verb: Verb,
+    /// Whose.
+    pub route: String,
+    /// The context; `None` is the whole node.
+    pub context: Option<String>,
+    /// As they were sent, for the answer.
+    pub alias: String,
+}
+
+/// What becomes of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// It takes all requests.
+    Enable,
+    /// It takes those of its sessions.
+    Disable,
+    /// It takes none.
+    Stop,
+    /// It is gone.
+    Remove,
+}
+
+/// What is wrong with a message. A node that is told so gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyntaxFault(pub &'static str);
+
+impl Message {
+    /// Its command, for counters.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "config",
+            Self::App(app) => match app.verb {
+                Verb::Enable => "enable-app",
+                Verb::Disable => "disable-app",
+                Verb::Stop => "stop-app",
+                Verb::Remove => "remove-app",
+            },
+            Self::Status { .. } => "status",
+            Self::Ping => "ping",
+            Self::Info => "info",
+        }
+    }
+
+    /// Who sends it, as it says.
+    #[must_use]
+    pub fn route(&self) -> Option<&str> {
+        match self {
+            Self::Config(node) => Some(&node.route),
+            Self::App(app) => Some(&app.route),
+            Self::Status { route, .. } => Some(route),
+            Self::Ping | Self::Info => None,
+        }
+    }
+
+    /// Reads a message from its command, the path that it was sent to, and its form.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(command: &str, path: &[u8], form: &[u8]) -> Result<Self, SyntaxFault> {
+        let verb = match command {
+            "ENABLE-APP" => Verb::Enable,
+            "DISABLE-APP" => Verb::Disable,
+            "STOP-APP" => Verb::Stop,
+            "REMOVE-APP" => Verb::Remove,
+            "CONFIG" => {
+                return Form::parse(form)?
+                    .config()
+                    .map(|it| Self::Config(Box::new(it)));
+            }
+            "STATUS" => return Form::parse(form)?.status(),
+            "PING" => return Ok(Self::Ping),
+            "INFO" | "DUMP" => return Ok(Self::Info),
+            _ => return Err(SyntaxFault("unknown command")),
+        };
+        let form = Form::parse(form)?;
+        let context = match path {
+            b"/*" => None,
+            _ => Some(context(form.need("Context")?)?),
+        };
+        Ok(Self::App(AppMessage {
+            verb,
+            route: form.route()?,
+            context,
+            alias: form.get("Alias").unwrap_or_default().to_owned(),
+        }))
+    }
+}
+
+/// The parameters of a message.
+struct Form(Vec<(String, String)>);
+
+impl Form {
+    fn parse(form: &[u8]) -> Result<Self, SyntaxFault> {
+        if form.len() > BYTES_MAX {
+            return Err(SyntaxFault("message too long"));
+        }
+        let mut pairs = Vec::new();
+        for pair in form.split(|&byte| byte == b'&').filter(|it| !it.is_empty()) {
+            let mut halves = pair.splitn(2, |&byte| byte == b'=');
+            let (name, value) = (halves.next(), halves.next());
+            let (Some(name), Some(value)) = (name, value) else {
+                return Err(SyntaxFault("parameter without a value"));
+            };
+            if pairs.len() >= PAIRS_MAX {
+                return Err(SyntaxFault("too many parameters"));
+            }
+            pairs.push((decoded(name)?, decoded(value)?));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of a name, whose case does not matter.
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut named = self
+            .0
+            .iter()
+            .filter(|(it, _)| it.eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.as_str())
+    }
+
+    fn need(&self, name: &'static str) -> Result<&str, SyntaxFault> {
+        let mut named = self
+            .0
+            .iter()
+            .filter(|(it, _)| it.eq_ignore_ascii_case(name));
+        match (named.next(), named.next()) {
+            (Some((_, value)), None) => Ok(value),
+            (None, _) => Err(SyntaxFault("parameter missing")),
+            // Two readers could take different ones.
+            (Some(_), Some(_)) => Err(SyntaxFault("parameter twice")),
+        }
+    }
+
+    fn route(&self) -> Result<String, SyntaxFault> {
+        name(self.need("JVMRoute")?)
+    }
+
+    fn config(&self) -> Result<NodeConfig, SyntaxFault> {
+        let port: u16 = self
+            .need("Port")?
+            .parse()
+            .map_err(|_| SyntaxFault("Port is no port"))?;
+        if port == 0 {
+            return Err(SyntaxFault("Port is no port"));
+        }
+        let speech = match self.get("Type").unwrap_or("ajp") {
+            it if it.eq_ignore_ascii_case("ajp") => Speech::Ajp,
+            it if it.eq_ignore_ascii_case("http") => Speech::Http,
+            it if it.eq_ignore_ascii_case("https") => Speech::Https,
+            _ => return Err(SyntaxFault("Type is not ajp, http or https")),
+        };
+        let domain = self.get("Domain").filter(|it| !it.is_empty());
+        Ok(NodeConfig {
+            route: self.route()?,
+            host: host(self.need("Host")?)?,
+            port,
+            speech,
+            domain: domain.map(name).transpose()?,
+        })
+    }
+
+    fn status(&self) -> Result<Message, SyntaxFault> {
+        let load: i32 = self
+            .need("Load")?
+            .parse()
+            .map_err(|_| SyntaxFault("Load is no number"))?;
+        match (-1..=LOAD_MAX).contains(&load) {
+            true => Ok(Message::Status {
+                route: self.route()?,
+                load,
+            }),
+            false => Err(SyntaxFault("Load is out of range")),
+        }
+    }
+}
+
+/// A text without its escapes.
+fn decoded(text: &[u8]) -> Result<String, SyntaxFault> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut left = text;
+    while let Some((&first, rest)) = left.split_first() {
+        left = rest;
+        match first {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let [high, low, rest @ ..] = left else {
+                    return Err(SyntaxFault("broken escape"));
+                };
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+                    return Err(SyntaxFault("broken escape"));
+                };
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                left = rest;
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| SyntaxFault("not UTF-8"))
+}
+
+/// A name that can stand in a log, a URL and a cookie.
+fn name(text: &str) -> Result<String, SyntaxFault> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@!~".contains(&byte);
+    match !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(is_good) {
+        true => Ok(text.to_owned()),
+        false => Err(SyntaxFault("bad name")),
+    }
+}
+
+/// A host name, or an address; that of IPv6 may be in brackets.
+fn host(text: &str) -> Result<String, SyntaxFault> {
+    let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    if let Ok(ip) = inner.unwrap_or(text).parse::<IpAddr>() {
+        return Ok(ip.to_string());
+    }
+    let is_label = |label: &str| {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
+    };
+    match text.len() <= 253 && text.split('.').all(is_label) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(SyntaxFault("Host is none")),
+    }
+}
+
+/// The path of a context, without a closing slash; that of the root is `/`.
+fn context(text: &str) -> Result<String, SyntaxFault> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~!$&'()*+,=:@".contains(&byte);
+    let trimmed = text.trim_end_matches('/');
+    let odd = |segment: &str| segment.is_empty() || segment == "." || segment == "..";
+    let segments = trimmed.strip_prefix('/').map(|it| it.split('/').any(odd));
+    match (trimmed, segments) {
+        ("", _) if text == "/" => Ok("/".to_owned()),
+        (path, Some(false)) if path.len() <= CONTEXT_MAX && path.bytes().all(is_good) => {
+            Ok(path.to_owned())
+        }
+        _ => Err(SyntaxFault("Context is no path")),
+    }
+}
+
+/// Bytes of one message.
+pub const BYTES_MAX: usize = 64 << 10;
+
+const PAIRS_MAX: usize = 256;
+const NAME_MAX: usize = 80;
+const CONTEXT_MAX: usize = 256;
+
+/// The greatest load factor; mod_cluster has 100.
+const LOAD_MAX: i32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_wildfly_sends_is_understood() {
+        let form = b"JVMRoute=node1&Host=10.77.0.1&Maxattempts=1&Port=8009&StickySessionForce=No&Type=ajp&ping=10";
+        let node = NodeConfig {
+            route: "node1".to_owned(),
+            host: "10.77.0.1".to_owned(),
+            port: 8009,
+            speech: Speech::Ajp,
+            domain: None,
+        };
+        assert_eq!(
+            Message::parse("CONFIG", b"/", form),
+            Ok(Message::Config(Box::new(node)))
+        );
+        let form = b"JVMRoute=node1&Alias=default-host%2Clocalhost&Context=%2Fdemo";
+        let app = AppMessage {
+            verb: Verb::Enable,
+            route: "node1".to_owned(),
+            context: Some("/demo".to_owned()),
+            alias: "default-host,localhost".to_owned(),
+        };
+        assert_eq!(
+            Message::parse("ENABLE-APP", b"/", form),
+            Ok(Message::App(app))
+        );
+        let all = AppMessage {
+            verb: Verb::Remove,
+            route: "node1".to_owned(),
+            context: None,
+            alias: String::new(),
+        };
+        assert_eq!(
+            Message::parse("REMOVE-APP", b"/*", b"JVMRoute=node1"),
+            Ok(Message::App(all))
+        );
+        let route = "node1".to_owned();
+        assert_eq!(
+            Message::parse("STATUS", b"/", b"JVMRoute=node1&Load=-1"),
+            Ok(Message::Status { route, load: -1 })
+        );
+        assert_eq!(Message::parse("INFO", b"/", b""), Ok(Message::Info));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (command, form, fault) in [
+            ("GET", "", "unknown command"),
+            ("CONFIG", "JVMRoute=a&Host=h&Port=0", "Port is no port"),
+            ("CONFIG", "JVMRoute=a&Host=h&Port=65536", "Port is no port"),
+            ("CONFIG", "JVMRoute=a&Host=h%2Fi&Port=1", "Host is none"),
+            ("CONFIG", "JVMRoute=a&Host=&Port=1", "Host is none"),
+            ("CONFIG", "JVMRoute=a&Port=1", "parameter missing"),
+            (
+                "CONFIG",
+                "JVMRoute=a&Host=h&Port=1&Type=ws",
+                "Type is not ajp, http or https",
+            ),
+            ("CONFIG", "JVMRoute=a%0ab&Host=h&Port=1", "bad name"),
+            ("CONFIG", "JVMRoute=&Host=h&Port=1", "bad name"),
+            (
+                "CONFIG",
+                "JVMRoute=a&jvmroute=b&Host=h&Port=1",
+                "parameter twice",
+            ),
+            ("STATUS", "JVMRoute=a&Load=x", "Load is no number"),
+            ("STATUS", "JVMRoute=a&Load=-2", "Load is out of range"),
+            ("STATUS", "JVMRoute", "parameter without a value"),
+            ("STATUS", "JVMRoute=%4", "broken escape"),
+            ("STATUS", "JVMRoute=%ff&Load=1", "not UTF-8"),
+            (
+                "ENABLE-APP",
+                "JVMRoute=a&Context=demo",
+                "Context is no path",
+            ),
+            (
+                "ENABLE-APP",
+                "JVMRoute=a&Context=/a/../b",
+                "Context is no path",
+            ),
+            (
+                "ENABLE-APP",
+                "JVMRoute=a&Context=/a%20b",
+                "Context is no path",
+            ),
+            ("ENABLE-APP", "JVMRoute=a", "parameter missing"),
+        ] {
+            let said = Message::parse(command, b"/", form.as_bytes());
+            assert_eq!(said, Err(SyntaxFault(fault)), "{command} {form}");
+        }
+        let long = vec![b'a'; BYTES_MAX + 1];
+        assert_eq!(
+            Message::parse("CONFIG", b"/", &long),
+            Err(SyntaxFault("message too long"))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_a_fault(
+            command in prop::sample::select(vec!["CONFIG", "STATUS", "ENABLE-APP", "REMOVE-APP", "INFO", "x"]),
+            form in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            if let Ok(message) = Message::parse(command, b"/", &form) {
+                let route = message.route().unwrap_or("a").to_owned();
+                prop_assert!(!route.is_empty() && route.bytes().all(|it| it.is_ascii_graphic()));
+            }
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! The nodes that announced themselves, and what each answer to them is. Pure: the moment is an argument.
+//!
+//! A node is its JVMRoute, and belongs to the address that announced it: messages of others about it are
+//! refused. It is gone when it says so, or when it was silent for [`SILENCE_MAX`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::message::{AppMessage, Message, NodeConfig, Verb};
+use crate::member::{Found, FoundContext, FoundState, Place};
+use crate::merge::Answer;
+
+/// All nodes, by their JVMRoutes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    nodes: BTreeMap<String, Node>,
+    /// Those that said that they leave, since the last list.
+    left: Vec<String>,
+    /// How many were announced so far.
+    announced: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Node {
+    config: NodeConfig,
+    /// Who announced it.
+    peer: IpAddr,
+    /// Tells it from the one before of its name.
+    id: u64,
+    load: i32,
+    heard: Duration,
+    contexts: BTreeMap<String, FoundState>,
+}
+
+/// What a node is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The body.
+    pub text: String,
+    /// Whether another list of members follows.
+    pub changed: bool,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McmpRefusal {
+    /// The front does not know the node: it is to announce itself.
+    Unknown,
+    /// The node belongs to another address.
+    Forged,
+    /// Its host is none of the networks that members may be in.
+    Network,
+    /// There are too many nodes, or contexts of one node.
+    TooMany,
+}
+
+impl McmpRefusal {
+    /// In one word, for counters.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown-node",
+            Self::Forged => "forged",
+            Self::Network => "network",
+            Self::TooMany => "too-many",
+        }
+    }
+
+    /// What the node is told.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unknown => "MEM: Can't read node",
+            Self::Forged => "MEM: Old node still exist",
+            Self::Network => "SYNTAX: Host is not allowed here",
+            Self::TooMany => "MEM: Can't update or insert node",
+        }
+    }
+
+    /// The kind of fault in MCMP: after MEM a node announces itself anew, after SYNTAX it gives up.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Network => "SYNTAX",
+            Self::Unknown | Self::Forged | Self::TooMany => "MEM",
+        }
+    }
+}
+
+/// What nodes are measured by.
+#[derive(Clone, Copy)]
+pub struct NodeRules<'r> {
+    /// Whether a host may be a member.
+    pub may_be_member: &'r dyn Fn(&str) -> bool,
+    /// How many requests a member has in flight.
+    pub in_flight: &'r dyn Fn(&str) -> u64,
+    /// How many nodes there may be.
+    pub nodes_max: usize,
+}
+
+impl Nodes {
+    /// Takes a message in and answers it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub fn handle(
+        &mut self,
+        message: &Message,
+        peer: IpAddr,
+        now: Duration,
+        rules: &NodeRules<'_>,
+    ) -> Result<Reply, McmpRefusal> {
+        let text = |text: String| Reply {
+            text,
+            changed: false,
+        };
+        match message {
+            Message::Ping => Ok(text(format!(
+                "Type=PING-RSP&State=OK&id={}",
+                self.announced
+            ))),
+            Message::Info => Ok(text(self.info())),
+            Message::Config(config) => self.config(config, peer, now, rules),
+            Message::Status { route, load } => {
+                let node = self.owned(route, peer)?;
+                node.heard = now;
+                let changed = std::mem::replace(&mut node.load, *load) != *load;
+                let id = node.id;
+                let text = format!("Type=STATUS-RSP&JVMRoute={route}&State=OK&id={id}");
+                Ok(Reply { text, changed })
+            }
+            Message::App(app) => self.app(app, peer, now, rules),
+        }
+    }
+
+    /// Whether nodes were silent for too long, which are then gone.
+    pub fn expire(&mut self, now: Duration) -> bool {
+        let before = self.nodes.len();
+        self.nodes.retain(|_, node| node.heard + SILENCE_MAX > now);
+        self.nodes.len() < before
+    }
+
+    /// When the next node was silent for too long, if it stays silent.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        self.nodes
+            .values()
+            .map(|node| node.heard + SILENCE_MAX)
+            .min()
+    }
+
+    /// All nodes as members.
+    pub fn answer(&mut self) -> Answer {
+        Answer::Members {
+            found: self.nodes.values().map(Node::found).collect(),
+            left: std::mem::take(&mut self.left),
+        }
+    }
+
+    fn config(
+        &mut self,
+        config: &NodeConfig,
+        peer: IpAddr,
+        now: Duration,
+        rules: &NodeRules<'_>,
+    ) -> Result<Reply, McmpRefusal> {
+        if !(rules.may_be_member)(&config.host) {
+            return Err(McmpRefusal::Network);
+        }
+        let known = self.nodes.get(&config.route);
+        if known.is_some_and(|node| node.peer != peer) {
+            return Err(McmpRefusal::Forged);
+        }
+        // One that was restarted under another name has not said that it left.
+        let same_place = |node: &Node| {
+            (&node.config.host, node.config.port) == (&config.host, config.port)
+                && node.config.route != config.route
+        };
+        let before = self.nodes.values().find(|node| same_place(node));
+        if let Some(before) = before {
+            if before.peer != peer {
+                return Err(McmpRefusal::Forged);
+            }
+            let route = before.config.route.clone();
+            self.nodes.remove(&route);
+            self.left.push(route);
+        }
+        if known_count(&self.nodes, &config.route) >= rules.nodes_max {
+            return Err(McmpRefusal::TooMany);
+        }
+        self.announced += 1;
+        let id = self.announced;
+        // What it has is announced anew, too; what it had serves until then.
+        let kept = self.nodes.remove(&config.route);
+        let same = kept.filter(|node| node.config == *config);
+        let node = Node {
+            config: config.clone(),
+            peer,
+            id,
+            load: same.as_ref().map_or(1, |node| node.load),
+            heard: now,
+            contexts: same.map(|node| node.contexts).unwrap_or_default(),
+        };
+        self.left.retain(|it| *it != config.route);
+        self.nodes.insert(config.route.clone(), node);
+        let text = String::new();
+        Ok(Reply {
+            text,
+            changed: true,
+        })
+    }
+
+    fn app(
+        &mut self,
+        app: &AppMessage,
+        peer: IpAddr,
+        now: Duration,
+        rules: &NodeRules<'_>,
+    ) -> Result<Reply, McmpRefusal> {
+        let AppMessage {
+            verb,
+            route,
+            context,
+            alias,
+        } = app;
+        let node = self.owned(route, peer)?;
+        node.heard = now;
+        let changed = match (context, verb) {
+            (None, Verb::Remove) => {
+                self.nodes.remove(route);
+                self.left.push(route.clone());
+                true
+            }
+            (None, verb) => node.set_all(*verb),
+            (Some(context), verb) => node.set(context, *verb)?,
+        };
+        let context = context.as_deref().unwrap_or("/");
+        let text = match verb {
+            Verb::Stop => format!(
+                "Type=STOP-APP-RSP&JvmRoute={route}&Alias={}&Context={}&Requests={}",
+                escaped(alias),
+                escaped(context),
+                (rules.in_flight)(route)
+            ),
+            Verb::Enable | Verb::Disable | Verb::Remove => String::new(),
+        };
+        Ok(Reply { text, changed })
+    }
+
+    /// The node of that name, if it is of that address.
+    fn owned(&mut self, route: &str, peer: IpAddr) -> Result<&mut Node, McmpRefusal> {
+        match self.nodes.get_mut(route) {
+            None => Err(McmpRefusal::Unknown),
+            Some(node) if node.peer != peer => Err(McmpRefusal::Forged),
+            Some(node) => Ok(node),
+        }
+    }
+
+    /// As mod_proxy_cluster tells it.
+    fn info(&self) -> String {
+        let mut text = String::new();
+        for (number, node) in (1..).zip(self.nodes.values()) {
+            let NodeConfig {
+                route,
+                host,
+                port,
+                speech,
+                domain,
+            } = &node.config;
+            let speech = match speech {
+                crate::Speech::Ajp => "ajp",
+                crate::Speech::Http => "http",
+                crate::Speech::Https => "https",
+            };
+            let group = domain.as_deref().unwrap_or_default();
+            writeln!(
+                text,
+                "Node: [{number}],Name: {route},Balancer: mycluster,LBGroup: {group},Host: {host},Port: {port},\
+                 Type: {speech},Flushpackets: Off,Flushwait: 10,Ping: 10,Smax: 2,Ttl: 60,Elected: 0,Read: 0,\
+                 Transfered: 0,Connected: 0,Load: {}",
+                node.load
+            )
+            .expect("a string takes all");
+        }
+        for (number, node) in (1..).zip(self.nodes.values()) {
+            for (context, state) in &node.contexts {
+                let state = match state {
+                    FoundState::Active => "ENABLED",
+                    FoundState::Drain => "DISABLED",
+                    FoundState::Stopped => "STOPPED",
+                };
+                writeln!(
+                    text,
+                    "Context: [{number}:1:1], Context: {context}, Status: {state}"
+                )
+                .expect("a string takes all");
+            }
+        }
+        text
+    }
+}
+
+/// How many there would be beside one of that name.
+fn known_count(nodes: &BTreeMap<String, Node>, route: &str) -> usize {
+    nodes.len() - usize::from(nodes.contains_key(route))
+}
+
+impl Node {
+    fn set(&mut self, context: &str, verb: Verb) -> Result<bool, McmpRefusal> {
+        let Some(state) = state(verb) else {
+            return Ok(self.contexts.remove(context).is_some());
+        };
+        if !self.contexts.contains_key(context) && self.contexts.len() >= CONTEXTS_MAX {
+            return Err(McmpRefusal::TooMany);
+        }
+        Ok(self.contexts.insert(context.to_owned(), state) != Some(state))
+    }
+
+    fn set_all(&mut self, verb: Verb) -> bool {
+        let before = self.contexts.clone();
+        if let Some(state) = state(verb) {
+            self.contexts.values_mut().for_each(|it| *it = state);
+        }
+        self.contexts != before
+    }
+
+    /// It serves what its best context serves; without any it serves nothing.
+    fn found(&self) -> Found {
+        let has = |state| self.contexts.values().any(|it| *it == state);
+        let state = match (has(FoundState::Active), has(FoundState::Drain)) {
+            // In trouble it keeps the sessions that it has.
+            (true, _) if self.load < 0 => FoundState::Drain,
+            (true, _) => FoundState::Active,
+            (false, true) => FoundState::Drain,
+            (false, false) => FoundState::Stopped,
+        };
+        let contexts = self.contexts.iter().map(|(path, state)| FoundContext {
+            path: path.clone(),
+            state: *state,
+        });
+        let NodeConfig {
+            route,
+            host,
+            port,
+            speech,
+            domain,
+        } = &self.config;
+        let place = Place::Tcp {
+            host: host.clone(),
+            port: *port,
+        };
+        Found {
+            weight: u32::try_from(self.load).unwrap_or_default().max(1),
+            distance: u32::from(self.load == 0),
+            jvm_route: Some(route.clone()),
+            domain: domain.clone(),
+            state,
+            contexts: contexts.collect(),
+            ..Found::new(route.clone(), place, *speech)
+        }
+    }
+}
+
+fn state(verb: Verb) -> Option<FoundState> {
+    match verb {
+        Verb::Enable => Some(FoundState::Active),
+        Verb::Disable => Some(FoundState::Drain),
+        Verb::Stop => Some(FoundState::Stopped),
+        Verb::Remove => None,
+    }
+}
+
+/// A text as a value of a form.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' => escaped.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => escaped.push(char::from(byte)),
+            byte => write!(escaped, "%{byte:02X}").expect("a string takes all"),
+        }
+    }
+    escaped
+}
+
+/// Three times STATUS, which nodes send each 10 s, and some more.
+pub const SILENCE_MAX: Duration = Duration::from_secs(35);
+
+/// Contexts of one node.
+const CONTEXTS_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
+
+    fn rules() -> NodeRules<'static> {
+        NodeRules {
+            may_be_member: &|host| host.starts_with("10."),
+            in_flight: &|_| 7,
+            nodes_max: 2,
+        }
+    }
+
+    struct Played(Nodes, Duration);
+
+    impl Played {
+        fn says(&mut self, command: &str, form: &str) -> Result<String, McmpRefusal> {
+            self.says_from(HERE, command, form)
+        }
+
+        fn says_from(
+            &mut self,
+            peer: IpAddr,
+            command: &str,
+            form: &str,
+        ) -> Result<String, McmpRefusal> {
+            let (command, path) = match command.strip_suffix('*') {
+                Some(command) => (command, &b"/*"[..]),
+                None => (command, &b"/"[..]),
+            };
+            let message = Message::parse(command, path, form.as_bytes()).unwrap();
+            self.0
+                .handle(&message, peer, self.1, &rules())
+                .map(|reply| reply.text)
+        }
+
+        fn found(&mut self) -> Vec<(String, FoundState, u32, u32)> {
+            match self.0.answer() {
+                Answer::Members { found, .. } => found
+                    .into_iter()
+                    .map(|it| (it.name, it.state, it.weight, it.distance))
+                    .collect(),
+                Answer::Failed(reason) => panic!("{reason}"),
+            }
+        }
+    }
+
+    fn node(name: &str, host: u8) -> String {
+        format!("JVMRoute={name}&Host=10.77.0.{host}&Port=8009&Type=ajp")
+    }
+
+    #[test]
+    fn a_node_joins_serves_suspends_and_leaves() {
+        let mut played = Played(Nodes::default(), Duration::ZERO);
+        assert_eq!(played.says("CONFIG", &node("n1", 1)), Ok(String::new()));
+        let of = |state, weight, distance| vec![("n1".to_owned(), state, weight, distance)];
+        assert_eq!(played.found(), of(FoundState::Stopped, 1, 0));
+        let demo = "JVMRoute=n1&Alias=default-host%2Clocalhost&Context=%2Fdemo";
+        played.says("ENABLE-APP", demo).unwrap();
+        assert_eq!(
+            played.says("STATUS", "JVMRoute=n1&Load=50"),
+            Ok("Type=STATUS-RSP&JVMRoute=n1&State=OK&id=1".to_owned())
+        );
+        assert_eq!(played.found(), of(FoundState::Active, 50, 0));
+        played.says("STATUS", "JVMRoute=n1&Load=0").unwrap();
+        assert_eq!(played.found(), of(FoundState::Active, 1, 1));
+        played.says("STATUS", "JVMRoute=n1&Load=-1").unwrap();
+        assert_eq!(played.found(), of(FoundState::Drain, 1, 0));
+        played.says("STATUS", "JVMRoute=n1&Load=1").unwrap();
+        played.says("DISABLE-APP", demo).unwrap();
+        assert_eq!(played.found(), of(FoundState::Drain, 1, 0));
+        let stopped = played.says("STOP-APP", demo).unwrap();
+        let expected = "Type=STOP-APP-RSP&JvmRoute=n1&Alias=default-host%2Clocalhost&Context=%2Fdemo&Requests=7";
+        assert_eq!(stopped, expected);
+        assert_eq!(played.found(), of(FoundState::Stopped, 1, 0));
+        let info = played.says("INFO", "").unwrap();
+        assert!(
+            info.starts_with("Node: [1],Name: n1,Balancer: mycluster,"),
+            "{info}"
+        );
+        assert!(
+            info.ends_with("Context: [1:1:1], Context: /demo, Status: STOPPED\n"),
+            "{info}"
+        );
+        played.says("REMOVE-APP*", "JVMRoute=n1").unwrap();
+        let left = Answer::Members {
+            found: Vec::new(),
+            left: vec!["n1".to_owned()],
+        };
+        assert_eq!(played.0.answer(), left);
+        assert_eq!(
+            played.says("STATUS", "JVMRoute=n1&Load=1"),
+            Err(McmpRefusal::Unknown)
+        );
+    }
+
+    #[test]
+    fn a_node_belongs_to_who_announced_it() {
+        let stranger = IpAddr::from([10, 77, 0, 9]);
+        let mut played = Played(Nodes::default(), Duration::ZERO);
+        played.says("CONFIG", &node("n1", 1)).unwrap();
+        for (command, form) in [
+            ("CONFIG", node("n1", 9)),
+            // At the address of another.
+            ("CONFIG", node("n9", 1)),
+            ("STATUS", "JVMRoute=n1&Load=1".to_owned()),
+            ("REMOVE-APP*", "JVMRoute=n1".to_owned()),
+        ] {
+            let said = played.says_from(stranger, command, &form);
+            assert_eq!(said, Err(McmpRefusal::Forged), "{command} {form}");
+        }
+        assert_eq!(
+            played.says("CONFIG", "JVMRoute=n2&Host=192.0.2.1&Port=8009"),
+            Err(McmpRefusal::Network)
+        );
+        played.says("CONFIG", &node("n2", 2)).unwrap();
+        assert_eq!(
+            played.says("CONFIG", &node("n3", 3)),
+            Err(McmpRefusal::TooMany)
+        );
+        played.says("CONFIG", &node("n2", 2)).unwrap();
+    }
+
+    #[test]
+    fn whoever_is_silent_is_gone_and_a_restart_under_another_name_replaces() {
+        let mut played = Played(Nodes::default(), Duration::ZERO);
+        played.says("CONFIG", &node("n1", 1)).unwrap();
+        assert_eq!(played.0.deadline(), Some(SILENCE_MAX));
+        assert!(!played.0.expire(SILENCE_MAX - Duration::from_secs(1)));
+        played.1 = Duration::from_secs(30);
+        played.says("STATUS", "JVMRoute=n1&Load=1").unwrap();
+        assert!(!played.0.expire(SILENCE_MAX));
+        played.says("CONFIG", &node("other", 1)).unwrap();
+        assert_eq!(played.found().len(), 1);
+        assert!(played.0.expire(Duration::from_secs(30) + SILENCE_MAX));
+        assert_eq!(played.found(), []);
+    }
+}
