@@ -45,6 +45,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("systemd", "/usr/bin/systemd-analyze"),
         // Reads access logs, by the commands of docs/log.md.
         package("jq", "/usr/bin/jq"),
+        // Moves an address between two fronts.
+        package("keepalived", "/usr/sbin/keepalived"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

@@ -127,7 +127,7 @@ fn a_session_is_not_resumed_under_other_trust() {
     let others = Authority::new("authority").unwrap();
     let files = |site: &Site| site.path("clients.pem");
     let mut site = {
-        let with_file = |directory: &std::path::Path| {
+        let with_file = |directory: &Path| {
             fs::write(
                 directory.join("clients.pem"),
                 Authority::new("authority").unwrap().pem(),
