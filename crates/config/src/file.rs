@@ -227,8 +227,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &upstream::SECTION,
     &sticky::SECTION,
     &attributes::SECTION,
-    &members::SECTION,
-    &mcmp::SECTION,
     &backend::SECTION,
     &cache::SECTION,
     &route::SECTION,
@@ -237,6 +235,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &error_pages::SECTION,
     &error_pages::ROUTE_SECTION,
     &probe::SECTION,
+    &members::SECTION,
+    &mcmp::SECTION,
     &admin::SECTION,
     &log::SECTION,
 ];

@@ -9,6 +9,10 @@ use crate::file::SECTIONS;
 use crate::key::{Described, Preset};
 use crate::reference::own;
 
+/// Members that are found in DNS.
+const IN_DNS: &str =
+    "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
+
 /// A file with everything that is needed, and a line added to one of its tables.
 fn file(header: &str, added: &str) -> String {
     let mut text = String::new();
@@ -24,14 +28,7 @@ fn file(header: &str, added: &str) -> String {
         ("[upstream.NAME.probe]", "kind = \"request\""),
         ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
         ("[upstream.NAME.attributes]", ""),
-        (
-            "[upstream.NAME.members]",
-            "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010",
-        ),
-        (
-            "[upstream.NAME.members]",
-            "from = \"file\"\npath = \"others.toml\"",
-        ),
+        ("[upstream.NAME.members]", IN_DNS),
         (
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
@@ -99,6 +96,17 @@ fn meaning(text: &str) -> String {
 fn file_for(key: &str, header: &str, added: &str) -> String {
     let text = file(header, added);
     match key {
+        // Sources have keys of their own.
+        "from" if header == "[upstream.NAME.members]" => {
+            let (_, keys) = IN_DNS.split_once('\n').expect("several lines");
+            let text = text.replace(keys, "path = \"others.toml\"");
+            text.replace("from = \"dns\"", "from = \"file\"")
+        }
+        "path" if header == "[upstream.NAME.members]" => match added {
+            "" => text.replace(IN_DNS, "from = \"file\"\npath = \"others.toml\""),
+            _ => text.replace(IN_DNS, "from = \"file\""),
+        },
+        _ if header == "[mcmp]" => text.replace(IN_DNS, "from = \"mcmp\""),
         "client_cert_fields" => text.replace("ajp://127.0.0.1:8009", "http://127.0.0.1:8080"),
         "index" | "fallback" | "links" | "hide" | "etag" | "cache_control" | "charset"
         | "types" | "precompressed"
@@ -151,6 +159,9 @@ fn each_key_reaches_a_value_of_its_own() {
         }
         if key.name() == "auth_type" {
             added.insert_str(0, "remote_user = \"header:X-User\"\n");
+        }
+        if header == "[mcmp]" && ["group", "interface", "key_file"].contains(&key.name()) {
+            added.insert_str(0, "advertise = true\n");
         }
         if key.name() == "hsts" {
             added.insert_str(0, "tls = \"NAME\"\n");

@@ -24,7 +24,12 @@ pub struct AdvertConfig {
 impl std::fmt::Debug for AdvertConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (group, port) = self.group;
-        write!(f, "AdvertConfig({group}:{port} by {})", self.interface)
+        let key = if self.key.is_some() {
+            " with a key"
+        } else {
+            ""
+        };
+        write!(f, "AdvertConfig({group}:{port} by {}{key})", self.interface)
     }
 }
 
