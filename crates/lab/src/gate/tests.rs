@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// A quiet run: 100 clients, 50,000 answers of 1,456 bytes in 5 s, as expected.
