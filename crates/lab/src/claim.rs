@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
 use crate::gate::{self, Effect, Facts, Fired};
-use crate::measure::{CAPACITY, Kind, Measure};
+use crate::measure::{CAPACITY, MEMORY, Measure, Spoiler, THROUGHPUT};
 use crate::run::{MemoryCount, Run};
 use crate::screen;
 
@@ -199,7 +199,10 @@ impl<'a> Drawn<'a> {
             p: order::sign_test(&starts),
             gates,
             taken: taken(&case.contrasts, measure, runs),
-            counts: is_mostly_zero(measure).then(|| counts(measure, case, runs)),
+            counts: measure
+                .record()
+                .is_mostly_zero
+                .then(|| counts(measure, case, runs)),
             ratios,
             starts,
             survivors: Vec::new(),
@@ -351,7 +354,7 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
             return None;
         }
         let value = run.measures.get(measure.name()).copied()?;
-        if is_mostly_zero(measure) {
+        if measure.record().is_mostly_zero {
             // One more on both sides keeps the sign.
             return Some(value.ln_1p());
         }
@@ -447,11 +450,6 @@ fn shared_pages(
     )
 }
 
-/// Whether a measure is a count that is mostly 0, so that its ratios say little.
-fn is_mostly_zero(measure: &Measure) -> bool {
-    ["failed", ERRORS, SILENCES].contains(&measure.base())
-}
-
 /// A count's sum over all valid runs of either side.
 fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     let sum = |side: fn(&Contrast) -> &Vec<usize>| {
@@ -468,8 +466,8 @@ fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
 fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
     gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
-        Effect::Machine => measure.kind() != Kind::Count,
-        Effect::Time => measure.kind() == Kind::Time,
+        Effect::Machine => measure.record().spoiler != Spoiler::Nothing,
+        Effect::Time => measure.record().spoiler == Spoiler::Times,
         // It is of claims, not of runs.
         Effect::Claim | Effect::Note => false,
     })
@@ -513,7 +511,7 @@ fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<Fired> 
     let mut found = gate::pair::check(&above, &below);
     found.retain(|fired| match fired.gate.as_str() {
         "unequal-answers" => measure.base() == "bytes",
-        "foreign" => measure.kind() != Kind::Count,
+        "foreign" => measure.record().spoiler != Spoiler::Nothing,
         "confounded" => !claim.names_reuse,
         // Of several runs the maxima are no more comparable, and no claim is on them.
         _ => false,
@@ -579,19 +577,8 @@ pub(crate) fn number(ratio: f64) -> String {
 /// The mark of a claim on cells that a screen alone has looked at.
 const SCREENED: &str = "screened";
 
-/// The measure that counts spans without an answer.
-const SILENCES: &str = "silences";
-/// The measure of requests that failed or were not answered 2xx.
-const ERRORS: &str = "errors";
-
-/// The measure that a declared part of a core decides.
-const THROUGHPUT: &str = "throughput";
-
 /// The least difference of two ratios that is worth a remark; of their logarithms.
 const DISAGREEING: f64 = 0.01;
-
-/// The measures of memory without their server.
-const MEMORY: &str = "memory";
 
 /// How surely an interval holds its value, and how rarely any claim is false.
 const LEVEL: f64 = 0.95;

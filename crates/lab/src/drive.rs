@@ -44,7 +44,7 @@ use self::watch::{Moment, Watch, cpus};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
 use crate::gate::{AskedFacts, Changed, Effect, Facts, Fired, MachineFacts, check_run};
-use crate::measure::{CAPACITY, SHARED};
+use crate::measure::{CAPACITY, Measure};
 use crate::run::{MemoryCount, Run};
 use crate::strace::Traces;
 
@@ -648,17 +648,16 @@ fn take_share(run: &mut Run, part: Run, share: f64, off: &[String]) {
         let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
         run.gates.push(Fired::new(&fired.gate, Effect::Note, words));
     }
-    let is_shared = |name: &str| SHARED.contains(&name.split('.').next().unwrap_or_default());
     let Run {
         measures, thirds, ..
     } = part;
     for (name, value) in measures.into_iter().filter(|_| is_loop) {
-        if is_shared(&name) {
+        if Measure::has_shares(&name) {
             run.measures.insert(format!("{name}@{share}"), value);
         }
     }
     for (name, values) in thirds.into_iter().filter(|_| is_loop) {
-        if is_shared(&name) {
+        if Measure::has_shares(&name) {
             run.thirds.insert(format!("{name}@{share}"), values);
         }
     }

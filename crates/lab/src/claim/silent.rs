@@ -8,15 +8,18 @@ use catamaran_stats::{Share, fisher};
 use super::{LEVEL, Runs, survivors};
 use crate::experiment::{Case, Claim, Contrast};
 use crate::gate::{Effect, Fired};
-use crate::measure::Kind;
+use crate::measure::{LONGEST_SILENCE, SILENCES, Spoiler};
 use crate::run::Run;
 
 /// Forbids a claim on percentiles if more runs of one side had silences than chance explains. Beside throughput and CPU
 /// time, which have the stalls in them, it is a note.
 pub(super) fn check(claim: &Claim, case: &Case, runs: &Runs<'_>) -> Option<Fired> {
     let measure = &claim.measure;
-    let is_of_silences = ["silences", "longest_silence"].contains(&measure.base());
-    if measure.kind() == Kind::Count || is_of_silences || measure.name().contains('@') {
+    let is_of_silences = [SILENCES, LONGEST_SILENCE].contains(&measure.base());
+    if measure.record().spoiler == Spoiler::Nothing
+        || is_of_silences
+        || measure.name().contains('@')
+    {
         return None;
     }
     let side = |of: fn(&Contrast) -> &Vec<usize>| {

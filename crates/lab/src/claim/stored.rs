@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use catamaran_stats::order;
 
 use super::starts::{Lasting, Ratio};
-use super::{
-    Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, is_mostly_zero, ratio,
-    shared_pages,
-};
+use super::{Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, shared_pages};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, Fired};
 use crate::result::ResultDocument;
@@ -116,7 +113,7 @@ impl Stored<'_> {
             p: order::sign_test(&starts),
             gates,
             taken,
-            counts: is_mostly_zero(&claim.measure).then(of_counts),
+            counts: claim.measure.record().is_mostly_zero.then(of_counts),
             ratios,
             starts,
             survivors: outcome.survivors.clone(),

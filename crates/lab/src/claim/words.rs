@@ -2,9 +2,10 @@
 
 use catamaran_stats::order::{self, MedianInterval};
 
-use super::{Drawn, ERRORS, LEVEL, SILENCES, Verdict, can_only_suggest, number};
+use super::{Drawn, LEVEL, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
+use crate::measure::SILENCES;
 
 /// Makes sentences of a case.
 pub(super) struct Words<'a> {

@@ -11,7 +11,7 @@ use super::file::{
 };
 use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
-use crate::measure::Measure;
+use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 use crate::template::Addresses;
 
 impl Experiment {
@@ -348,13 +348,13 @@ impl Reading<'_> {
         let empty = MeasureKeys::default();
         let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
         let list = match measure.base() {
-            "syscalls" => &counted.syscalls,
-            "memory" => &counted.memory,
-            "bytes" => &counted.bytes,
+            SYSCALLS => &counted.syscalls,
+            MEMORY => &counted.memory,
+            BYTES => &counted.bytes,
             _ => return,
         };
         let is_there = match measure.of() {
-            None | Some(crate::measure::UPSTREAM) => !list.is_empty(),
+            None | Some(UPSTREAM) => !list.is_empty(),
             Some(of) => list.iter().any(|name| name == of),
         };
         if !is_there {

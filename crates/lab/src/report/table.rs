@@ -1,6 +1,6 @@
 //! Which figures tables show, and with how many digits.
 
-use crate::measure::{CAPACITY, Measure};
+use crate::measure::{FAILED, Measure, SILENCES, Table};
 use crate::result::{CellResult, ResultDocument};
 
 /// Measures that stand in one table.
@@ -16,27 +16,20 @@ pub(super) struct Group {
 /// The tables of cells: times, costs, and what moves between servers.
 pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
     let names = measures(result);
-    let mut groups = [
-        (TIMES, "Throughput and latency"),
-        (COSTS, "CPU, system calls, memory"),
-        (HOPS, "Between the servers"),
+    let groups = [
+        (Table::Times, "Throughput and latency"),
+        (Table::Costs, "CPU, system calls, memory"),
+        (Table::Hops, "Between the servers"),
     ]
-    .map(|(of, title)| Group {
+    .map(|(table, title)| Group {
         title,
-        names: Vec::new(),
-        is_times: of == TIMES,
+        names: names
+            .iter()
+            .filter(|name| table_of(name) == table)
+            .cloned()
+            .collect(),
+        is_times: table == Table::Times,
     });
-    for name in names {
-        let base = base(&name);
-        let place = if TIMES.contains(&base.as_str()) {
-            0
-        } else if HOPS.contains(&base.as_str()) {
-            2
-        } else {
-            1
-        };
-        groups[place].names.push(name);
-    }
     groups
         .into_iter()
         .filter(|group| !group.names.is_empty())
@@ -47,12 +40,9 @@ pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
 pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     let cells = result.cells.iter();
     let mut names: Vec<&String> = cells.flat_map(|cell| cell.measures.keys()).collect();
-    let all: Vec<&str> = [TIMES, COSTS, HOPS].concat();
-    let rank = |name: &str| {
-        let base = base(name);
-        let known = all.iter().position(|known| *known == base);
-        known.unwrap_or(all.len())
-    };
+    // What only another version measures stands last.
+    let rank =
+        |name: &str| Measure::parse(name).map_or((true, None), |it| (false, Some(it.rank())));
     names.sort_by_key(|name| (rank(name), name.as_str()));
     names.dedup();
     names.retain(|name| !says_nothing_new(result, name));
@@ -68,15 +58,15 @@ pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
     is_claimed || DRAWN.contains(&name)
 }
 
-fn base(name: &str) -> String {
-    let measure = Measure::parse(name);
-    measure.map_or_else(|_| name.to_owned(), |measure| measure.base().to_owned())
+/// What only another version measures stands among the costs.
+fn table_of(name: &str) -> Table {
+    Measure::parse(name).map_or(Table::Costs, |measure| measure.record().table)
 }
 
 /// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
 /// the application, or a count of failures that there were not.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
-    if ["failed", "errors", "silences"].contains(&name) {
+    if [FAILED, SILENCES].contains(&name) {
         return is_zero(result, name);
     }
     let Some((base, _)) = name.split_once('.') else {
@@ -187,8 +177,8 @@ pub(super) fn of_extras(cell: &CellResult, extras: &[Extra]) -> Vec<String> {
 
 /// What is to be known of all tables of cells.
 pub(super) fn legend(result: &ResultDocument) -> String {
-    let has = |cell: &CellResult| cell.measures.contains_key("failed");
-    let is_without_failures = result.cells.iter().any(has) && is_zero(result, "failed");
+    let has = |cell: &CellResult| cell.measures.contains_key(FAILED);
+    let is_without_failures = result.cells.iter().any(has) && is_zero(result, FAILED);
     let failures = if is_without_failures {
         " No request failed."
     } else {
@@ -213,37 +203,6 @@ pub(crate) fn digits(value: f64) -> String {
 }
 
 const UPSTREAM: &str = "bytes.upstream";
-
-const TIMES: &[&str] = &[
-    "throughput",
-    CAPACITY,
-    "p50",
-    "p90",
-    "p99",
-    "longest_silence",
-    "silences",
-    "variation",
-    "failed",
-    "errors",
-    "acted",
-    "first",
-    "ab1",
-    "ab2",
-    "ab",
-];
-
-const COSTS: &[&str] = &[
-    "cpu",
-    "syscalls",
-    "memory",
-    "held",
-    "heap",
-    "collecting",
-    "free",
-    "disk",
-];
-
-const HOPS: &[&str] = &["bytes", "sockets", "time_wait"];
 
 const DRAWN: [&str; 4] = ["throughput", "p50", "p99", "cpu"];
 

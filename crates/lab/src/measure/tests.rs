@@ -1,0 +1,145 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn what_is_of_the_machine_is_no_count() {
+    for (name, spoiler) in [
+        ("free", Spoiler::Machine),
+        ("disk", Spoiler::Machine),
+        ("cpu.front", Spoiler::Machine),
+        ("ab1.longest", Spoiler::Times),
+        ("memory", Spoiler::Nothing),
+    ] {
+        let measure = Measure::parse(name).unwrap();
+        assert_eq!(measure.record().spoiler, spoiler, "{name}");
+    }
+}
+
+#[test]
+fn names_units_and_words() {
+    for (name, unit, words, place) in [
+        ("throughput", "req/s", ["has", "throughput"], ""),
+        (
+            "cpu.front",
+            "µs/req",
+            ["takes", "CPU"],
+            " on the server front",
+        ),
+        ("p99@0.5", "ms", ["has", "p99"], " at 50 % of the capacity"),
+        ("free", "MiB", ["leaves", "free memory"], ""),
+        (
+            "ab1.longest",
+            "ms",
+            ["has", "longest request of a first run"],
+            "",
+        ),
+        (
+            "ab.throughput",
+            "req/s",
+            ["has", "throughput in a settled run"],
+            "",
+        ),
+        (
+            "bytes.upstream",
+            "B/req",
+            ["moves", "bytes"],
+            " to the application",
+        ),
+        (
+            "bytes.front.http",
+            "B/req",
+            ["moves", "bytes"],
+            " on the hop front.http",
+        ),
+    ] {
+        let measure = Measure::parse(name).unwrap();
+        assert_eq!((measure.unit(), measure.words()), (unit, words));
+        assert_eq!(measure.place(), place);
+    }
+}
+
+#[test]
+fn maxima_and_unknown_names_are_faults() {
+    assert!(
+        Measure::parse("max")
+            .unwrap_err()
+            .contains("one request of all")
+    );
+    for name in [
+        "speed",
+        "bytes",
+        "bytes.front",
+        "cpu.",
+        "p50.front",
+        "ab1",
+        "ab3.longest",
+    ] {
+        let fault = Measure::parse(name).unwrap_err();
+        let words = format!("no measure `{name}`; there are throughput");
+        assert!(fault.starts_with(&words), "{fault}");
+    }
+    let fault = Measure::parse("memory@0.5").unwrap_err();
+    assert_eq!(
+        fault,
+        "`memory@0.5`: only p50, p90, p99, cpu, variation have a share, such as p99@0.5"
+    );
+}
+
+#[test]
+fn a_stored_name_that_is_no_measure_is_a_fault() {
+    let stored: Measure = serde_json::from_str("\"cpu.front\"").unwrap();
+    assert_eq!(serde_json::to_string(&stored).unwrap(), "\"cpu.front\"");
+    let fault = serde_json::from_str::<Measure>("\"speed\"").unwrap_err();
+    assert!(fault.to_string().contains("no measure `speed`"), "{fault}");
+}
+
+#[test]
+fn each_record_is_whole_and_stands_once() {
+    let names: BTreeSet<&str> = MEASURES.iter().map(|record| record.name).collect();
+    assert_eq!(names.len(), MEASURES.len());
+    for record in MEASURES {
+        let base = record.name.split('.').next().unwrap();
+        let is_named = ALL.split([' ', ',', '.', ';']).any(|word| word == base);
+        assert!(is_named, "{} is not in the list for users", record.name);
+        assert!(
+            record.words.iter().all(|words| !words.is_empty()),
+            "{record:?}"
+        );
+        let fits = match record.kind {
+            Kind::Rate => record.unit.contains("/s"),
+            Kind::Time => ["ms", "µs/req"].contains(&record.unit),
+            Kind::Share => ["", "%"].contains(&record.unit),
+            Kind::Count => !record.unit.is_empty() && !record.unit.contains("/s"),
+        };
+        assert!(fits, "{record:?}");
+    }
+}
+
+/// The first column of the table of measures in docs/lab.md.
+#[test]
+fn the_page_has_each_record_and_no_other() {
+    let page = include_str!("../../../../docs/lab.md");
+    let (_, table) = page
+        .split_once("\n| measure | meaning |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    let names: BTreeSet<&str> = cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    for record in MEASURES {
+        let base = record.name.split('.').next().unwrap();
+        let is_there = names
+            .iter()
+            .any(|name| name.split('.').next() == Some(base));
+        assert!(is_there, "docs/lab.md has no `{}`", record.name);
+    }
+    for name in names {
+        let base = name.split('.').next().unwrap();
+        let is_known = MEASURES
+            .iter()
+            .any(|record| record.name.split('.').next() == Some(base));
+        assert!(is_known, "docs/lab.md has `{name}`, which is no measure");
+    }
+}
