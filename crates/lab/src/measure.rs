@@ -1,13 +1,17 @@
 //! What is measured: the names by which files call measures, and what is known of each.
 //!
-//! A measure is a record in [`records`]: what it is called, and what it is.
+//! A measure is a record in [`records`]: what it is called, what it is, and how it is read from what a run has shown.
+//! A new one takes a record there and a row in docs/lab.md.
 
+mod evidence;
 mod records;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use self::evidence::Values;
+pub(crate) use self::evidence::{CallCounts, Evidence, PublishedFigures};
 use self::records::{ALL, MEASURES};
 
 /// What sort of figure a measure is.
@@ -90,6 +94,7 @@ pub struct MeasureRecord {
     /// Whether it is a count that is 0 of most runs, so that its ratios say little.
     pub is_mostly_zero: bool,
     scope: Scope,
+    read: fn(&Evidence<'_>) -> Values,
 }
 
 /// A measure as a file names it, such as `cpu`, `cpu.front`, `bytes.front.http` or `p99@0.5`.
@@ -264,10 +269,6 @@ pub(crate) const MEMORY: &str = "memory";
 /// What BPF counts: system calls, and bytes of hops.
 pub(crate) const SYSCALLS: &str = "syscalls";
 pub(crate) const BYTES: &str = "bytes";
-
-/// Throughput and longest request of a published run, as the name of a measure has them.
-pub(crate) const RATE: &str = "throughput";
-pub(crate) const LONGEST: &str = "longest";
 
 /// The hops between servers, as the name of a measure has them.
 pub(crate) const UPSTREAM: &str = "upstream";

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::blocks;
 
-use crate::drive::{self, At, DriveFault, Driver, Left, Stages};
+use crate::drive::{At, DriveFault, Driver, Left, RunRequest, Stages};
 use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
 use crate::gate::Fired;
 use crate::run::{MemoryCount, Run};
@@ -264,7 +264,7 @@ impl Making<'_> {
                 continue;
             }
             self.keeper.tell(Event::Calibrates { cell, cells });
-            let Some((run, _)) = self.once(At { cell, round: 0 })? else {
+            let Some((run, _)) = self.once(At { cell, round: 0 }, 0, 0)? else {
                 return Ok(false);
             };
             self.keeper.tell(Event::Ended(&run));
@@ -305,10 +305,9 @@ impl Making<'_> {
     /// Runs a cell until it is valid, at most so often as [`attempts`] says. Whether it may go on.
     fn cell(&mut self, at: At, place: usize) -> Result<bool, RoundsFault> {
         for attempt in 0..attempts(&self.made, at) {
-            let Some((mut run, left)) = self.once(at)? else {
+            let Some((run, left)) = self.once(at, place, attempt)? else {
                 return Ok(false);
             };
-            (run.place, run.attempt) = (place, attempt);
             self.keeper.keep(&run, &left)?;
             if run.is_valid() {
                 self.keep_printed(&left)?;
@@ -338,18 +337,26 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// One run; `None` if a signal has asked for the end. If a server did not serve, or ended and took the load with it,
+    /// One run, at its place in the round; `None` if a signal has asked for the end. If a server did not serve, or ended and took the load with it,
     /// that is a void run. If servers have never served in so many runs, something else is wrong than a server.
-    fn once(&mut self, at: At) -> Result<Option<(Run, Left)>, RoundsFault> {
+    fn once(
+        &mut self,
+        at: At,
+        place: usize,
+        attempt: usize,
+    ) -> Result<Option<(Run, Left)>, RoundsFault> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let asked = drive::Asked {
+        let request = RunRequest {
+            at,
+            place,
+            attempt,
             capacity: &self.capacity,
             stop: self.stop,
         };
         let stages = &mut self.stages;
-        match self.driver.run(self.experiment, at, stages, asked) {
+        match self.driver.run(self.experiment, stages, request) {
             Ok(made) => {
                 self.unserved = None;
                 Ok(Some(made))
@@ -362,7 +369,10 @@ impl Making<'_> {
                 });
                 let is_hopeless = counted.is_some_and(|count| count >= UNSERVED_MAX);
                 match fault.of_run().filter(|_| !is_hopeless) {
-                    Some(fired) => Ok(Some((self.void(at, fired), Left::default()))),
+                    Some(fired) => Ok(Some((
+                        void(self.experiment, &request, fired),
+                        Left::default(),
+                    ))),
                     None => {
                         let cell = self.experiment.label(at.cell);
                         Err(RoundsFault::Drive { cell, fault })
@@ -371,19 +381,21 @@ impl Making<'_> {
             }
         }
     }
+}
 
-    /// A run of which nothing is known but why it is void.
-    fn void(&self, at: At, fired: Fired) -> Run {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Run {
-            cell: at.cell,
-            levels: self.experiment.cells[at.cell].clone(),
-            round: at.round,
-            started_at_s: now.unwrap_or_default().as_secs_f64(),
-            memory: MemoryCount::Allocated,
-            gates: vec![fired],
-            ..Run::default()
-        }
+/// A run of which nothing is known but why it is void.
+fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: Fired) -> Run {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Run {
+        cell: request.at.cell,
+        levels: experiment.cells[request.at.cell].clone(),
+        round: request.at.round,
+        place: request.place,
+        attempt: request.attempt,
+        started_at_s: now.unwrap_or_default().as_secs_f64(),
+        memory: MemoryCount::Allocated,
+        gates: vec![fired],
+        ..Run::default()
     }
 }
 

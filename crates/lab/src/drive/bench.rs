@@ -15,7 +15,6 @@ use super::watch::TICK;
 use super::{DriveFault, Driver};
 use crate::experiment::{AsPublished, Experiment, HttpVersion, Load};
 use crate::extra::echo;
-use crate::gate::Facts;
 use crate::run::Second;
 use crate::template::Addresses;
 
@@ -215,48 +214,15 @@ fn millis(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// What the load generator has measured.
-pub(super) fn measures(document: &Document) -> BTreeMap<String, f64> {
-    let total = &document.latency.total;
-    let failed = document.requests.failed + document.unfinished.hung;
-    let mut measures = BTreeMap::from([
-        ("throughput".to_owned(), document.throughput.requests_per_s),
-        ("failed".to_owned(), failed as f64),
-        (
-            "errors".to_owned(),
-            (failed + document.requests.non_2xx) as f64,
-        ),
-    ]);
-    for (name, percent, micros) in [
-        ("p50", 50.0, total.p50_us),
-        ("p90", 90.0, total.p90_us),
-        ("p99", 99.0, total.p99_us),
-    ] {
-        if total.percentile_max.is_some_and(|max| max >= percent) {
-            measures.insert(name.to_owned(), micros as f64 / 1000.0);
-        }
-    }
-    if let Some(silences) = Facts::of_document(document).silences {
-        measures.insert("silences".to_owned(), silences.count as f64);
-        measures.insert("longest_silence".to_owned(), silences.longest_ms);
-    }
-    // Two values have a deviation, but it says next to nothing.
-    let seconds = document.throughput.per_second.as_ref();
-    if let Some(spread) = seconds.filter(|spread| spread.seconds >= SECONDS_MIN) {
-        measures.insert("variation".to_owned(), spread.variation);
-    }
-    measures
-}
-
 /// Bytes of each request on hops of clients alone, as they themselves count them: without headers of TCP and
-/// IP. Of hops that are to be counted; all loads are given, each with its report.
+/// IP, by SERVER.PORT. Of hops that are to be counted; all loads are given, each with its report.
 pub(super) fn bytes(
     experiment: &Experiment,
     addresses: &Addresses,
     loads: &[(&Load, &Report)],
     requests: u64,
 ) -> BTreeMap<String, f64> {
-    let mut measures = BTreeMap::new();
+    let mut hops = BTreeMap::new();
     for (server, port) in experiment.measure.bytes.iter().filter(|_| requests > 0) {
         let urls = addresses.get(server).and_then(|ports| ports.get(port));
         let is_of_hop = |load: &Load| {
@@ -268,11 +234,10 @@ pub(super) fn bytes(
         let bytes = of_hop.map(|(_, report)| &report.document.bytes);
         let bytes: u64 = bytes.map(|bytes| bytes.sent + bytes.received).sum();
         if bytes > 0 {
-            let name = format!("bytes.{server}.{port}");
-            measures.insert(name, bytes as f64 / requests as f64);
+            hops.insert(format!("{server}.{port}"), bytes as f64 / requests as f64);
         }
     }
-    measures
+    hops
 }
 
 pub(super) fn seconds(document: &Document) -> Vec<Second> {
@@ -289,9 +254,6 @@ const BENCH: &str = "bench";
 
 /// Where its options begin, in its words.
 const OPTIONS: usize = 2;
-
-/// Fewer seconds have no variation worth a claim.
-const SECONDS_MIN: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -321,10 +283,7 @@ mod tests {
             bytes(&experiment, &addresses(port), &loads, requests)
         };
         let found = of(8001, 10);
-        assert_eq!(
-            found,
-            BTreeMap::from([("bytes.httpd.http".to_owned(), 1900.0)])
-        );
+        assert_eq!(found, BTreeMap::from([("httpd.http".to_owned(), 1900.0)]));
         assert!(
             of(800, 10).is_empty(),
             "another port, with the same digits in front"

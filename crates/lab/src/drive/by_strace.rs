@@ -3,40 +3,44 @@
 //! Each call stops its process twice then, so that the load is driven once more for it, and nothing else of
 //! that span counts.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use catamaran_gauge::{Counts, Strace};
 
-use super::counters::{self, Calls};
+use super::counters::Calls;
 use super::stage::Stage;
 use super::{DriveFault, Scene};
 use crate::experiment::Load;
-use crate::gate::uncounted;
-use crate::run::Run;
+use crate::measure::{CallCounts, SYSCALLS};
 use crate::strace::{Trace, Traces, table_of};
 
 /// What strace has counted, or why it could not.
-pub(super) struct Counted {
+pub(super) struct StraceCount {
     calls: Calls,
     requests: u64,
     fault: Option<String>,
 }
 
 /// Drives the load once more, with strace at the servers that are to be counted.
-pub(super) fn count(scene: Scene<'_>, stage: &Stage, load: &Load) -> Result<Counted, DriveFault> {
+pub(super) fn count(
+    scene: Scene<'_>,
+    stage: &Stage,
+    load: &Load,
+) -> Result<StraceCount, DriveFault> {
     let following = match follow(scene, stage) {
         Ok(following) => following,
-        Err(error) => return Ok(Counted::not(&error)),
+        Err(error) => return Ok(StraceCount::not(&error)),
     };
     let measured = scene.measure(stage, load, false)?;
     let mut calls = Calls::new();
     for (name, strace) in following {
         match strace.finish() {
             Ok(counts) => calls.insert(name, counts),
-            Err(error) => return Ok(Counted::not(&error)),
+            Err(error) => return Ok(StraceCount::not(&error)),
         };
     }
-    Ok(Counted {
+    Ok(StraceCount {
         calls,
         requests: measured.requests(),
         fault: None,
@@ -54,7 +58,7 @@ fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> 
         .collect()
 }
 
-impl Counted {
+impl StraceCount {
     fn not(error: &io::Error) -> Self {
         let fault = match error.kind() {
             io::ErrorKind::NotFound => "the package strace is not installed".to_owned(),
@@ -67,24 +71,24 @@ impl Counted {
         }
     }
 
-    /// Puts it where counts of the kernel would be, with the reason that they are not.
-    pub(super) fn put(&self, scene: Scene<'_>, run: &mut Run) {
-        let machine = run.facts.machine.get_or_insert_default();
-        let Some(why) = machine.uncounted.remove(uncounted::SYSCALLS) else {
-            return;
+    /// Takes system calls from what is not counted, and gives the reason why the kernel did not count them. If strace could
+    /// not count them either, they stay there.
+    pub(super) fn stands_for(&self, uncounted: &mut BTreeMap<String, String>) -> Option<String> {
+        let why = uncounted.remove(SYSCALLS)?;
+        let Some(fault) = &self.fault else {
+            return Some(why);
         };
-        if let Some(fault) = &self.fault {
-            let why = format!("{why}; nor by strace: {fault}");
-            machine
-                .uncounted
-                .insert(uncounted::SYSCALLS.to_owned(), why);
-            return;
-        }
-        machine.by_strace = Some(why);
-        let several = scene.experiment.servers() > 1;
-        let measures = counters::measures_of(&self.calls, several, self.requests);
-        run.measures.extend(measures);
-        run.calls = counters::each(&self.calls, self.requests);
+        let why = format!("{why}; nor by strace: {fault}");
+        uncounted.insert(SYSCALLS.to_owned(), why);
+        None
+    }
+
+    /// `None` if they could not be counted.
+    pub(super) fn calls(&self) -> Option<CallCounts<'_>> {
+        self.fault.is_none().then_some(CallCounts {
+            calls: &self.calls,
+            requests: self.requests,
+        })
     }
 
     /// The same as tables.

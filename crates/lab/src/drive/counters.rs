@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use catamaran_gauge::memory::Shares;
 use catamaran_gauge::{
     BpfFault, Bytes, Call, Counts, Group, Segments, Stops, Syscalls, Withheld, cpu, memory,
     network, process, system, withheld,
@@ -13,8 +12,9 @@ use catamaran_tier::{Process, Space};
 use super::DriveFault;
 use super::stage::{Running, Stage};
 use crate::experiment::{Counted, Experiment, Holder, Load};
-use crate::gate::{MachineFacts, ShareFacts, uncounted};
-use crate::measure::UPSTREAM;
+use crate::gate::uncounted::REQUESTS;
+use crate::gate::{MachineFacts, ShareFacts};
+use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
 /// Counters of a run, which may be read again and again.
@@ -39,7 +39,7 @@ pub(super) struct Counters<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     /// CPU time of servers by name.
-    cpu: BTreeMap<String, Duration>,
+    pub(super) cpu: BTreeMap<String, Duration>,
     /// CPU time of all of the run: servers and load.
     all: Duration,
     /// Of processes that take what servers leave of a core.
@@ -52,16 +52,17 @@ pub(super) struct Reading {
     /// Connections and handshakes that were dropped for a full queue.
     overflows: u64,
     /// Connections that were opened in the space, by whomever.
-    opened: u64,
+    pub(super) opened: u64,
     /// What the kernel withheld.
     withheld: Withheld,
     /// Local ports in TIME_WAIT.
     time_wait: u64,
     /// Connections that have ended in TIME_WAIT.
-    waited: u64,
+    pub(super) waited: u64,
     /// How many local ports there are.
     local_ports: Option<u64>,
-    calls: Calls,
+    /// System calls of servers by name.
+    pub(super) calls: Calls,
     /// Server, port and bytes both ways.
     bytes: BTreeMap<(String, String), u64>,
     /// Segments with data that have reached servers.
@@ -105,7 +106,7 @@ impl<'a> Counters<'a> {
         };
         let syscalls = (!groups.is_empty()).then(|| count(&groups)).transpose();
         let syscalls = syscalls.unwrap_or_else(|fault| {
-            refused(uncounted::SYSCALLS, fault);
+            refused(SYSCALLS, fault);
             None
         });
         let mut hops = Vec::new();
@@ -128,7 +129,7 @@ impl<'a> Counters<'a> {
             };
             match counter {
                 Ok(counter) => bytes.push((server.record.name.clone(), counter)),
-                Err(fault) => refused(uncounted::BYTES, fault),
+                Err(fault) => refused(BYTES, fault),
             }
         }
         let asked = match is_counting && servers.len() > 1 {
@@ -136,7 +137,7 @@ impl<'a> Counters<'a> {
             false => Ok(Vec::new()),
         };
         let asked = asked.unwrap_or_else(|fault| {
-            refused(uncounted::REQUESTS, fault);
+            refused(REQUESTS, fault);
             Vec::new()
         });
         Self {
@@ -379,7 +380,7 @@ impl Reading {
 
     /// Whether bytes were to be counted and were not.
     pub(super) fn lacks_bytes(&self) -> bool {
-        self.uncounted.contains_key(uncounted::BYTES)
+        self.uncounted.contains_key(BYTES)
     }
 
     /// What was not counted, by the base of its measures, and why.
@@ -387,156 +388,79 @@ impl Reading {
         self.uncounted.clone()
     }
 
-    /// What was spent for each of `requests`, but what is counted.
-    pub(super) fn measures(
-        &self,
-        experiment: &Experiment,
-        requests: u64,
-        measures: &mut BTreeMap<String, f64>,
-    ) {
-        if requests == 0 {
-            return;
-        }
-        let each = |count: f64| count / requests as f64;
-        let mut put = |name: String, value: f64| {
-            measures.insert(name, each(value));
-        };
-        let micros = |cpu: &Duration| cpu.as_secs_f64() * 1e6;
-        put("cpu".to_owned(), self.cpu.values().map(micros).sum());
-        put("sockets".to_owned(), self.opened as f64);
-        put("time_wait".to_owned(), self.waited as f64);
-        let several = experiment.servers() > 1;
-        for (name, cpu) in self.cpu.iter().filter(|_| several) {
-            put(format!("cpu.{name}"), micros(cpu));
-        }
-    }
-
-    /// Calls and bytes for each of `requests`, in a span in which they were counted.
-    pub(super) fn counts(
+    /// Bytes of each of `requests` by hop: `SERVER.PORT`, and all behind the server in front.
+    pub(super) fn bytes(
         &self,
         experiment: &Experiment,
         servers: &[Running],
         requests: u64,
-        measures: &mut BTreeMap<String, f64>,
-    ) {
+    ) -> BTreeMap<String, f64> {
+        let mut hops = BTreeMap::new();
         if requests == 0 {
-            return;
+            return hops;
         }
-        let mut put = |name: String, count: f64| {
-            measures.insert(name, count / requests as f64);
-        };
-        let several = experiment.servers() > 1;
+        let each = |count: f64| count / requests as f64;
         let front = servers.last().map(|server| server.record.name.as_str());
+        let is_behind = |name: &str| Some(name) != front;
         let mut upstream = 0.0;
         for ((name, port), bytes) in &self.bytes {
-            put(format!("bytes.{name}.{port}"), *bytes as f64);
-            if Some(name.as_str()) != front {
+            hops.insert(format!("{name}.{port}"), each(*bytes as f64));
+            if is_behind(name) {
                 upstream += *bytes as f64;
             }
         }
-        if several
-            && !self.lacks_bytes()
-            && !self.bytes.is_empty()
-            && experiment
-                .measure
-                .bytes
-                .iter()
-                .any(|(name, _)| Some(name.as_str()) != front)
-        {
-            put(format!("bytes.{UPSTREAM}"), upstream);
+        let is_counted = experiment.servers() > 1 && !self.lacks_bytes() && !self.bytes.is_empty();
+        let mut asked_for = experiment.measure.bytes.iter();
+        if is_counted && asked_for.any(|(name, _)| is_behind(name)) {
+            hops.insert(UPSTREAM.to_owned(), each(upstream));
         }
-        measures.extend(measures_of(&self.calls, several, requests));
-    }
-
-    /// System calls of each counted server for one of `requests`.
-    pub(super) fn calls(&self, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
-        each(&self.calls, requests)
+        hops
     }
 
     /// Whether system calls were to be counted and were not.
     pub(super) fn lacks_calls(&self) -> bool {
-        self.uncounted.contains_key(uncounted::SYSCALLS)
+        self.uncounted.contains_key(SYSCALLS)
     }
 }
 
 /// What servers have called, by their names.
 pub(super) type Calls = BTreeMap<String, Counts>;
 
-/// Measures on system calls of each of `requests`: of all servers and, if there are `several`, of each.
-pub(super) fn measures_of(calls: &Calls, several: bool, requests: u64) -> BTreeMap<String, f64> {
-    let each = |count: u64| count as f64 / requests as f64;
-    let mut measures = BTreeMap::new();
-    if !calls.is_empty() && requests > 0 {
-        let all = calls.values().map(Counts::total).sum();
-        measures.insert("syscalls".to_owned(), each(all));
-    }
-    for (name, counts) in calls.iter().filter(|_| several && requests > 0) {
-        measures.insert(format!("syscalls.{name}"), each(counts.total()));
-    }
-    measures
-}
-
-/// System calls of each server by name, for one of `requests`.
-pub(super) fn each(calls: &Calls, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
-    let share =
-        |(name, call): (&str, Call)| (name.to_owned(), call.calls as f64 / requests.max(1) as f64);
+/// System calls of each server by name, for one request.
+pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let requests = counted.requests.max(1) as f64;
+    let share = |(name, call): (&str, Call)| (name.to_owned(), call.calls as f64 / requests);
     let of = |counts: &Counts| counts.iter().map(share).collect();
-    let servers = calls.iter();
+    let servers = counted.calls.iter();
     servers
         .map(|(name, counts)| (name.clone(), of(counts)))
         .collect()
 }
 
-/// What the servers that are to be looked at have allocated, in MiB, by a measure's name: `memory` of all, and
-/// `memory.SERVER` where there are several. Pages of programs are left out: load and lab run the same program as our
-/// servers, so that these would have but a share of its pages, and others all of theirs.
-pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    by_server(
-        experiment,
-        servers,
-        "memory",
-        |shares| mib(shares.anonymous),
-    )
-}
-
-/// The same in bytes, as `held` and `held.SERVER`. Nothing is said of those that were not started for this run: what an earlier
-/// crowd has made them allocate is there for the next one.
-pub(super) fn held(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
-    let is_of_interest = |it: &&Running| experiment.measure.memory.contains(&it.record.name);
-    if !servers.iter().filter(is_of_interest).all(|it| it.is_new) {
-        return BTreeMap::new();
-    }
-    by_server(experiment, servers, "held", |shares| {
-        shares.anonymous as f64
-    })
-}
-
-fn by_server(
+/// What each server that is to be looked at has allocated, in bytes; `None` if none is. Pages of programs are left out: load
+/// and lab run the same program as our servers, so that these would have but a share of its pages, and others all of theirs.
+pub(super) fn memory(
     experiment: &Experiment,
     servers: &[Running],
-    name: &str,
-    of: impl Fn(Shares) -> f64,
-) -> BTreeMap<String, f64> {
-    let mut measures = BTreeMap::new();
-    let mut all = 0.0;
-    for server in servers
-        .iter()
-        .filter(|it| experiment.measure.memory.contains(&it.record.name))
-    {
-        let Ok(shares) = memory::shares(&server.process.processes()) else {
-            continue;
-        };
-        let value = of(shares);
-        all += value;
-        if experiment.servers() > 1 {
-            measures.insert(format!("{name}.{}", server.record.name), value);
-        }
-    }
-    if !experiment.measure.memory.is_empty() {
-        measures.insert(name.to_owned(), all);
-    }
-    measures
+) -> Option<BTreeMap<String, u64>> {
+    let names = &experiment.measure.memory;
+    let of_interest = servers.iter().filter(|it| names.contains(&it.record.name));
+    let allocated = |server: &Running| {
+        let shares = memory::shares(&server.process.processes()).ok()?;
+        Some((server.record.name.clone(), shares.anonymous))
+    };
+    (!names.is_empty()).then(|| of_interest.filter_map(allocated).collect())
+}
+
+/// The same, unless one of them was not started for this run: what an earlier crowd has made it allocate is there for the
+/// next one.
+pub(super) fn memory_of_new(
+    experiment: &Experiment,
+    servers: &[Running],
+) -> Option<BTreeMap<String, u64>> {
+    let is_of_interest = |it: &&Running| experiment.measure.memory.contains(&it.record.name);
+    let are_new = servers.iter().filter(is_of_interest).all(|it| it.is_new);
+    are_new.then(|| memory(experiment, servers)).flatten()
 }
 
 /// How many ports clients may have in the space, by `ip_local_port_range`.

@@ -13,8 +13,9 @@ use catamaran_load::document::Tick;
 use super::bench::{self, Call};
 use super::child::DRIVEN;
 use super::crowd::Crowd;
+use super::span::go_on;
 use super::stage::Stage;
-use super::{DriveFault, Driver, go_on};
+use super::{DriveFault, Driver};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::echo;
 

@@ -212,46 +212,6 @@ pub(super) fn lines(samples: &[Sample]) -> String {
     samples.iter().map(line).collect()
 }
 
-/// What the heaps and collections of Java virtual machines come to: the highest use in MiB, and the
-/// share of time that collections took.
-pub(super) fn jvm_measures(samples: &[Sample], servers: &[String]) -> BTreeMap<String, f64> {
-    let mut measures = BTreeMap::new();
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return measures;
-    };
-    let wall = (last.time_s - first.time_s).max(1e-9);
-    for name in servers {
-        let heaps = samples.iter().filter_map(|it| it.jvms.get(name));
-        if let Some(heap) = heaps.map(|it| it.heap).max() {
-            measures.insert(format!("heap.{name}"), heap as f64 / f64::from(1 << 20));
-        }
-        if let (Some(before), Some(after)) = (first.jvms.get(name), last.jvms.get(name)) {
-            let took = after.collecting_s - before.collecting_s;
-            measures.insert(format!("collecting.{name}"), took / wall * 100.0);
-        }
-    }
-    measures
-}
-
-/// What a machine has left and does meanwhile: the mean of its free memory in MiB, and transfers of all disks a second.
-pub(super) fn machine_measures(samples: &[Sample]) -> BTreeMap<String, f64> {
-    let mut measures = BTreeMap::new();
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return measures;
-    };
-    let wall = (last.time_s - first.time_s).max(1e-9);
-    let free: f64 = samples.iter().map(|it| it.memory.free as f64).sum();
-    let free = free / samples.len() as f64 / f64::from(1 << 20);
-    measures.insert("free".to_owned(), free);
-    let transfers = |sample: &Sample| {
-        let disks = sample.disks.values();
-        disks.map(|disk| disk.reads + disk.writes).sum::<u64>()
-    };
-    let made = transfers(last).saturating_sub(transfers(first));
-    measures.insert("disk".to_owned(), made as f64 / wall);
-    measures
-}
-
 /// The largest share of the time for which a virtual machine compiled.
 pub(super) fn compiling(samples: &[Sample]) -> Option<f64> {
     let (first, last) = (samples.first()?, samples.last()?);

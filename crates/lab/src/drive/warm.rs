@@ -20,9 +20,9 @@ use crate::extra::echo;
 
 /// How a warm-up has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Warmed {
-    /// How long it lasted, in seconds.
-    pub(super) lasted_s: f64,
+pub(super) struct WarmUpFigures {
+    /// How long it lasted, in seconds; `None` if there was none.
+    pub(super) lasted_s: Option<f64>,
     /// As [`MachineFacts::moving`].
     ///
     /// [`MachineFacts::moving`]: crate::gate::MachineFacts::moving
@@ -41,15 +41,15 @@ pub(super) fn warm(
     stage: &Stage,
     load: &Load,
     stop: &AtomicBool,
-) -> Result<Warmed, DriveFault> {
+) -> Result<WarmUpFigures, DriveFault> {
     let limits = Limits::of(load, stage);
     let name = "load";
     if echo::Asked::site(&load.url).is_some() {
         let time = limits.at_least;
         bench::run(driver, stage, Call { name, load, time }, (stop, None))?;
-        return Ok(Warmed {
-            lasted_s: time.as_secs_f64(),
-            ..Warmed::default()
+        return Ok(WarmUpFigures {
+            lasted_s: Some(time.as_secs_f64()),
+            ..WarmUpFigures::default()
         });
     }
     let time = limits.longest();
@@ -71,8 +71,8 @@ pub(super) fn warm(
         Some(Verdict::Unclear(share)) => (None, Some(share.min(1.0))),
         None => (None, None),
     };
-    Ok(Warmed {
-        lasted_s,
+    Ok(WarmUpFigures {
+        lasted_s: Some(lasted_s),
         moving,
         hidden,
         first: watch.first,

@@ -1,36 +1,48 @@
-//! The records of all measures.
+//! The records of all measures, and how each is read.
 
+use std::time::Duration;
+
+use catamaran_gauge::Counts;
+
+use super::evidence::{Evidence, PublishedFigures, Values};
 use super::{
     BYTES, Better, CAPACITY, FAILED, Kind, LONGEST_SILENCE, MEMORY, MeasureRecord, SILENCES,
     SYSCALLS, Scope, Spoiler, THROUGHPUT, Table,
 };
+use crate::drive::Sample;
+use crate::gate::SilenceFacts;
 
 /// All measures, in the order in which reports have those of a table.
 pub(super) static MEASURES: &[MeasureRecord] = &[
     MeasureRecord {
         words: ["has", "throughput"],
         better: Better::More,
+        read: |it| whole(Some(it.document.throughput.requests_per_s)),
         ..time(THROUGHPUT, Kind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "capacity per core"],
         spoiler: Spoiler::Machine,
         better: Better::More,
+        read: |it| whole(capacity(it)),
         ..time(CAPACITY, Kind::Rate, "req/s per core")
     },
     MeasureRecord {
         words: ["has", "median latency"],
         has_shares: true,
+        read: |it| whole(percentile(it, 50.0, it.document.latency.total.p50_us)),
         ..time("p50", Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "p90"],
         has_shares: true,
+        read: |it| whole(percentile(it, 90.0, it.document.latency.total.p90_us)),
         ..time("p90", Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "p99"],
         has_shares: true,
+        read: |it| whole(percentile(it, 99.0, it.document.latency.total.p99_us)),
         ..time("p99", Kind::Time, "ms")
     },
     MeasureRecord {
@@ -38,90 +50,108 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         spoiler: Spoiler::Machine,
         has_shares: true,
         scope: Scope::Servers,
+        read: cpu,
         ..cost("cpu", Kind::Time, "µs/req")
     },
     MeasureRecord {
         words: ["has", "longest span without an answer"],
+        read: |it| whole(SilenceFacts::of(it.document).map(|it| it.longest_ms)),
         ..time(LONGEST_SILENCE, Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "spans without an answer"],
         is_mostly_zero: true,
+        read: |it| whole(SilenceFacts::of(it.document).map(|it| it.count as f64)),
         ..time(SILENCES, Kind::Count, "spans")
     },
     MeasureRecord {
         words: ["has", "variation of throughput"],
         has_shares: true,
+        read: |it| whole(variation(it)),
         ..time("variation", Kind::Share, "")
     },
     MeasureRecord {
         words: ["has", "failed requests"],
         spoiler: Spoiler::Nothing,
         is_mostly_zero: true,
+        read: |it| whole(Some(it.failed as f64)),
         ..time(FAILED, Kind::Count, "requests")
     },
     MeasureRecord {
         words: ["has", "actions"],
         spoiler: Spoiler::Nothing,
         better: Better::More,
+        read: |it| whole((it.acted > 0).then_some(it.acted as f64)),
         ..time("acted", Kind::Count, "times")
     },
     MeasureRecord {
         words: ["has", "throughput in the first second"],
         better: Better::More,
+        read: |it| whole(it.first),
         ..time("first", Kind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a first run"],
+        read: |it| whole(published(it, "ab1").longest_ms),
         ..time("ab1.longest", Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a first run"],
         better: Better::More,
+        read: |it| whole(published(it, "ab1").throughput),
         ..time("ab1.throughput", Kind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a second run"],
+        read: |it| whole(published(it, "ab2").longest_ms),
         ..time("ab2.longest", Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a second run"],
         better: Better::More,
+        read: |it| whole(published(it, "ab2").throughput),
         ..time("ab2.throughput", Kind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a settled run"],
+        read: |it| whole(published(it, "ab").longest_ms),
         ..time("ab.longest", Kind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a settled run"],
         better: Better::More,
+        read: |it| whole(published(it, "ab").throughput),
         ..time("ab.throughput", Kind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["makes", "system calls"],
         scope: Scope::Servers,
+        read: syscalls,
         ..cost(SYSCALLS, Kind::Count, "calls/req")
     },
     MeasureRecord {
         words: ["uses", "memory"],
         scope: Scope::Servers,
+        read: memory,
         ..cost(MEMORY, Kind::Count, "MiB")
     },
     MeasureRecord {
         words: ["uses", "memory per client beside the load"],
         scope: Scope::Servers,
+        read: held,
         ..cost("held", Kind::Count, "B/client")
     },
     MeasureRecord {
         words: ["uses", "heap"],
         scope: Scope::Server,
+        read: heap,
         ..cost("heap", Kind::Count, "MiB")
     },
     MeasureRecord {
         words: ["spends", "garbage collection time"],
         spoiler: Spoiler::Machine,
         scope: Scope::Server,
+        read: collecting,
         ..cost("collecting", Kind::Share, "%")
     },
     // Of the whole machine: other processes spoil them as they spoil CPU time.
@@ -129,24 +159,34 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         words: ["leaves", "free memory"],
         spoiler: Spoiler::Machine,
         better: Better::More,
+        read: |it| whole(free(it)),
         ..cost("free", Kind::Count, "MiB")
     },
     MeasureRecord {
         words: ["makes", "transfers of disks"],
         spoiler: Spoiler::Machine,
+        read: |it| whole(disk(it)),
         ..cost("disk", Kind::Rate, "transfers/s")
     },
     MeasureRecord {
         words: ["moves", "bytes"],
         scope: Scope::Hop,
+        read: |it| {
+            it.bytes
+                .iter()
+                .map(|(hop, bytes)| (Some(hop.clone()), *bytes))
+                .collect()
+        },
         ..hop(BYTES, "B/req")
     },
     MeasureRecord {
         words: ["opens", "connections"],
+        read: |it| whole(it.each(it.opened as f64)),
         ..hop("sockets", "per req")
     },
     MeasureRecord {
         words: ["leaves", "ports in TIME_WAIT"],
+        read: |it| whole(it.each(it.waited as f64)),
         ..hop("time_wait", "per req")
     },
 ];
@@ -170,6 +210,7 @@ const fn time(name: &'static str, kind: Kind, unit: &'static str) -> MeasureReco
         has_shares: false,
         is_mostly_zero: false,
         scope: Scope::Run,
+        read: |_| Vec::new(),
     }
 }
 
@@ -190,3 +231,115 @@ const fn hop(name: &'static str, unit: &'static str) -> MeasureRecord {
         ..time(name, Kind::Count, unit)
     }
 }
+
+fn whole(value: Option<f64>) -> Values {
+    value.map(|value| (None, value)).into_iter().collect()
+}
+
+fn capacity(it: &Evidence<'_>) -> Option<f64> {
+    let cpu = it.cpu.get(it.tested?)?;
+    let cpu_us = cpu.as_secs_f64() * MICROS / it.requests.max(1) as f64;
+    (cpu_us > 0.0).then(|| MICROS / cpu_us)
+}
+
+/// In milliseconds, if there were requests enough.
+fn percentile(it: &Evidence<'_>, percent: f64, micros: u64) -> Option<f64> {
+    let max = it.document.latency.total.percentile_max;
+    max.is_some_and(|max| max >= percent)
+        .then_some(micros as f64 / 1000.0)
+}
+
+/// Two values have a deviation, but it says next to nothing.
+fn variation(it: &Evidence<'_>) -> Option<f64> {
+    let seconds = it.document.throughput.per_second.as_ref();
+    let spread = seconds.filter(|spread| spread.seconds >= SECONDS_MIN)?;
+    Some(spread.variation)
+}
+
+fn cpu(it: &Evidence<'_>) -> Values {
+    let micros = |cpu: &Duration| cpu.as_secs_f64() * MICROS;
+    let all = it.each(it.cpu.values().map(micros).sum());
+    let each = it.cpu.iter().filter(|_| it.has_several);
+    let each = each.filter_map(|(name, cpu)| Some((Some(name.clone()), it.each(micros(cpu))?)));
+    whole(all).into_iter().chain(each).collect()
+}
+
+fn syscalls(it: &Evidence<'_>) -> Values {
+    let (calls, requests) = (it.calls.calls, it.calls.requests);
+    if calls.is_empty() || requests == 0 {
+        return Values::new();
+    }
+    let each = |count: u64| count as f64 / requests as f64;
+    let all = each(calls.values().map(Counts::total).sum());
+    let servers = calls.iter().filter(|_| it.has_several);
+    let servers = servers.map(|(name, counts)| (Some(name.clone()), each(counts.total())));
+    whole(Some(all)).into_iter().chain(servers).collect()
+}
+
+fn memory(it: &Evidence<'_>) -> Values {
+    let Some(servers) = &it.memory else {
+        return Values::new();
+    };
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    let each = servers.iter().filter(|_| it.has_several);
+    let each = each.map(|(name, bytes)| (Some(name.clone()), mib(*bytes)));
+    let all = whole(Some(mib(servers.values().sum())));
+    all.into_iter().chain(each).collect()
+}
+
+fn held(it: &Evidence<'_>) -> Values {
+    let of = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
+    let values = it.held.iter();
+    values.map(|(name, bytes)| (of(name), *bytes)).collect()
+}
+
+/// The highest use.
+fn heap(it: &Evidence<'_>) -> Values {
+    let highest = |name: &String| {
+        let heaps = it.samples.iter().filter_map(|it| it.jvms.get(name));
+        let heap = heaps.map(|it| it.heap).max()?;
+        Some((Some(name.clone()), heap as f64 / MIB))
+    };
+    it.jvms.iter().filter_map(highest).collect()
+}
+
+/// The share of time that collections took, in per cent.
+fn collecting(it: &Evidence<'_>) -> Values {
+    let Some(span) = it.sampled() else {
+        return Values::new();
+    };
+    let share = |name: &String| {
+        let (before, after) = (span.first.jvms.get(name)?, span.last.jvms.get(name)?);
+        let took = after.collecting_s - before.collecting_s;
+        Some((Some(name.clone()), took / span.seconds * 100.0))
+    };
+    it.jvms.iter().filter_map(share).collect()
+}
+
+/// The mean of the machine's free memory.
+fn free(it: &Evidence<'_>) -> Option<f64> {
+    let free = it.samples.iter().map(|it| it.memory.free as f64);
+    let mean = free.sum::<f64>() / it.samples.len() as f64 / MIB;
+    (it.is_of_machine && !it.samples.is_empty()).then_some(mean)
+}
+
+/// Of all disks.
+fn disk(it: &Evidence<'_>) -> Option<f64> {
+    let span = it.sampled().filter(|_| it.is_of_machine)?;
+    let transfers = |sample: &Sample| {
+        let disks = sample.disks.values();
+        disks.map(|disk| disk.reads + disk.writes).sum::<u64>()
+    };
+    let made = transfers(span.last).saturating_sub(transfers(span.first));
+    Some(made as f64 / span.seconds)
+}
+
+fn published(it: &Evidence<'_>, name: &str) -> PublishedFigures {
+    it.published.get(name).copied().unwrap_or_default()
+}
+
+const MICROS: f64 = 1e6;
+const MIB: f64 = (1 << 20) as f64;
+
+/// Fewer seconds have no variation worth a claim.
+const SECONDS_MIN: usize = 5;

@@ -1,6 +1,9 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use catamaran_load::document::Document;
 
 use super::*;
+use crate::drive::Sample;
 
 #[test]
 fn what_is_of_the_machine_is_no_count() {
@@ -141,5 +144,97 @@ fn the_page_has_each_record_and_no_other() {
             .iter()
             .any(|record| record.name.split('.').next() == Some(base));
         assert!(is_known, "docs/lab.md has `{name}`, which is no measure");
+    }
+}
+
+/// The report of a load, and two samples 2 s apart.
+fn shown() -> (Document, [Sample; 2]) {
+    let mut document = Document::default();
+    document.throughput.requests_per_s = 500.0;
+    document.latency.total.percentile_max = Some(90.0);
+    document.latency.total.p50_us = 1500;
+    document.latency.total.p90_us = 2500;
+    document.latency.total.p99_us = 9000;
+    let mut samples = [Sample::default(), Sample::default()];
+    samples[1].time_s = 2.0;
+    for (sample, reads) in samples.iter_mut().zip([10, 16]) {
+        sample.memory.free = 3 << 20;
+        sample.disks.entry("vda".to_owned()).or_default().reads = reads;
+    }
+    (document, samples)
+}
+
+#[test]
+fn measures_are_read_from_what_a_run_has_shown() {
+    let (document, samples) = shown();
+    let micros = std::time::Duration::from_micros;
+    let cpu = BTreeMap::from([
+        ("app".to_owned(), micros(4000)),
+        ("front".to_owned(), micros(2000)),
+    ]);
+    let ab1 = PublishedFigures {
+        throughput: Some(1098.36),
+        longest_ms: Some(1552.0),
+    };
+    let calls = BTreeMap::new();
+    let evidence = Evidence {
+        document: &document,
+        requests: 100,
+        failed: 3,
+        acted: 0,
+        has_several: true,
+        cpu: &cpu,
+        tested: Some("front"),
+        opened: 50,
+        waited: 25,
+        calls: CallCounts {
+            calls: &calls,
+            requests: 100,
+        },
+        bytes: BTreeMap::from([("upstream".to_owned(), 900.0)]),
+        memory: Some(BTreeMap::from([("app".to_owned(), 5 << 20)])),
+        held: BTreeMap::from([(String::new(), 70.0), ("app".to_owned(), 60.0)]),
+        samples: &samples,
+        jvms: &[],
+        is_of_machine: true,
+        first: None,
+        published: &BTreeMap::from([("ab1".to_owned(), ab1)]),
+    };
+    let expected = [
+        ("ab1.longest", 1552.0),
+        ("ab1.throughput", 1098.36),
+        ("bytes.upstream", 900.0),
+        ("capacity", 50_000.0),
+        ("cpu", 60.0),
+        ("cpu.app", 40.0),
+        ("cpu.front", 20.0),
+        ("disk", 3.0),
+        ("failed", 3.0),
+        ("free", 3.0),
+        ("held", 70.0),
+        ("held.app", 60.0),
+        ("memory", 5.0),
+        ("memory.app", 5.0),
+        ("p50", 1.5),
+        ("p90", 2.5),
+        ("sockets", 0.5),
+        ("throughput", 500.0),
+        ("time_wait", 0.25),
+    ];
+    let measures = evidence.measures();
+    for name in [
+        "p99",
+        "variation",
+        "silences",
+        "first",
+        "acted",
+        "syscalls",
+        "ab2.longest",
+    ] {
+        assert!(!measures.contains_key(name), "of {name} nothing was shown");
+    }
+    for (name, value) in expected {
+        let found = measures[name];
+        assert!((found / value - 1.0).abs() < 1e-9, "{name} {found}");
     }
 }

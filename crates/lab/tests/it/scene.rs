@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catamaran_lab::drive::{Asked, At, Driver, Stages};
+use catamaran_lab::drive::{At, Driver, RunRequest, Stages};
 use catamaran_lab::experiment::Experiment;
 use catamaran_lab::gate::Fired;
 use catamaran_lab::run::Run;
@@ -67,12 +67,14 @@ impl Scene {
             space: space(),
             stop: Arc::clone(&stop),
         };
-        let asked = Asked {
+        let request = RunRequest {
+            at: At { cell: 0, round: 0 },
+            place: 0,
+            attempt: 0,
             capacity: &BTreeMap::new(),
             stop: &stop,
         };
-        let at = At { cell: 0, round: 0 };
-        let run = driver.run(&experiment, at, &mut Stages::default(), asked);
+        let run = driver.run(&experiment, &mut Stages::default(), request);
         run.unwrap_or_else(|fault| panic!("{fault}\n{}", experiment.text))
             .0
     }

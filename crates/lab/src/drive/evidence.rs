@@ -1,0 +1,210 @@
+//! What the spans of a run have shown, for measures and gates.
+
+use std::collections::BTreeMap;
+
+use super::by_strace::StraceCount;
+use super::span::MeasuredSpan;
+use super::stage::{Running, Stage};
+use super::warm::WarmUpFigures;
+use super::{DriveFault, Scene, bench, sample};
+use crate::experiment::Load;
+use crate::extra::crowd::Tally;
+use crate::gate::{AskedFacts, Facts, MachineFacts};
+use crate::measure::{CallCounts, Evidence, PublishedFigures};
+
+/// The spans of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Spans<'a> {
+    pub(super) load: &'a Load,
+    /// The one in which times were taken.
+    pub(super) timed: &'a MeasuredSpan,
+    /// The one in which calls and bytes were counted; it may be the same.
+    pub(super) counting: &'a MeasuredSpan,
+    /// What strace has counted in another one, where the kernel does not count calls.
+    pub(super) strace: Option<&'a StraceCount>,
+}
+
+/// What was seen beside the spans of a run. Of a span at a share of the capacity there is nothing of this.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    pub(super) warm_up: WarmUpFigures,
+    /// What clients beside the load have lost, in words.
+    pub(super) lost: Option<String>,
+    /// As [`Evidence::memory`].
+    pub(super) memory: Option<BTreeMap<String, u64>>,
+    /// As [`Evidence::held`].
+    pub(super) held: BTreeMap<String, f64>,
+    /// As [`Evidence::first`].
+    pub(super) first: Option<f64>,
+    /// As [`Evidence::is_of_machine`].
+    pub(super) is_of_machine: bool,
+    /// As [`Evidence::published`].
+    pub(super) published: BTreeMap<String, PublishedFigures>,
+}
+
+impl<'a> Spans<'a> {
+    /// System calls of the servers.
+    pub(super) fn calls(self) -> CallCounts<'a> {
+        let by_strace = self.strace.and_then(StraceCount::calls);
+        by_strace.unwrap_or_else(|| CallCounts {
+            calls: &self.counting.spent.calls,
+            requests: self.counting.requests(),
+        })
+    }
+}
+
+impl Scene<'_> {
+    /// What gates look at.
+    pub(super) fn facts(
+        &self,
+        stage: &mut Stage,
+        spans: Spans<'_>,
+        around: &Surroundings,
+    ) -> Result<Facts, DriveFault> {
+        let Spans {
+            load,
+            timed,
+            counting,
+            strace,
+        } = spans;
+        let (spent, requests) = (&timed.spent, timed.requests());
+        let mut uncounted = counting.spent.uncounted();
+        let by_strace = strace.and_then(|strace| strace.stands_for(&mut uncounted));
+        let capped = capped(&mut stage.servers);
+        let mut alarms = alarms(&mut stage.servers);
+        alarms.extend(around.lost.clone());
+        Ok(Facts {
+            expect: self.experiment.expect(self.levels, &stage.addresses)?,
+            failed: timed.failed(),
+            dials: spent.dials(&stage.servers, timed.opened(), requests),
+            asked: self.asked(stage, timed, counting)?,
+            machine: Some(MachineFacts {
+                capped,
+                alarms,
+                compiling: sample::compiling(&timed.samples),
+                warmed_s: around.warm_up.lasted_s,
+                moving: around.warm_up.moving,
+                hidden: around.warm_up.hidden,
+                changed: timed.changed.clone(),
+                uncounted,
+                by_strace,
+                shares: spent.shares(&stage.servers, (requests, timed.rate())),
+                ..spent.machine(load, &stage.servers)
+            }),
+            ..Facts::of_document(&timed.report.document)
+        })
+    }
+
+    /// All that is measured.
+    pub(super) fn measures(
+        &self,
+        stage: &Stage,
+        spans: Spans<'_>,
+        around: &Surroundings,
+    ) -> Result<BTreeMap<String, f64>, DriveFault> {
+        let timed = spans.timed;
+        let tested = stage.servers.last().filter(|it| it.core_share.is_some());
+        let evidence = Evidence {
+            document: &timed.report.document,
+            requests: timed.requests(),
+            failed: timed.failed(),
+            acted: timed.acted,
+            has_several: self.experiment.servers() > 1,
+            cpu: &timed.spent.cpu,
+            tested: tested.map(|it| it.record.name.as_str()),
+            opened: timed.spent.opened,
+            waited: timed.spent.waited,
+            calls: spans.calls(),
+            bytes: self.bytes(stage, spans)?,
+            memory: around.memory.clone(),
+            held: around.held.clone(),
+            samples: &timed.samples,
+            jvms: &self.experiment.measure.jvm,
+            is_of_machine: around.is_of_machine,
+            first: around.first,
+            published: &around.published,
+        };
+        Ok(evidence.measures())
+    }
+
+    /// Bytes of a request by hop. Where the kernel does not count them, those of clients are the load's own count,
+    /// unless other clients run beside it.
+    fn bytes(&self, stage: &Stage, spans: Spans<'_>) -> Result<BTreeMap<String, f64>, DriveFault> {
+        let (experiment, counting) = (self.experiment, spans.counting);
+        let counted = &counting.spent;
+        let mut bytes = counted.bytes(experiment, &stage.servers, counting.requests());
+        if counted.lacks_bytes() && spans.load.crowd.is_none() {
+            let beside = experiment.beside(self.levels, &stage.addresses)?;
+            let loads = std::iter::once(spans.load).chain(&beside);
+            let loads: Vec<_> = loads.zip(spans.timed.reports()).collect();
+            let requests = spans.timed.requests();
+            bytes.extend(bench::bytes(experiment, &stage.addresses, &loads, requests));
+        }
+        Ok(bytes)
+    }
+
+    /// How often each of several servers was asked, and should have been.
+    fn asked(
+        &self,
+        stage: &Stage,
+        timed: &MeasuredSpan,
+        counting: &MeasuredSpan,
+    ) -> Result<BTreeMap<String, AskedFacts>, DriveFault> {
+        if stage.servers.len() < 2 {
+            return Ok(BTreeMap::new());
+        }
+        let expected = self.experiment.asked(self.levels, &stage.addresses)?;
+        let counted = counting.spent.asked(counting.requests());
+        let of = |server: &Running| {
+            let name = server.record.name.clone();
+            let facts = AskedFacts {
+                expected: expected.get(&name).copied().unwrap_or(1.0),
+                counted: counted.get(&name).copied(),
+                cpu_us: timed.spent.cpu_us(&name, timed.requests()),
+            };
+            (name, facts)
+        };
+        Ok(stage.servers.iter().map(of).collect())
+    }
+}
+
+/// What servers complain about, and whether they still run.
+fn alarms(servers: &mut [Running]) -> Vec<String> {
+    let mut alarms = Vec::new();
+    for server in servers {
+        let name = server.process.name().to_owned();
+        if let Some(how) = server.process.ended() {
+            alarms.push(format!("{name} ended with {how}"));
+        }
+        let lines = server.process.alarms();
+        let stable = &server.stable;
+        alarms.extend(
+            lines
+                .iter()
+                .map(|line| format!("{name} says: {}", stable.text(line))),
+        );
+    }
+    alarms
+}
+
+/// Lines of servers that say that a maximum was reached.
+fn capped(servers: &mut [Running]) -> Vec<String> {
+    let lines = |server: &mut Running| {
+        let name = server.process.name().to_owned();
+        let lines = server.process.capped();
+        let line = |line: String| format!("{name}: {}", server.stable.text(&line));
+        lines.into_iter().map(line).collect::<Vec<_>>()
+    };
+    servers.iter_mut().flat_map(lines).collect()
+}
+
+/// What idle clients have lost, as an alarm.
+pub(super) fn lost(tally: Option<Tally>) -> Option<String> {
+    match tally {
+        None => Some("the clients beside the load ended early".to_owned()),
+        Some(Tally { lost: 0, .. }) => None,
+        Some(Tally { lost, .. }) => Some(format!(
+            "{lost} requests of idle clients had no answer, or no connection"
+        )),
+    }
+}

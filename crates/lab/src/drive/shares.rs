@@ -1,0 +1,140 @@
+//! Spans at shares of the capacity, driven by a schedule: what is measured in them beside the run's own span.
+
+use std::collections::BTreeMap;
+
+use super::evidence::{Spans, Surroundings};
+use super::stage::Stage;
+use super::thirds::ThirdValues;
+use super::{DriveFault, Scene};
+use crate::experiment::Load;
+use crate::gate::{Effect, Facts, Fired, check_run};
+use crate::measure::Measure;
+
+/// What all of them have shown.
+#[derive(Debug, Default)]
+pub(super) struct ShareValues {
+    /// By the names of measures, such as `p99@0.5`.
+    pub(super) measures: BTreeMap<String, f64>,
+    /// The same in each third of a span.
+    pub(super) thirds: ThirdValues,
+    /// Why a span has shown nothing.
+    pub(super) gates: Vec<Fired>,
+}
+
+/// What one of them has shown.
+struct ShareSpan {
+    share: f64,
+    facts: Facts,
+    measures: BTreeMap<String, f64>,
+    thirds: ThirdValues,
+}
+
+/// Drives `load` at each of its shares of `capacity`.
+pub(super) fn drive(
+    scene: Scene<'_>,
+    stage: &mut Stage,
+    load: &Load,
+    capacity: f64,
+) -> Result<ShareValues, DriveFault> {
+    let mut values = ShareValues::default();
+    let around = Surroundings::default();
+    for &share in &load.shares {
+        let open = Load {
+            rate: Some(capacity * share),
+            ..load.clone()
+        };
+        let span = scene.measure(stage, &open, false)?;
+        let spans = Spans {
+            load: &open,
+            timed: &span,
+            counting: &span,
+            strace: None,
+        };
+        let found = ShareSpan {
+            share,
+            facts: scene.facts(stage, spans, &around)?,
+            measures: scene.measures(stage, spans, &around)?,
+            thirds: span.thirds.clone(),
+        };
+        values.add(found, &scene.experiment.gates_off);
+    }
+    Ok(values)
+}
+
+impl ShareValues {
+    /// Adds a span, unless a gate that is not `off` says that the load missed its schedule: then there is nothing of it.
+    fn add(&mut self, span: ShareSpan, off: &[String]) {
+        let ShareSpan {
+            share,
+            facts,
+            measures,
+            thirds,
+        } = span;
+        let mut is_loop = true;
+        for fired in check_run(&facts) {
+            let is_of_loop = ["late", "failed", "status", "generator"].contains(&&fired.gate[..]);
+            if !is_of_loop || fired.effect == Effect::Note || off.contains(&fired.gate) {
+                continue;
+            }
+            is_loop = false;
+            let (share, words) = (share * 100.0, fired.words);
+            let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
+            self.gates
+                .push(Fired::new(&fired.gate, Effect::Note, words));
+        }
+        if is_loop {
+            let name = |name: &str| Measure::has_shares(name).then(|| format!("{name}@{share}"));
+            let measures = measures.iter();
+            let measures = measures.filter_map(|(of, value)| Some((name(of)?, *value)));
+            self.measures.extend(measures);
+            let thirds = thirds.iter();
+            let thirds = thirds.filter_map(|(of, values)| Some((name(of)?, *values)));
+            self.thirds.extend(thirds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(share: f64, warning: Option<&str>) -> ShareSpan {
+        let mut facts = Facts {
+            completed: 1000,
+            ..Facts::default()
+        };
+        let warnings = warning.map(|kind| (kind.to_owned(), "late".to_owned()));
+        facts.warnings.extend(warnings);
+        ShareSpan {
+            share,
+            facts,
+            measures: ["p99", "throughput"]
+                .map(|name| (name.to_owned(), 2.0))
+                .into(),
+            thirds: ["p99", "throughput"]
+                .map(|name| (name.to_owned(), [1.0; 3]))
+                .into(),
+        }
+    }
+
+    #[test]
+    fn a_loop_that_was_late_is_left_out() {
+        let mut values = ShareValues::default();
+        values.add(span(0.5, None), &[]);
+        let expected = BTreeMap::from([("p99@0.5".to_owned(), 2.0)]);
+        assert_eq!(
+            values.measures, expected,
+            "no more than has a meaning there"
+        );
+        assert_eq!(values.thirds.len(), 1);
+        values.add(span(0.9, Some("generator-late")), &[]);
+        assert!(!values.measures.contains_key("p99@0.9"));
+        let [fired] = &values.gates[..] else {
+            panic!("{:?}", values.gates)
+        };
+        assert_eq!((&fired.gate[..], fired.effect), ("late", Effect::Note));
+        assert!(fired.words.starts_with("Nothing is measured at 90 %"));
+        values.add(span(0.9, Some("generator-late")), &["late".to_owned()]);
+        assert!(values.measures.contains_key("p99@0.9"), "the gate is off");
+    }
+}

@@ -1,0 +1,170 @@
+//! A span of load: drives it, with loads beside it and what is done to servers meanwhile, and counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+
+use catamaran_load::document::Tick;
+
+use super::bench::{self, Call, Report};
+use super::counters::{Counters, Reading};
+use super::sample::{self, Sample};
+use super::stage::{Running, Stage};
+use super::thirds::{ThirdValues, Thirds};
+use super::watch::{Moment, Watch, cpus};
+use super::{DIED, DriveFault, Scene};
+use crate::experiment::{Act, Load};
+use crate::gate::Changed;
+use crate::strace::Traces;
+
+/// What one span of load has shown.
+pub(super) struct MeasuredSpan {
+    pub(super) report: Report,
+    /// Of loads beside.
+    pub(super) beside: Vec<Report>,
+    pub(super) spent: Reading,
+    pub(super) samples: Vec<Sample>,
+    pub(super) traces: Traces,
+    /// Actions that were done.
+    pub(super) acted: u64,
+    /// As [`MachineFacts::changed`].
+    pub(super) changed: Option<Changed>,
+    /// As [`Run::thirds`].
+    pub(super) thirds: ThirdValues,
+}
+
+impl MeasuredSpan {
+    /// Requests that were answered, those of loads beside included.
+    pub(super) fn requests(&self) -> u64 {
+        self.reports()
+            .map(|it| it.document.requests.completed)
+            .sum()
+    }
+
+    /// Requests that had no good answer, those of loads beside included.
+    pub(super) fn failed(&self) -> u64 {
+        let failed = |it: &Report| it.document.requests.failed + it.document.unfinished.hung;
+        self.reports().map(failed).sum()
+    }
+
+    /// Connections that all loads have opened.
+    pub(super) fn opened(&self) -> u64 {
+        self.reports()
+            .map(|it| it.document.connections.opened)
+            .sum()
+    }
+
+    /// Of the load, and of those beside it.
+    pub(super) fn reports(&self) -> impl Iterator<Item = &Report> {
+        std::iter::once(&self.report).chain(&self.beside)
+    }
+
+    /// So many in a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.requests() as f64 / self.report.document.elapsed_s.max(1e-9)
+    }
+}
+
+impl Scene<'_> {
+    /// Drives the load, those beside it, and what is done to servers meanwhile; calls and bytes are counted if
+    /// `is_counting`.
+    pub(super) fn measure(
+        &self,
+        stage: &Stage,
+        load: &Load,
+        is_counting: bool,
+    ) -> Result<MeasuredSpan, DriveFault> {
+        let others = self.experiment.beside(self.levels, &stage.addresses)?;
+        let acts = self.experiment.acts(self.levels, &stage.addresses)?;
+        let counters = Counters::begin(self.experiment, stage, is_counting);
+        let acted = AtomicU64::new(0);
+        let mut watch = Watch::new(load.time, false);
+        let mut thirds = Thirds::default();
+        let before = counters.read()?;
+        let (report, beside, samples) = thread::scope(|scope| {
+            let (end, ended) = sync_channel::<()>(0);
+            let sampling = scope.spawn(move || sample::watch(stage, &ended));
+            let mut over = Vec::new();
+            let mut acting = Vec::new();
+            for act in &acts {
+                let (end, ended) = sync_channel::<()>(0);
+                let acted = &acted;
+                over.push(end);
+                acting.push(scope.spawn(move || go_on(stage, act, acted, &ended)));
+            }
+            let mut beside = Vec::new();
+            for (number, load) in others.iter().enumerate() {
+                let time = load.time;
+                beside.push(scope.spawn(move || {
+                    let name = &format!("load{}", number + 2);
+                    let call = Call { name, load, time };
+                    bench::run(self.driver, stage, call, (self.stop, None))
+                }));
+            }
+            let mut hear = |tick: Tick| {
+                let cpus = cpus(stage);
+                watch.take(&Moment::of(&tick, &cpus));
+                thirds.take(&tick, &cpus);
+            };
+            let report = self.bench(stage, (load, load.time), Some(&mut hear));
+            drop(end);
+            drop(over);
+            let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();
+            let acting: Result<Vec<_>, _> = acting.into_iter().map(joined).collect();
+            acting?;
+            let samples = sampling.join().unwrap_or_default();
+            Ok::<_, DriveFault>((report?, beside?, samples))
+        })?;
+        let spent = counters.read()?.since(&before);
+        let traces = counters.traces(&spent)?;
+        // What is done to servers is not spread evenly over the span.
+        let thirds = match acts.is_empty() {
+            true => thirds.values(stage, &report.document),
+            false => ThirdValues::new(),
+        };
+        Ok(MeasuredSpan {
+            thirds,
+            traces,
+            report,
+            beside,
+            spent,
+            samples,
+            acted: acted.into_inner(),
+            changed: watch
+                .changed(load.rate.is_some())
+                .filter(|_| acts.is_empty()),
+        })
+    }
+}
+
+/// What a thread has come to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Does it again and again until the sender is gone.
+pub(super) fn go_on(
+    stage: &Stage,
+    act: &Act,
+    acted: &AtomicU64,
+    ended: &Receiver<()>,
+) -> Result<(), DriveFault> {
+    let server = stage.servers.iter().find(|it| it.record.name == act.server);
+    let Some(Running {
+        process, stable, ..
+    }) = server
+    else {
+        return Ok(());
+    };
+    while ended.recv_timeout(act.every) == Err(RecvTimeoutError::Timeout) {
+        let done = match act.is_upgrade {
+            true => process.upgrade(),
+            false => process.reload(),
+        };
+        done.map_err(|fault| DriveFault::of_server(DIED, fault, stable))?;
+        acted.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
