@@ -4,6 +4,7 @@
 //! server give one value together, their median: what a start has brought is in all of them. The interval over starts is
 //! one of order statistics; several claims are held together by Holm's procedure over exact sign tests.
 
+mod gates;
 mod moved;
 mod planted;
 mod published;
@@ -22,11 +23,14 @@ use catamaran_stats::order::{self, MedianInterval};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
-use crate::gate::{self, Effect, Facts, Fired};
-use crate::measure::{CAPACITY, MEMORY, Measure, Spoiler, THROUGHPUT};
-use crate::run::{MemoryCount, Run};
+use crate::gate::{self, Effect, Facts, Fired, Subject};
+use crate::measure::{Measure, Spoiler};
+use crate::run::Run;
 use crate::screen;
 
+pub use self::gates::CaseSubject;
+pub(crate) use self::gates::GATES;
+use self::gates::SCREENED;
 pub use self::planted::Planted;
 pub use self::published::{PublishedRatio, word};
 pub use self::reach::{Reach, reach};
@@ -187,10 +191,13 @@ impl<'a> Drawn<'a> {
         let ratios: Vec<Ratio> = (0..rounds).filter_map(ratio).collect();
         let starts = lasting.sample(case, &ratios, runs);
         let mut gates = beside(claim, &case.contrasts, runs);
-        gates.extend(shared_pages(experiment, claim, case, count_of(case, runs)));
-        gates.extend(disagrees(lasting, (claim, case), runs));
-        gates.extend(moved::check(case, measure, lasting, runs));
-        gates.extend(silent::check(claim, case, runs));
+        gates.extend(gate::check(&Subject::Case(&CaseSubject {
+            experiment,
+            lasting,
+            claim,
+            case,
+            runs,
+        })));
         gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
         Self {
             claim,
@@ -382,74 +389,6 @@ fn of_sides(
     Some((sum / contrasts.len() as f64).exp())
 }
 
-/// Where throughput, of a server with a declared part of a core, has another ratio than its capacity.
-fn disagrees(lasting: &Lasting, about: (&Claim, &Case), runs: &Runs<'_>) -> Option<Fired> {
-    let (claim, case) = about;
-    if claim.measure.name() != THROUGHPUT {
-        return None;
-    }
-    let capacity = Measure::parse(CAPACITY).ok()?;
-    let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
-    let both = |round| {
-        let [throughput, capacity] =
-            [&claim.measure, &capacity].map(|it| ratio(&case.contrasts, it, round, runs));
-        Some((round, throughput?, capacity?))
-    };
-    let both: Vec<(usize, f64, f64)> = (0..rounds).filter_map(both).collect();
-    let interval = |of: &dyn Fn(f64, f64) -> f64| {
-        let ratios = both.iter().map(|&(round, throughput, capacity)| Ratio {
-            round,
-            value: of(throughput, capacity),
-        });
-        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
-        order::median_interval(&starts, LEVEL)
-    };
-    let apart = interval(&|throughput, capacity| throughput / capacity)?;
-    if !apart.excludes(1.0) || apart.median.ln().abs() < DISAGREEING {
-        return None;
-    }
-    let [throughput, capacity] = [
-        interval(&|throughput, _| throughput)?,
-        interval(&|_, capacity| capacity)?,
-    ];
-    let words = format!(
-        "Throughput has the ratio {}, capacity per core {}: the throughput is not decided by the CPU time of the \
-         server in front alone.",
-        number(throughput.median),
-        number(capacity.median)
-    );
-    Some(Fired::new(CAPACITY, Effect::Note, words))
-}
-
-/// How the memory of a case's runs was counted.
-fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
-    let mut of_case = runs
-        .iter()
-        .filter(|((cell, _), _)| is_in(&case.contrasts, *cell));
-    match of_case.any(|(_, run)| run.memory == MemoryCount::Proportional) {
-        true => MemoryCount::Proportional,
-        false => MemoryCount::Allocated,
-    }
-}
-
-/// The gate on a claim on memory of our own servers.
-fn shared_pages(
-    experiment: &Experiment,
-    claim: &Claim,
-    case: &Case,
-    count: MemoryCount,
-) -> Option<Fired> {
-    if claim.measure.base() != MEMORY || count == MemoryCount::Allocated {
-        return None;
-    }
-    let of = claim.measure.of();
-    let mut cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
-    gate::shared_pages::check(
-        count,
-        cells.any(|cell| experiment.reads_memory_of_ours(cell, of)),
-    )
-}
-
 /// A count's sum over all valid runs of either side.
 fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     let sum = |side: fn(&Contrast) -> &Vec<usize>| {
@@ -484,7 +423,7 @@ fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<F
 
 /// The gate of a run that says why it lacks a measure.
 fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a Fired> {
-    let name = gate::uncounted::name(measure.base());
+    let name = gate::uncounted_gate(measure.base());
     let mut gates = run.gates.iter();
     let lacks = !run.measures.contains_key(measure.name());
     gates.find(|fired| lacks && fired.gate == name)
@@ -508,7 +447,7 @@ fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<Fired> 
     let (Some(above), Some(below)) = (above, below) else {
         return Vec::new();
     };
-    let mut found = gate::pair::check(&above, &below);
+    let mut found = gate::check_pair(&above, &below);
     found.retain(|fired| match fired.gate.as_str() {
         "unequal-answers" => measure.base() == "bytes",
         "foreign" => measure.record().spoiler != Spoiler::Nothing,
@@ -573,12 +512,6 @@ pub(crate) fn number(ratio: f64) -> String {
         format!("{ratio:.1}")
     }
 }
-
-/// The mark of a claim on cells that a screen alone has looked at.
-const SCREENED: &str = "screened";
-
-/// The least difference of two ratios that is worth a remark; of their logarithms.
-const DISAGREEING: f64 = 0.01;
 
 /// How surely an interval holds its value, and how rarely any claim is false.
 const LEVEL: f64 = 0.95;

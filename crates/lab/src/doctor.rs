@@ -13,8 +13,9 @@ use catamaran_tier::{Faults, Need, Place, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
-use crate::gate::{self, Fired, uncounted};
+use crate::gate::{self, Fired, Subject};
 use crate::host::slow_build;
+use crate::measure::BYTES;
 use crate::template::Addresses;
 
 /// What was found.
@@ -64,7 +65,8 @@ pub fn examine(
 /// Servers of the experiment that no target makes.
 pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
-    Ok(gate::files::check(&limits.unwrap_or_default()))
+    let limits = limits.unwrap_or_default();
+    Ok(gate::check(&Subject::Limits(&limits)).pop())
 }
 
 /// Programs of servers that no package has: this one, the folders of jars that Maven fetches, and
@@ -172,10 +174,10 @@ impl fmt::Display for Examination {
             match (why, *what) {
                 (None, _) => writeln!(f, "ok       {what}: {by}")?,
                 (Some(why), probe::CALLS) => {
-                    writeln!(f, "missing  {}", gate::strace::words(why))?;
+                    writeln!(f, "missing  {}", gate::strace_words(why))?;
                 }
                 (Some(why), probe::BYTES) => {
-                    writeln!(f, "missing  {}", uncounted::words(uncounted::BYTES, why))?;
+                    writeln!(f, "missing  {}", gate::uncounted_words(BYTES, why))?;
                 }
                 (Some(why), probe::SHARES) => {
                     writeln!(

@@ -1,46 +1,35 @@
 //! Gates: what forbids to draw a conclusion from a run, in words.
 //!
-//! Each gate is a file and a pure function: [`check_run`] holds [`Facts`] of one run against those
-//! that need no other run, [`pair`] compares runs of two levels. A fact that nobody has recorded is
-//! `None`, and no gate fires on it: the same gates judge our own runs and texts of others.
+//! A gate is a record with a pure function: its name, when it fires, and what it looks at. Records stand with their
+//! functions in a file for each group of subjects: servers, the load, the machine, counts, samples, the cases of claims
+//! (`claim/gates`). [`check`] holds a subject against all of them. A fact that nobody has recorded is `None`, and no gate
+//! fires on it: the same gates judge our own runs and texts of others.
+//!
+//! A new gate takes a record and a function in one of these files, and a row in the table of docs/lab.md.
 
-mod backlog;
-mod body;
-mod capped;
-mod ceiling;
-mod died;
+mod counts;
 mod facts;
-mod failed;
-mod few_samples;
-pub mod files;
-mod foreign;
-mod generator;
-mod idle_server;
-mod keep_alive;
-mod late;
-mod littles_law;
-mod maximum;
-mod own_cost;
-pub mod pair;
-mod path;
-mod ports;
-pub mod published;
-pub mod shared_pages;
-mod silences;
-mod status;
-pub mod strace;
-mod throttled;
-pub mod uncounted;
-mod unsteady;
+mod load;
+mod machine;
+mod samples;
+mod server;
 
+use std::sync::LazyLock;
+
+use catamaran_gauge::limits::Limit;
 use catamaran_units::show_count;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::counts::{REQUESTS, strace_words, uncounted_gate, uncounted_words};
 pub(crate) use self::facts::successes_as_one;
 pub use self::facts::{
     AskedFacts, Changed, Expect, Facts, LatencyFacts, MachineFacts, ShareFacts, SilenceFacts,
 };
-pub(crate) use self::unsteady::COMPILING_MAX;
+pub(crate) use self::samples::limit_of;
+pub(crate) use self::server::COMPILING_MAX;
+use crate::claim::{self, CaseSubject};
+use crate::experiment::PublishedRun;
+use crate::judge;
 
 /// What a gate that fired forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,91 +60,102 @@ pub struct Fired {
     pub words: String,
 }
 
-/// The gates that fire on one run, by name.
-#[must_use]
-pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 27] = [
-        status::check,
-        body::check,
-        keep_alive::check,
-        failed::check,
-        path::check,
-        littles_law::check,
-        generator::check,
-        idle_server::check,
-        late::check,
-        unsteady::check,
-        foreign::check,
-        ports::check,
-        backlog::check,
-        died::check,
-        throttled::check,
-        ceiling::check,
-        capped::check,
-        few_samples::check,
-        own_cost::check,
-        maximum::check,
-        silences::check,
-        body::check_varying,
-        body::check_content,
-        strace::check,
-        uncounted::check_syscalls,
-        uncounted::check_bytes,
-        uncounted::check_requests,
-    ];
-    gates.iter().filter_map(|check| check(facts)).collect()
+/// What gates look at.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A run, by itself.
+    Run(&'a Facts),
+    /// Two runs, or two levels, that are compared: whether they differ in what is claimed alone.
+    Pair(&'a Facts, &'a Facts),
+    /// A case of a claim, with all runs that it rests on.
+    Case(&'a CaseSubject<'a>),
+    /// The machine's limits before an experiment begins.
+    Limits(&'a [Limit]),
+    /// A row of a published table, among all rows of its source.
+    Row(&'a PublishedRun, &'a [PublishedRun]),
 }
 
-/// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 26] = [
-    "status",
-    "body",
-    "keep-alive",
-    "failed",
-    "path",
-    "littles-law",
-    "generator",
-    "idle-server",
-    "late",
-    "unsteady",
-    "foreign",
-    "ports",
-    "backlog",
-    "died",
-    "throttled",
-    "ceiling",
-    "capped",
-    "few-samples",
-    "own-cost",
-    "maximum",
-    "silences",
-    "not-ready",
-    "strace",
-    "uncounted-syscalls",
-    "uncounted-bytes",
-    "uncounted-requests",
-];
+/// All that is known of a gate.
+#[derive(Debug)]
+pub struct GateRecord {
+    /// Its name. A gate that has several causes has a record for each.
+    pub name: &'static str,
+    /// When it fires, as a part of its row in docs/lab.md.
+    pub words: &'static str,
+    /// Where it stands among those that look at the same subject: the first one that forbids a claim is the one that is
+    /// named.
+    pub(crate) rank: u8,
+    pub(crate) look: Look,
+}
 
-/// Whether the facts are known that the gate `name` looks at.
+/// What a gate looks at, and how.
+#[derive(Debug)]
+pub(crate) enum Look {
+    Run {
+        /// Whether the facts are known that it looks at.
+        applies: fn(&Facts) -> bool,
+        check: fn(&Facts) -> Option<Fired>,
+    },
+    Pair(fn(&Facts, &Facts) -> Option<Fired>),
+    Case(fn(&CaseSubject<'_>) -> Option<Fired>),
+    Limits(fn(&[Limit]) -> Option<Fired>),
+    Row(fn(&PublishedRun, &[PublishedRun]) -> Option<Fired>),
+    /// At more than a subject has: it is fired by name, where that is known.
+    Beyond,
+}
+
+/// The gates that fire on a subject, by their ranks.
+#[must_use]
+pub fn check(subject: &Subject<'_>) -> Vec<Fired> {
+    let gates = GATES.iter();
+    gates.filter_map(|gate| gate.check(subject)).collect()
+}
+
+/// The gates that fire on one run, by itself.
+#[must_use]
+pub fn check_run(facts: &Facts) -> Vec<Fired> {
+    check(&Subject::Run(facts))
+}
+
+/// What makes it doubtful that `one` and `other` differ in what is claimed alone.
+#[must_use]
+pub fn check_pair(one: &Facts, other: &Facts) -> Vec<Fired> {
+    check(&Subject::Pair(one, other))
+}
+
+/// The names of the gates on one run, each once, by their ranks: those that a file may turn off.
+#[must_use]
+pub fn run_gates() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for gate in GATES.iter() {
+        if matches!(gate.look, Look::Run { .. }) && !names.contains(&gate.name) {
+            names.push(gate.name);
+        }
+    }
+    names
+}
+
+/// Whether the facts of a run are known that the gate `name` looks at.
 #[must_use]
 pub fn applies(name: &str, facts: &Facts) -> bool {
-    let machine = facts.machine.as_ref();
-    match name {
-        "status" => facts.expect.status.is_some(),
-        "body" => facts.expect.body_bytes.is_some(),
-        "keep-alive" => facts.expect.kept.is_some(),
-        "littles-law" => facts.clients.is_some(),
-        "late" => facts.clients.is_none(),
-        "path" | "uncounted-requests" => !facts.asked.is_empty(),
-        "idle-server" => machine
-            .is_some_and(|it| it.server_core.and(it.load_core).is_some() || !it.shares.is_empty()),
-        "unsteady" => machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some()),
-        "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
-        "ceiling" => facts.expect.delay_ms.is_some(),
-        "silences" => facts.silences.is_some(),
-        "foreign" | "not-ready" | "backlog" | "died" | "own-cost" | "throttled" | "capped"
-        | "strace" | "uncounted-syscalls" | "uncounted-bytes" => machine.is_some(),
-        _ => true,
+    let of_name = GATES.iter().filter(|gate| gate.name == name);
+    of_name.map(|gate| &gate.look).any(|look| match look {
+        Look::Run { applies, .. } => applies(facts),
+        _ => false,
+    })
+}
+
+impl GateRecord {
+    /// `None` also of what it does not look at.
+    fn check(&self, subject: &Subject<'_>) -> Option<Fired> {
+        match (&self.look, *subject) {
+            (Look::Run { check, .. }, Subject::Run(facts)) => check(facts),
+            (Look::Pair(check), Subject::Pair(one, other)) => check(one, other),
+            (Look::Case(check), Subject::Case(case)) => check(case),
+            (Look::Limits(check), Subject::Limits(limits)) => check(limits),
+            (Look::Row(check), Subject::Row(row, all)) => check(row, all),
+            _ => None,
+        }
     }
 }
 
@@ -174,6 +174,22 @@ impl Fired {
 pub(crate) fn of(part: u64, whole: u64) -> String {
     format!("{} of {}", show_count(part), show_count(whole))
 }
+
+/// All records, by their ranks.
+static GATES: LazyLock<Vec<&'static GateRecord>> = LazyLock::new(|| {
+    let groups = [
+        server::GATES,
+        load::GATES,
+        machine::GATES,
+        counts::GATES,
+        samples::GATES,
+        claim::GATES,
+        judge::GATES,
+    ];
+    let mut gates: Vec<&GateRecord> = groups.into_iter().flatten().collect();
+    gates.sort_by_key(|gate| gate.rank);
+    gates
+});
 
 #[cfg(test)]
 mod tests;

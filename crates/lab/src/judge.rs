@@ -8,7 +8,7 @@ use catamaran_units::show_count;
 use serde::Serialize;
 
 use crate::experiment::How;
-use crate::gate::{self, Effect, Facts, Fired};
+use crate::gate::{self, Effect, Facts, Fired, GateRecord, Look};
 use crate::published::{self, Calls, Figures, Published, TextFault};
 
 /// What is said of one run, or of two beside each other.
@@ -40,6 +40,21 @@ pub enum JudgeFault {
         fault: catamaran_load::document::DocumentFault,
     },
 }
+
+/// Gates on texts alone: what other gates look at is in figures, too.
+pub(crate) static GATES: &[GateRecord] = &[
+    of_texts(
+        UNEQUAL_LOAD,
+        "two runs are of different tools or numbers of clients",
+    ),
+    of_texts(
+        LONGEST,
+        "the longest request took half of the run, and three times the median",
+    ),
+    of_texts(TIMEOUTS, "requests took longer than the tool waits"),
+    of_texts(STRACE_TIMES, "a table of `strace -c` has times"),
+    of_texts(CUT, "the report was cut"),
+];
 
 /// Judges texts, each a name and what is in it: each run in them alone, then runs of one page with each
 /// other, and texts of one run that follow each other.
@@ -204,7 +219,7 @@ impl Run {
             tool: "",
             facts: None,
             software: None,
-            found: vec![Fired::new("cut", Effect::Refuse, words)],
+            found: vec![Fired::new(CUT, Effect::Refuse, words)],
         }
     }
 
@@ -228,7 +243,7 @@ impl Run {
             tool: "strace -c",
             facts: None,
             software: None,
-            found: vec![note("strace-times", words.to_owned())],
+            found: vec![note(STRACE_TIMES, words.to_owned())],
         }
     }
 
@@ -242,7 +257,7 @@ impl Run {
     /// `None` if one of them has no figures.
     fn beside(&self, other: &Self) -> Option<Judgement> {
         let (one, two) = (self.facts.as_ref()?, other.facts.as_ref()?);
-        let mut found = gate::pair::check(one, two);
+        let mut found = gate::check_pair(one, two);
         if let Some(differ) = found.iter_mut().find(|it| it.gate == "unequal-answers")
             && let Some(words) = self.server_line(other)
         {
@@ -253,13 +268,13 @@ impl Run {
                 "{} and {} do not count and time alike.",
                 self.tool, other.tool
             );
-            found.push(note("unequal-load", words));
+            found.push(note(UNEQUAL_LOAD, words));
         }
         if let (Some(one), Some(two)) = (one.clients, two.clients)
             && one != two
         {
             let words = format!("{one} clients in one run, {two} in the other.");
-            found.push(note("unequal-load", words));
+            found.push(note(UNEQUAL_LOAD, words));
         }
         let words = "One run each: nothing shows that a second pair would differ in the same way.";
         found.push(note("published", words.to_owned()));
@@ -337,7 +352,7 @@ fn doubts(figures: &Figures) -> Vec<Fired> {
             "{} requests took longer than {tool} waits: latencies leave them out or cut them.",
             show_count(late)
         );
-        found.push(note("timeouts", words));
+        found.push(note(TIMEOUTS, words));
     }
     let completed = figures.completed.unwrap_or(0);
     if let Some(kept @ 1..) = figures.kept
@@ -359,7 +374,7 @@ fn doubts(figures: &Figures) -> Vec<Fired> {
                 "The longest request took {longest:.1} s of the run's {seconds:.1} s: if the run waited for \
                  it, the rate is that of one request."
             );
-            found.push(note("longest", words));
+            found.push(note(LONGEST, words));
         }
     }
     found
@@ -394,7 +409,7 @@ fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
             format!("{tool} does not say how busy it was itself: it may have been the limit.");
         found.push(note("generator", words));
     }
-    let words = gate::published::how(How::OneRun);
+    let words = gate::limit_of(How::OneRun);
     found.push(note("published", words.to_owned()));
     found
 }
@@ -444,6 +459,21 @@ impl fmt::Display for Judgement {
         Ok(())
     }
 }
+
+const fn of_texts(name: &'static str, words: &'static str) -> GateRecord {
+    GateRecord {
+        name,
+        words,
+        rank: 0,
+        look: Look::Beyond,
+    }
+}
+
+const UNEQUAL_LOAD: &str = "unequal-load";
+const LONGEST: &str = "longest";
+const TIMEOUTS: &str = "timeouts";
+const STRACE_TIMES: &str = "strace-times";
+const CUT: &str = "cut";
 
 /// Tools that count answers with a status from 400 on among failures.
 const COUNT_GOOD_ONES: [&str; 3] = ["JMeter", "k6", "siege"];

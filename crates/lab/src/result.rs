@@ -16,7 +16,7 @@ pub(crate) use self::published::CALLS_MIN;
 use crate::claim::{Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds};
 use crate::drive::ServerRecord;
 use crate::experiment::{AsPublished, Claim, Experiment, Factor, How, Levels};
-use crate::gate::{self, Effect, Fired, RUN_GATES};
+use crate::gate::{self, Effect, Fired};
 use crate::host::Host;
 use crate::measure::Measure;
 use crate::run::{MemoryCount, Run};
@@ -226,9 +226,8 @@ impl ResultDocument {
         let gates = gates(experiment, runs);
         let has_fired = |name: &&str| gates.iter().any(|gate| gate.gate == *name);
         let applies = |name: &&str| runs.iter().any(|run| gate::applies(name, &run.facts));
-        let passed = RUN_GATES
-            .iter()
-            .filter(|name| !has_fired(name) && applies(name));
+        let mut passed = gate::run_gates();
+        passed.retain(|name| !has_fired(name) && applies(name));
         Self {
             schema: SCHEMA.to_owned(),
             name: experiment.name.clone(),
@@ -246,7 +245,7 @@ impl ResultDocument {
             host: host.clone(),
             control: experiment.control,
             factors: experiment.factors.clone(),
-            passed: passed.map(|name| (*name).to_owned()).collect(),
+            passed: passed.into_iter().map(str::to_owned).collect(),
             published: published::results(experiment, &cells, &claims),
             as_published: published::again(stored, &cells),
             servers: servers.clone(),

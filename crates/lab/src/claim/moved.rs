@@ -7,19 +7,21 @@
 
 use catamaran_stats::{MOVEMENT_MAX, Spread, order};
 
-use super::starts::{Lasting, Ratio};
-use super::{LEVEL, Runs, number, of_sides};
-use crate::experiment::Case;
+use super::starts::Ratio;
+use super::{CaseSubject, LEVEL, number, of_sides};
 use crate::gate::{Effect, Fired};
 use crate::measure::Measure;
 use crate::run::Run;
 
-pub(super) fn check(
-    case: &Case,
-    measure: &Measure,
-    lasting: &Lasting,
-    runs: &Runs<'_>,
-) -> Option<Fired> {
+pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
+    let CaseSubject {
+        lasting,
+        claim,
+        case,
+        runs,
+        ..
+    } = *subject;
+    let measure = &claim.measure;
     let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
     let third = |round: usize, which: usize| {
         of_sides(&case.contrasts, round, runs, |run| {

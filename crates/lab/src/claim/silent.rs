@@ -5,15 +5,18 @@
 
 use catamaran_stats::{Share, fisher};
 
-use super::{LEVEL, Runs, survivors};
-use crate::experiment::{Case, Claim, Contrast};
-use crate::gate::{Effect, Fired};
+use super::{CaseSubject, LEVEL, survivors};
+use crate::experiment::Contrast;
+use crate::gate::{self, Effect, Fired};
 use crate::measure::{LONGEST_SILENCE, SILENCES, Spoiler};
 use crate::run::Run;
 
 /// Forbids a claim on percentiles if more runs of one side had silences than chance explains. Beside throughput and CPU
 /// time, which have the stalls in them, it is a note.
-pub(super) fn check(claim: &Claim, case: &Case, runs: &Runs<'_>) -> Option<Fired> {
+pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
+    let CaseSubject {
+        claim, case, runs, ..
+    } = *subject;
     let measure = &claim.measure;
     let is_of_silences = [SILENCES, LONGEST_SILENCE].contains(&measure.base());
     if measure.record().spoiler == Spoiler::Nothing
@@ -43,9 +46,9 @@ pub(super) fn check(claim: &Claim, case: &Case, runs: &Runs<'_>) -> Option<Fired
     let words = format!(
         "There were spans without an answer in {} runs with {one}, of {:.0} ms at most, and in {} with {other}, of {:.0} \
          ms: {meaning}.",
-        crate::gate::of(above.runs.part, above.runs.whole),
+        gate::of(above.runs.part, above.runs.whole),
         above.longest_ms,
-        crate::gate::of(below.runs.part, below.runs.whole),
+        gate::of(below.runs.part, below.runs.whole),
         below.longest_ms
     );
     Some(Fired::new("silences", effect, words))

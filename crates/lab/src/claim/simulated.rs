@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use catamaran_stats::order;
 
 use super::starts::Lasting;
-use super::{LEVEL, Verdict, evaluate_starts, moved};
+use super::{CaseSubject, LEVEL, Verdict, evaluate_starts, moved};
 use crate::builtin;
 use crate::experiment::{Experiment, ServerOf};
 use crate::run::{MemoryCount, Run};
@@ -74,7 +74,14 @@ fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
                     let noise = (*seed, deviation, correlation);
                     let runs = slowed(&lasting.of_case(case), rounds, noise, (slow, third));
                     let runs = runs.iter().map(|run| ((run.cell, run.round), run));
-                    moved::check(case, &claim.measure, &lasting, &runs.collect()).is_some()
+                    let subject = CaseSubject {
+                        experiment: &experiment,
+                        lasting: &lasting,
+                        claim,
+                        case,
+                        runs: &runs.collect(),
+                    };
+                    moved::check(&subject).is_some()
                 };
                 (0..SPANS).filter(is_refused).count()
             };

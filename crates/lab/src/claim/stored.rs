@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use catamaran_stats::order;
 
+use super::gates::{STARTS, shared_pages};
 use super::starts::{Lasting, Ratio};
-use super::{Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, shared_pages};
+use super::{Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, Fired};
 use crate::result::ResultDocument;
@@ -79,7 +80,7 @@ fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Cl
 fn forbidden(outcome: &Outcome) -> Outcome {
     let words = "How often its servers were started is not known.";
     let mut gates = outcome.gates.clone();
-    gates.push(Fired::new("starts", Effect::Claim, words));
+    gates.push(Fired::new(STARTS, Effect::Claim, words));
     Outcome {
         verdict: Verdict::NoClaim,
         sentence: format!("No claim: {words}"),

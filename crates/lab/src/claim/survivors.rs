@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use catamaran_stats::{Share, fisher};
 use serde::{Deserialize, Serialize};
 
+use super::gates::SURVIVORS;
 use super::{LEVEL, is_in};
 use crate::experiment::{Case, Claim, Experiment, Levels, label};
 use crate::gate::{Effect, Fired, of};
@@ -91,7 +92,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
             names[at],
             reasons(cells, at == 0)
         );
-        return Some(Fired::new(NAME, Effect::Claim, words));
+        return Some(Fired::new(SURVIVORS, Effect::Claim, words));
     }
     let [above, below] = sides;
     if fisher(above, below) > 1.0 - LEVEL {
@@ -112,7 +113,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
         of(less.0.part, less.0.whole),
         less.1
     );
-    Some(Fired::new(NAME, Effect::Claim, words))
+    Some(Fired::new(SURVIVORS, Effect::Claim, words))
 }
 
 /// What the two sides of a claim are called.
@@ -136,9 +137,6 @@ fn reasons(cells: &[Survival], is_above: bool) -> String {
     }
     all.reasons()
 }
-
-/// The gate.
-const NAME: &str = "survivors";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::gate::MachineFacts;
+use crate::run::MemoryCount;
 
 /// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
 /// does as much more work; everything else is alike.

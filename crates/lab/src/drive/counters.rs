@@ -12,8 +12,7 @@ use catamaran_tier::{Process, Space};
 use super::DriveFault;
 use super::stage::{Running, Stage};
 use crate::experiment::{Counted, Experiment, Holder, Load};
-use crate::gate::uncounted::REQUESTS;
-use crate::gate::{MachineFacts, ShareFacts};
+use crate::gate::{MachineFacts, REQUESTS, ShareFacts};
 use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 

@@ -10,7 +10,7 @@ use super::file::{
     AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
 };
 use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
-use crate::gate::RUN_GATES;
+use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 use crate::template::Addresses;
 
@@ -433,9 +433,10 @@ impl Reading<'_> {
                 self.fault(action, format!("no server `{name}`"));
             }
         }
+        let gates = run_gates();
         for name in file.gates.keys() {
-            if !RUN_GATES.contains(&name.as_str()) {
-                let what = format!("no gate `{name}`; there are {}", RUN_GATES.join(", "));
+            if !gates.contains(&name.as_str()) {
+                let what = format!("no gate `{name}`; there are {}", gates.join(", "));
                 self.fault(&file.control, what);
             }
         }

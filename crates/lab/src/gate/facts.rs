@@ -216,6 +216,11 @@ impl SilenceFacts {
 }
 
 impl Facts {
+    /// Whether the machine was looked at.
+    pub(super) fn has_machine(&self) -> bool {
+        self.machine.is_some()
+    }
+
     /// Whether `part` of the requests are too few to void the run.
     pub(super) fn is_rare(&self, part: u64) -> bool {
         part as f64 <= self.expect.rare * (self.completed + self.failed) as f64

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
@@ -92,19 +92,19 @@ fn disturb(change: impl FnOnce(&mut MachineFacts)) -> (String, Effect, String) {
 fn check(fired: (String, Effect, String), gate: &str, effect: Effect, words: &str) {
     assert_eq!((fired.0.as_str(), fired.1), (gate, effect));
     assert!(fired.2.contains(words), "{}", fired.2);
-    assert!(RUN_GATES.contains(&gate));
+    assert!(run_gates().contains(&gate));
 }
 
 #[test]
 fn a_quiet_run_passes_all() {
     assert_eq!(check_run(&quiet()), []);
     assert!(
-        RUN_GATES
+        run_gates()
             .iter()
             .all(|name| applies(name, &quiet()) != (*name == "late"))
     );
     assert!(!applies("backlog", &Facts::default()));
-    assert_eq!(pair::check(&quiet(), &quiet()), []);
+    assert_eq!(check_pair(&quiet(), &quiet()), []);
 }
 
 #[test]
@@ -343,14 +343,15 @@ fn a_declared_part_of_a_core_is_held_and_used_up() {
 
 #[test]
 fn too_few_open_files_refuse_the_beginning() {
-    let limit = |value| catamaran_gauge::limits::Limit {
+    let limit = |value| Limit {
         name: "open files",
         meaning: "of a process",
         value,
         need: 10_100,
         command: "ulimit -n 10100".to_owned(),
     };
-    let refused = files::check(&[limit(1024)]).unwrap();
+    let check_limits = |value| super::check(&Subject::Limits(&[limit(value)])).pop();
+    let refused = check_limits(1024).unwrap();
     assert_eq!(
         (refused.gate.as_str(), refused.effect),
         ("files", Effect::Refuse)
@@ -359,7 +360,7 @@ fn too_few_open_files_refuse_the_beginning() {
         refused.words,
         "1024 open files are allowed, 10100 are needed: ulimit -n 10100"
     );
-    assert_eq!(files::check(&[limit(20_000)]), None);
+    assert_eq!(check_limits(20_000), None);
 }
 
 #[test]
@@ -368,7 +369,7 @@ fn reuse_that_differs_beside_what_is_compared() {
         dials: Some(dials),
         ..quiet()
     };
-    let [fired] = &pair::check(&with(0.0), &with(1.0))[..] else {
+    let [fired] = &check_pair(&with(0.0), &with(1.0))[..] else {
         panic!("one gate")
     };
     assert_eq!(
@@ -382,7 +383,7 @@ fn reuse_that_differs_beside_what_is_compared() {
         "{}",
         fired.words
     );
-    assert_eq!(pair::check(&with(0.01), &with(0.3)), []);
+    assert_eq!(check_pair(&with(0.01), &with(0.3)), []);
 }
 
 #[test]
@@ -479,7 +480,7 @@ fn pairs_that_differ_in_more_than_is_claimed() {
     let against = |change: fn(&mut Facts)| {
         let mut other = quiet();
         change(&mut other);
-        let found = pair::check(&quiet(), &other);
+        let found = check_pair(&quiet(), &other);
         found
             .into_iter()
             .map(|fired| fired.words)
@@ -549,4 +550,70 @@ fn a_load_generator_that_judges_itself_is_believed() {
     let text = "clients were idle for 40 % of the time".to_owned();
     facts.warnings.insert("littles-law".to_owned(), text);
     assert_eq!(check_run(&facts)[0].gate, "littles-law");
+}
+
+#[test]
+fn gates_on_runs_are_told_in_their_order() {
+    let expected = [
+        "status",
+        "body",
+        "keep-alive",
+        "failed",
+        "path",
+        "littles-law",
+        "generator",
+        "idle-server",
+        "late",
+        "unsteady",
+        "foreign",
+        "ports",
+        "backlog",
+        "died",
+        "throttled",
+        "ceiling",
+        "capped",
+        "few-samples",
+        "own-cost",
+        "maximum",
+        "silences",
+        "not-ready",
+        "strace",
+        "uncounted-syscalls",
+        "uncounted-bytes",
+        "uncounted-requests",
+    ];
+    let told = run_gates().into_iter();
+    let known: Vec<&str> = told.filter(|name| expected.contains(name)).collect();
+    assert_eq!(known, expected);
+}
+
+/// A gate that a reader cannot look up is as good as none, and one that is only promised is worse.
+#[test]
+fn the_page_has_each_gate_and_no_other() {
+    let page = include_str!("../../../../docs/lab.md");
+    let (_, table) = page
+        .split_once("\n| gate | fires when | effect |\n|---|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect();
+    let named = |row: &[&'static str]| row[1].split('`').skip(1).step_by(2).collect::<Vec<_>>();
+    for gate in GATES.iter() {
+        let row = rows.iter().find(|row| named(row).contains(&gate.name));
+        let row = row.unwrap_or_else(|| panic!("docs/lab.md has no gate `{}`", gate.name));
+        assert!(
+            row[2].contains(gate.words),
+            "{}: {:?} is not in {row:?}",
+            gate.name,
+            gate.words
+        );
+    }
+    let names: BTreeSet<&str> = GATES.iter().map(|gate| gate.name).collect();
+    for name in rows.iter().flat_map(|row| named(row)) {
+        assert!(
+            names.contains(name),
+            "docs/lab.md has `{name}`, which is no gate"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
 use crate::claim::{Outcome, PublishedRatio, number};
 use crate::experiment::{Experiment, Figures, How, PublishedRun};
-use crate::gate::{self, Effect, Fired};
+use crate::gate::{self, Effect, Fired, Subject};
 use crate::judge;
 use crate::published::{self, Published};
 use crate::store::{Printed, Stored};
@@ -71,7 +71,7 @@ fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<Fired
         }
     };
     let says = format!("{}: {figure}, {}", run.name, run.says);
-    Some((says, gate::published::check(run, all)))
+    Some((says, gate::check(&Subject::Row(run, all))))
 }
 
 fn between(interval: Option<[f64; 2]>) -> String {
@@ -83,7 +83,7 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<Fired>)> {
     let judgement = judge::judge(&texts).ok()?.pop()?;
     let mut found = judgement.found;
     if run.how == How::BestOfSeveral {
-        let words = gate::published::how(run.how).to_owned();
+        let words = gate::limit_of(run.how).to_owned();
         found.push(Fired::new("published", Effect::Note, words));
     }
     let note = run.note.iter();

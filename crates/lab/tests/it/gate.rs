@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{fs, thread};
 
-use catamaran_lab::gate::{Changed, Effect, MachineFacts, check_run, pair};
+use catamaran_lab::gate::{Changed, Effect, MachineFacts, check_pair, check_run};
 use catamaran_lab::run::Run;
 use catamaran_testkit::Deadline;
 
@@ -22,7 +22,7 @@ fn nothing_fires_on_a_quiet_pair() {
         let fired: Vec<&str> = run.gates.iter().map(|fired| &fired.gate[..]).collect();
         assert!(fired.iter().all(|gate| of_machine(gate)), "{fired:?}");
     }
-    let fired = pair::check(&one.facts, &other.facts);
+    let fired = check_pair(&one.facts, &other.facts);
     let of_machine = |gate: &str| ["foreign", "maximum"].contains(&gate);
     assert!(fired.iter().all(|it| of_machine(&it.gate)), "{fired:?}");
 }
@@ -479,7 +479,7 @@ fn answers_with_other_heads() {
         url: "{{ server.bare.http }}/",
         ..Scene::QUIET
     };
-    let fired = pair::check(&Scene::QUIET.run().facts, &bare.run().facts);
+    let fired = check_pair(&Scene::QUIET.run().facts, &bare.run().facts);
     let fired = only(&fired, "unequal-answers", &[]);
     assert!(
         fired
@@ -496,7 +496,7 @@ fn connections_that_one_of_two_uses_again() {
         ..Scene::QUIET
     };
     let (on, off) = (reuse(REUSES).run(), reuse(REUSES_NOT).run());
-    let fired = only(&pair::check(&on.facts, &off.facts), "confounded", &[]);
+    let fired = only(&check_pair(&on.facts, &off.facts), "confounded", &[]);
     assert!(fired.words.starts_with("Confounded with reuse: "));
     assert_eq!(fired.effect, Effect::Note);
 }

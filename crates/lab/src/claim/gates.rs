@@ -1,0 +1,153 @@
+//! Gates on the cases of claims.
+
+use catamaran_stats::order;
+
+use super::starts::{Lasting, Ratio};
+use super::{LEVEL, Runs, is_in, moved, number, ratio, silent};
+use crate::experiment::{Case, Claim, Experiment};
+use crate::gate::{Effect, Fired, GateRecord, Look};
+use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
+use crate::run::MemoryCount;
+
+/// A case of a claim, with the valid runs that it rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseSubject<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) lasting: &'a Lasting,
+    pub(super) claim: &'a Claim,
+    pub(super) case: &'a Case,
+    pub(super) runs: &'a Runs<'a>,
+}
+
+pub(crate) static GATES: &[GateRecord] = &[
+    GateRecord {
+        name: "shared-pages",
+        words: "an older result counted memory as PSS, and one of the servers is our program",
+        rank: 10,
+        look: Look::Case(|it| {
+            shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))
+        }),
+    },
+    GateRecord {
+        name: CAPACITY,
+        words: "throughput and capacity per core have ratios that differ by over 1 %",
+        rank: 20,
+        look: Look::Case(capacity),
+    },
+    GateRecord {
+        name: "unsteady",
+        words: "the ratio of a claim moved by over 5 % within the span",
+        rank: 30,
+        look: Look::Case(moved::check),
+    },
+    GateRecord {
+        name: "silences",
+        words: "one level of a claim had that in more runs than the other",
+        rank: 40,
+        look: Look::Case(silent::check),
+    },
+    // Of all runs of a case, void ones included.
+    GateRecord {
+        name: SURVIVORS,
+        words: "one level of a claim lost more of its runs than the other, or all of them",
+        rank: 0,
+        look: Look::Beyond,
+    },
+    // Of the pass that a case rests on.
+    GateRecord {
+        name: SCREENED,
+        words: "a claim is on cells that only the screen measured",
+        rank: 0,
+        look: Look::Beyond,
+    },
+    // Of a stored result, without its runs.
+    GateRecord {
+        name: STARTS,
+        words: "it is not known how often the servers of an older result were started",
+        rank: 0,
+        look: Look::Beyond,
+    },
+];
+
+/// Whether memory of our servers was counted with a program's pages, which the load shares with them.
+pub(super) fn shared_pages(
+    experiment: &Experiment,
+    claim: &Claim,
+    case: &Case,
+    count: MemoryCount,
+) -> Option<Fired> {
+    if claim.measure.base() != MEMORY || count == MemoryCount::Allocated {
+        return None;
+    }
+    let of = claim.measure.of();
+    let mut cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
+    let is_ours = cells.any(|cell| experiment.reads_memory_of_ours(cell, of));
+    is_ours.then(|| {
+        let words = "Memory was counted as PSS: our servers run the same file as the load, so that pages of the program \
+                     counted for them in part.";
+        Fired::new("shared-pages", Effect::Claim, words)
+    })
+}
+
+/// How the memory of a case's runs was counted.
+fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
+    let mut of_case = runs
+        .iter()
+        .filter(|((cell, _), _)| is_in(&case.contrasts, *cell));
+    match of_case.any(|(_, run)| run.memory == MemoryCount::Proportional) {
+        true => MemoryCount::Proportional,
+        false => MemoryCount::Allocated,
+    }
+}
+
+/// Where throughput, of a server with a declared part of a core, has another ratio than its capacity.
+fn capacity(subject: &CaseSubject<'_>) -> Option<Fired> {
+    let CaseSubject {
+        lasting,
+        claim,
+        case,
+        runs,
+        ..
+    } = *subject;
+    if claim.measure.name() != THROUGHPUT {
+        return None;
+    }
+    let capacity = Measure::parse(CAPACITY).ok()?;
+    let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
+    let both = |round| {
+        let [throughput, capacity] =
+            [&claim.measure, &capacity].map(|it| ratio(&case.contrasts, it, round, runs));
+        Some((round, throughput?, capacity?))
+    };
+    let both: Vec<(usize, f64, f64)> = (0..rounds).filter_map(both).collect();
+    let interval = |of: &dyn Fn(f64, f64) -> f64| {
+        let ratios = both.iter().map(|&(round, throughput, capacity)| Ratio {
+            round,
+            value: of(throughput, capacity),
+        });
+        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
+        order::median_interval(&starts, LEVEL)
+    };
+    let apart = interval(&|throughput, capacity| throughput / capacity)?;
+    if !apart.excludes(1.0) || apart.median.ln().abs() < DISAGREEING {
+        return None;
+    }
+    let [throughput, capacity] = [
+        interval(&|throughput, _| throughput)?,
+        interval(&|_, capacity| capacity)?,
+    ];
+    let words = format!(
+        "Throughput has the ratio {}, capacity per core {}: the throughput is not decided by the CPU time of the \
+         server in front alone.",
+        number(throughput.median),
+        number(capacity.median)
+    );
+    Some(Fired::new(CAPACITY, Effect::Note, words))
+}
+
+pub(super) const SURVIVORS: &str = "survivors";
+pub(super) const SCREENED: &str = "screened";
+pub(super) const STARTS: &str = "starts";
+
+/// The least difference of two ratios that is worth a remark; of their logarithms.
+const DISAGREEING: f64 = 0.01;

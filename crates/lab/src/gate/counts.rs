@@ -1,0 +1,89 @@
+//! Gates that look at counts: how system calls, bytes, requests and memory were counted, or that they were not.
+
+use super::{Effect, Facts, Fired, GateRecord, Look};
+use crate::measure::{BYTES, SYSCALLS};
+
+pub(super) static GATES: &[GateRecord] = &[
+    GateRecord {
+        name: "strace",
+        words: "system calls were counted by strace",
+        rank: 230,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: strace,
+        },
+    },
+    GateRecord {
+        name: "uncounted-syscalls",
+        words: "BPF is forbidden, and strace is missing or cannot count them",
+        rank: 240,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: |facts| uncounted(facts, SYSCALLS),
+        },
+    },
+    GateRecord {
+        name: "uncounted-bytes",
+        words: "BPF is forbidden, and strace is missing or cannot count them",
+        rank: 241,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: |facts| uncounted(facts, BYTES),
+        },
+    },
+    GateRecord {
+        name: "uncounted-requests",
+        words: "BPF is forbidden, and the cell has several servers",
+        rank: 242,
+        look: Look::Run {
+            applies: |facts| !facts.asked.is_empty(),
+            check: |facts| uncounted(facts, REQUESTS),
+        },
+    },
+];
+
+/// Whether system calls were counted beside the load that was measured.
+fn strace(facts: &Facts) -> Option<Fired> {
+    let why = facts.machine.as_ref()?.by_strace.as_ref()?;
+    Some(Fired::new("strace", Effect::Note, strace_words(why)))
+}
+
+/// What the kernel did not count of what measures with this base are, since BPF is forbidden or not there.
+fn uncounted(facts: &Facts, base: &str) -> Option<Fired> {
+    let why = facts.machine.as_ref()?.uncounted.get(base)?;
+    let words = uncounted_words(base, why);
+    Some(Fired::new(&uncounted_gate(base), Effect::Note, words))
+}
+
+/// How system calls were counted, and why.
+#[must_use]
+pub(crate) fn strace_words(why: &str) -> String {
+    format!(
+        "System calls are counted by strace, in a span of their own whose times are not looked at: {why}."
+    )
+}
+
+/// The gate that says that measures with this base were not counted.
+#[must_use]
+pub(crate) fn uncounted_gate(base: &str) -> String {
+    format!("uncounted-{base}")
+}
+
+/// What is not counted, and why.
+#[must_use]
+pub(crate) fn uncounted_words(base: &str, why: &str) -> String {
+    match base {
+        SYSCALLS => format!("System calls are not counted: {why}."),
+        BYTES => format!(
+            "Bytes of hops are not counted: {why}. Those of clients without a crowd are the load generator's, \
+             which has no headers of TCP and IP."
+        ),
+        REQUESTS => format!(
+            "Requests at each server are not counted: {why}. That each took CPU time for them is all that is known."
+        ),
+        other => format!("{other} is not counted: {why}."),
+    }
+}
+
+/// Requests that reach servers, among what is counted. No measure is of them.
+pub(crate) const REQUESTS: &str = "requests";

@@ -1,0 +1,141 @@
+//! Gates that look at the load: whether it was what it says, and whether it was the limit.
+
+use super::{Effect, Facts, Fired, GateRecord, Look};
+
+pub(super) static GATES: &[GateRecord] = &[
+    GateRecord {
+        name: "littles-law",
+        words: "rate times mean latency differs from the number of clients",
+        rank: 60,
+        look: Look::Run {
+            applies: |facts| facts.clients.is_some(),
+            check: littles_law,
+        },
+    },
+    GateRecord {
+        name: "generator",
+        words: "a thread of the load was busy 95 % of the time or more",
+        rank: 70,
+        look: Look::Run {
+            applies: |_| true,
+            check: generator,
+        },
+    },
+    GateRecord {
+        name: "late",
+        words: "the load missed its own schedule",
+        rank: 90,
+        look: Look::Run {
+            applies: |facts| facts.clients.is_none(),
+            check: late,
+        },
+    },
+    GateRecord {
+        name: "ceiling",
+        words: "there were more answers than clients divided by the `delay` of `[expect]` allow",
+        rank: 160,
+        look: Look::Run {
+            applies: |facts| facts.expect.delay_ms.is_some(),
+            check: ceiling,
+        },
+    },
+];
+
+/// Whether clients, rate and latency fit each other. In a closed loop each client always waits for one answer, so that rate
+/// times mean latency is the number of clients. If it is less, clients were idle or did not exist.
+fn littles_law(facts: &Facts) -> Option<Fired> {
+    if facts.judges_itself {
+        let text = facts.warnings.get("littles-law")?;
+        let words = format!("The load generator says: {text}");
+        return Some(Fired::new("littles-law", Effect::Void, words));
+    }
+    if facts.is_paced {
+        return None;
+    }
+    let (clients, rate, latency) = (facts.clients?, facts.rate?, facts.latency_ms?);
+    let clients = clients as f64;
+    let busy = |ms: f64| rate * ms / 1000.0;
+    let (low, high) = (
+        busy(latency.mean - latency.rounding),
+        busy(latency.mean + latency.rounding),
+    );
+    // At each end of the span a client may be within a request of which a part is not counted. Where
+    // requests are counted out, clients without one wait for the longest.
+    let longest = latency.max.max(latency.mean);
+    let ends = facts
+        .seconds
+        .map_or(0.0, |seconds| longest / 1000.0 / seconds.max(1e-9));
+    let margin = LITTLE_OFF_MAX + ends;
+    (low > clients * (1.0 + margin) || high < clients * (1.0 - margin)).then(|| {
+        let words = format!(
+            "{clients:.0} clients are said, rate times latency is {:.0}: clients were idle, or \
+             times are wrong.",
+            busy(latency.mean)
+        );
+        Fired::new("littles-law", Effect::Void, words)
+    })
+}
+
+/// Whether the load generator was the limit.
+fn generator(facts: &Facts) -> Option<Fired> {
+    let percent = |share: f64| share * 100.0;
+    let fire = |words| Some(Fired::new("generator", Effect::Time, words));
+    // Beside a server that is as busy, the two wait for each other: then neither is the limit alone.
+    let server = facts
+        .machine
+        .as_ref()
+        .and_then(|machine| machine.server_core);
+    match (facts.generator_busy, facts.generator_starved) {
+        (Some(busy), _) if busy >= BUSY && server.is_none_or(|core| core < BUSY) => fire(format!(
+            "The load generator was busy {:.0} % of the time: it was the limit, not the server.",
+            percent(busy)
+        )),
+        (_, Some(starved)) if starved > STARVED => fire(format!(
+            "The load generator waited {:.0} % of the time for a core: times are its own, too.",
+            percent(starved)
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the load generator kept to its schedule, by its own verdict.
+fn late(facts: &Facts) -> Option<Fired> {
+    let text = LATE.iter().find_map(|token| facts.warnings.get(*token))?;
+    Some(Fired::new(
+        "late",
+        Effect::Void,
+        format!("The load generator says: {text}"),
+    ))
+}
+
+/// Whether the clients' own pace was the limit. In a closed loop a client asks again when it has its answer, which takes at
+/// least the delay that the experiment has put in: more than clients divided by delay cannot be measured, only counted wrongly.
+fn ceiling(facts: &Facts) -> Option<Fired> {
+    let (clients, rate) = (facts.clients?, facts.rate?);
+    let delay = facts.expect.delay_ms.filter(|delay| *delay > 0.0)?;
+    let ceiling = clients as f64 * 1000.0 / delay;
+    let place = rate / ceiling;
+    let words =
+        format!("{clients} clients that wait {delay:.0} ms each can ask {ceiling:.0}/s at most");
+    if place > CEILING_BEYOND {
+        let words = format!("{words}, {rate:.0}/s were counted: the delay did not take place.");
+        return Some(Fired::new("ceiling", Effect::Void, words));
+    }
+    (place >= CEILING_NEAR).then(|| {
+        let words = format!("{words}, and {rate:.0}/s were reached: the clients are the limit.");
+        Fired::new("ceiling", Effect::Note, words)
+    })
+}
+
+/// How far rate times latency may be off.
+const LITTLE_OFF_MAX: f64 = 0.05;
+
+const BUSY: f64 = 0.95;
+const STARVED: f64 = 0.05;
+
+/// Warnings of `bench` which make an open loop's run worthless.
+const LATE: [&str; 2] = ["generator-late", "unsent"];
+
+/// Requests at both ends of the span are counted as a whole.
+const CEILING_BEYOND: f64 = 1.02;
+const CEILING_NEAR: f64 = 0.95;

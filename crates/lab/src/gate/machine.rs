@@ -1,0 +1,213 @@
+//! Gates that look at the machine: what it withheld, and what else was on it.
+
+use catamaran_gauge::limits::Limit;
+use catamaran_units::show_count;
+
+use super::{Effect, Facts, Fired, GateRecord, Look, ShareFacts};
+
+pub(super) static GATES: &[GateRecord] = &[
+    GateRecord {
+        name: "foreign",
+        words: "other processes took over 5 % of the cores' time, or a hypervisor over 1 %",
+        rank: 110,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: foreign,
+        },
+    },
+    GateRecord {
+        name: "foreign",
+        words: "two levels that differ in it by over 5 points are not compared",
+        rank: 40,
+        look: Look::Pair(unequal_foreign),
+    },
+    GateRecord {
+        name: "ports",
+        words: "over 80 % of the local ports are in TIME_WAIT",
+        rank: 120,
+        look: Look::Run {
+            applies: |facts| {
+                facts
+                    .machine
+                    .as_ref()
+                    .is_some_and(|it| it.ports_used.is_some())
+            },
+            check: ports,
+        },
+    },
+    GateRecord {
+        name: "backlog",
+        words: "handshakes were dropped because a queue was full",
+        rank: 130,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: backlog,
+        },
+    },
+    GateRecord {
+        name: "throttled",
+        words: "a CPU quota that no `core_share` declares stopped the experiment",
+        rank: 150,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: throttled,
+        },
+    },
+    GateRecord {
+        name: "own-cost",
+        words: "the lab's own process took over 2 % of the measured CPU time",
+        rank: 190,
+        look: Look::Run {
+            applies: Facts::has_machine,
+            check: own_cost,
+        },
+    },
+    GateRecord {
+        name: "files",
+        words: "one process may have fewer files open than the largest cell needs",
+        rank: 10,
+        look: Look::Limits(files),
+    },
+];
+
+/// Whether something else took the cores.
+fn foreign(facts: &Facts) -> Option<Fired> {
+    let machine = facts.machine.as_ref()?;
+    let fire = |words| Some(Fired::new("foreign", Effect::Note, words));
+    if machine.steal > STEAL {
+        return fire(format!(
+            "A hypervisor gave {:.0} % of the cores' time to others: times and CPU are this \
+             machine's.",
+            machine.steal * 100.0
+        ));
+    }
+    if machine.foreign > FOREIGN {
+        return fire(format!(
+            "Other processes took {:.0} % of the cores' time: times and CPU are this machine's.",
+            machine.foreign * 100.0
+        ));
+    }
+    None
+}
+
+/// Something else on the machine took more from one of the two.
+fn unequal_foreign(one: &Facts, other: &Facts) -> Option<Fired> {
+    let share = |facts: &Facts| Some(facts.machine.as_ref()?.foreign);
+    let (one, other) = (share(one)?, share(other)?);
+    ((one - other).abs() > FOREIGN_APART).then(|| {
+        let words = format!(
+            "Other processes took {:.0} % of the cores' time from one level and {:.0} % from the other.",
+            one * 100.0,
+            other * 100.0
+        );
+        Fired::new("foreign", Effect::Machine, words)
+    })
+}
+
+/// Whether there were local ports enough.
+fn ports(facts: &Facts) -> Option<Fired> {
+    let used = facts.machine.as_ref()?.ports_used?;
+    (used > PORTS_USED_MAX).then(|| {
+        let words = format!(
+            "{:.0} % of the local ports wait in TIME_WAIT: connects may have failed or been slow.",
+            used * 100.0
+        );
+        Fired::new("ports", Effect::Void, words)
+    })
+}
+
+/// Whether handshakes were dropped.
+fn backlog(facts: &Facts) -> Option<Fired> {
+    let dropped = facts.machine.as_ref()?.listen_overflows;
+    (dropped > 0).then(|| {
+        let words = format!(
+            "{} handshakes were dropped because a listening queue was full: clients tried again a \
+             second later.",
+            show_count(dropped)
+        );
+        Fired::new("backlog", Effect::Void, words)
+    })
+}
+
+/// Whether the kernel withheld time or memory from the experiment, beside what a server's `core_share` withholds, and whether
+/// that was held to.
+fn throttled(facts: &Facts) -> Option<Fired> {
+    let machine = facts.machine.as_ref()?;
+    let fire = |words| Some(Fired::new("throttled", Effect::Void, words));
+    if machine.oom_kills > 0 {
+        return fire(format!(
+            "The kernel killed {} processes for want of memory.",
+            machine.oom_kills
+        ));
+    }
+    if machine.throttled > 0 {
+        return fire(format!(
+            "A CPU quota stopped the experiment in {} periods (nr_throttled), which no `core_share` declares.",
+            machine.throttled
+        ));
+    }
+    machine.shares.iter().find_map(beyond_its_part)
+}
+
+/// A server that had more than its declared part.
+fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<Fired> {
+    if share.used <= share.declared * SHARE_BEYOND {
+        return None;
+    }
+    let percent = |part: f64| part * 100.0;
+    let words = format!(
+        "The server {name} took {:.0} % of its core, {:.0} % are declared",
+        percent(share.used),
+        percent(share.declared)
+    );
+    Some(match share.is_weight {
+        true => {
+            let why = "beside a spinner it also gets what other servers leave, so ratios of throughput are too near to 1";
+            Fired::new("throttled", Effect::Note, format!("{words}: {why}."))
+        }
+        false => {
+            let words = format!("{words}: its quota did not hold it.");
+            Fired::new("throttled", Effect::Time, words)
+        }
+    })
+}
+
+/// Whether measuring itself took a noticeable part.
+fn own_cost(facts: &Facts) -> Option<Fired> {
+    let cost = facts.machine.as_ref()?.own_cost?;
+    (cost > OWN_COST_MAX).then(|| {
+        let words = format!(
+            "Measuring took {:.1} % of the CPU time that was measured.",
+            cost * 100.0
+        );
+        Fired::new("own-cost", Effect::Machine, words)
+    })
+}
+
+/// Whether one process may have as many files open as the largest cell needs.
+fn files(limits: &[Limit]) -> Option<Fired> {
+    let files = limits.iter().find(|limit| limit.name == OPEN_FILES)?;
+    (!files.suffices()).then(|| {
+        let words = format!(
+            "{} open files are allowed, {} are needed: {}",
+            files.value, files.need, files.command
+        );
+        Fired::new("files", Effect::Refuse, words)
+    })
+}
+
+const FOREIGN: f64 = 0.05;
+const STEAL: f64 = 0.01;
+
+/// How far apart the shares of foreign work may be.
+const FOREIGN_APART: f64 = 0.05;
+
+const PORTS_USED_MAX: f64 = 0.8;
+
+/// More than the kernel is off in a second: periods of 10 ms gave up to 7 % more than was declared.
+const SHARE_BEYOND: f64 = 1.1;
+
+const OWN_COST_MAX: f64 = 0.02;
+
+/// The limit of open files, as gauge names it.
+const OPEN_FILES: &str = "open files";
