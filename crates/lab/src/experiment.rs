@@ -11,6 +11,7 @@ mod choice;
 mod claims;
 mod core_share;
 mod file;
+mod hops;
 mod lines;
 mod link;
 mod load;
@@ -28,7 +29,8 @@ pub use claims::{Case, Claim, Contrast};
 pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
 pub use file::{Expectation, How};
-pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
+pub(crate) use hops::PlannedHop;
+pub use load::{Act, Crowd, CrowdKind, Load};
 pub use screen::{Keep, Screen};
 use serde::{Deserialize, Serialize};
 

@@ -199,7 +199,8 @@ fn topology(
         (load, is_driven),
     )?];
     nodes.extend(stage.servers.iter().map(server_node));
-    Ok(Topology::of(nodes))
+    let hops = experiment.hops(levels, &stage.addresses)?;
+    Ok(Topology::of(nodes, &hops))
 }
 
 fn load_node(
@@ -218,18 +219,14 @@ fn load_node(
         )
     };
     let mut lines = vec![said(load)];
-    let mut texts = vec![load.url.clone()];
-    for other in experiment.beside(levels, addresses)? {
-        lines.push(said(&other));
-        texts.push(other.url);
-    }
+    let beside = experiment.beside(levels, addresses)?;
+    lines.extend(beside.iter().map(said));
     if let Some(crowd) = &load.crowd {
         lines.push(format!(
             "{} clients that {}",
             crowd.clients,
             crowd.kind.name()
         ));
-        texts.extend(crowd.url.clone());
     }
     if !is_driven {
         lines.push("not driven (--load)".to_owned());
@@ -240,7 +237,6 @@ fn load_node(
         kind: if is_echo { "echo" } else { "catamaran bench" }.to_owned(),
         lines,
         core: load.core,
-        texts,
         ..Node::default()
     })
 }
@@ -261,7 +257,6 @@ fn server_node(server: &Running) -> Node {
         ports: by_scheme,
         pid: Some(server.process.id()),
         core: server.core,
-        texts: server.record.settings.values().cloned().collect(),
     }
 }
 

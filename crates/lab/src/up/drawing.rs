@@ -210,7 +210,7 @@ const FRAME: usize = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::super::topology::tests::{node, two_applications};
+    use super::super::topology::tests::{hop, node, two_applications};
     use super::*;
 
     #[test]
@@ -240,19 +240,23 @@ mod tests {
 
     #[test]
     fn several_that_ask_have_a_branch_each() {
-        let topology = Topology::of(vec![
-            node("load", "", &[], &["127.0.0.1:1 127.0.0.1:2"]),
-            node("one", "http", &[1], &["127.0.0.1:3"]),
-            node(
-                "two",
-                "http",
-                &[2],
-                &["127.0.0.1:3 127.0.0.1:4 127.0.0.1:5 127.0.0.1:6"],
-            ),
-            node("cache", "memcached", &[3], &[]),
-            node("jvm", "ajp", &[4, 5, 6], &[]),
-            node("lonely", "x", &[9], &[]),
-        ]);
+        let topology = Topology::of(
+            vec![
+                node("load", "", &[]),
+                node("one", "http", &[1]),
+                node("two", "http", &[2]),
+                node("cache", "memcached", &[3]),
+                node("jvm", "ajp", &[4, 5, 6]),
+                node("lonely", "x", &[9]),
+            ],
+            &[
+                hop("", "one", "http", &[1]),
+                hop("", "two", "http", &[2]),
+                hop("one", "cache", "memcached", &[3]),
+                hop("two", "cache", "memcached", &[3]),
+                hop("two", "jvm", "ajp", &[4, 5, 6]),
+            ],
+        );
         let expected = concat!(
             "                              ┌───────────┐\n",
             "                              │ load      │\n",
@@ -279,12 +283,20 @@ mod tests {
 
     #[test]
     fn a_hop_that_passes_over_a_layer_is_said_below() {
-        let topology = Topology::of(vec![
-            node("load", "", &[], &["127.0.0.1:1"]),
-            node("front", "http", &[1], &["127.0.0.1:2 127.0.0.1:3"]),
-            node("gateway", "ajp", &[2], &["127.0.0.1:3"]),
-            node("cache", "memcached", &[3], &[]),
-        ]);
+        let topology = Topology::of(
+            vec![
+                node("load", "", &[]),
+                node("front", "http", &[1]),
+                node("gateway", "ajp", &[2]),
+                node("cache", "memcached", &[3]),
+            ],
+            &[
+                hop("", "front", "http", &[1]),
+                hop("front", "gateway", "ajp", &[2]),
+                hop("front", "cache", "memcached", &[3]),
+                hop("gateway", "cache", "memcached", &[3]),
+            ],
+        );
         let drawing = draw(&topology);
         assert!(
             drawing.ends_with("  front also asks cache: memcached\n"),
