@@ -10,7 +10,7 @@ use catamaran_stats::{Spread, order, rank};
 
 use crate::claim::number;
 use crate::experiment::{Levels, label};
-use crate::measure::Measure;
+use crate::measure::{Better, Measure};
 use crate::result::{CellResult, ResultDocument};
 
 /// What has changed.
@@ -204,11 +204,9 @@ fn changed(measure: &Measure, before: &[f64], after: &[f64]) -> Option<rank::Shi
         positive.map(|ratio| ratio.ln()).collect::<Vec<_>>()
     };
     let (before, after) = (logs(before), logs(after));
-    // Of throughput less is worse, of all else more.
-    if matches!(measure.base(), "throughput" | "first") {
-        rank::shift(&after, &before, LEVEL)
-    } else {
-        rank::shift(&before, &after, LEVEL)
+    match measure.record().better {
+        Better::More => rank::shift(&after, &before, LEVEL),
+        Better::Less => rank::shift(&before, &after, LEVEL),
     }
 }
 
@@ -299,6 +297,23 @@ mod tests {
         // What got better is not worse.
         let comparison = compare(&result(0.6, 1.0), &result(0.5, 1.0), 0.05).unwrap();
         assert_eq!(comparison.is_worse(), Some(false), "{comparison}");
+    }
+
+    #[test]
+    fn a_loss_is_worse_where_more_is_better() {
+        let (many, few) = ([2.0, 2.02, 1.98, 2.01, 1.99, 2.0], [1.0; 6]);
+        for (name, is_worse) in [
+            ("throughput", true),
+            ("capacity", true),
+            ("free", true),
+            ("ab1.throughput", true),
+            ("cpu", false),
+            ("ab1.longest", false),
+        ] {
+            let measure = Measure::parse(name).unwrap();
+            let shift = changed(&measure, &many, &few).unwrap();
+            assert_eq!(shift.estimate > 0.0, is_worse, "{name} {shift:?}");
+        }
     }
 
     #[test]

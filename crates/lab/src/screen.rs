@@ -7,6 +7,7 @@ use catamaran_stats::Spread;
 
 use crate::drive::At;
 use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
+use crate::measure::Better;
 use crate::run::Run;
 
 /// The cells of a round. Which levels have survived follows from the valid runs of the screen.
@@ -142,10 +143,9 @@ fn cost<'a>(
             Spread::of(&values).map_or(f64::INFINITY, |spread| spread.median.ln())
         })
         .collect();
-    let sign = if keep.by.base() == "throughput" {
-        -1.0
-    } else {
-        1.0
+    let sign = match keep.by.record().better {
+        Better::More => -1.0,
+        Better::Less => 1.0,
     };
     match logs.iter().sum::<f64>() / logs.len() as f64 {
         mean if mean.is_finite() => sign * mean,
