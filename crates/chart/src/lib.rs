@@ -1,4 +1,4 @@
-//! Line charts as SVG: data in, text out.
+//! Pictures as SVG: line charts, small ones beside each other, sparklines, strips of dots, bars of ratios. Data in, text out.
 //!
 //! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
 //! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
@@ -19,12 +19,16 @@
 
 mod axis;
 mod panels;
+mod ratios;
+mod strips;
 
 use std::fmt::Write as _;
 
 use axis::Scale;
 pub use axis::{Axis, round_step};
 pub use panels::{Drawn, PANEL_HEIGHT, PANEL_WIDTH, Panel, Steps, panels};
+pub use ratios::Ratios;
+pub use strips::{STRIP_STYLE, StripRow, Strips, strip, strip_file};
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,6 +236,22 @@ pub fn sparkline(title: &str, values: &[f64], room: usize) -> String {
     )
 }
 
+/// What stands for line `number` in a legend of the page's own.
+#[must_use]
+pub fn line_key(number: usize) -> String {
+    let class = number % SERIES_MAX;
+    format!(
+        "<svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"line s{class}\" d=\"M0 4H16\"/></svg>"
+    )
+}
+
+/// The same for the bars of [`Panel::bars`].
+#[must_use]
+pub fn bar_key() -> String {
+    "<svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"hang\" d=\"M0 0H16V8H0z\"/></svg>"
+        .to_owned()
+}
+
 /// Where lines are drawn, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -250,7 +270,7 @@ pub fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(crate) fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes all");
 }
 

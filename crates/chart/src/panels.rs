@@ -1,9 +1,7 @@
 //! Small charts beside each other on one pair of axes, so that they can be compared by eye.
 
-use std::fmt::Write as _;
-
 use crate::axis::{Axis, Scale};
-use crate::{SERIES_MAX, escaped};
+use crate::{SERIES_MAX, escaped, push};
 
 /// One of several small charts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,7 +75,7 @@ impl Sheet<'_> {
         );
         let right = f64::from(PANEL_WIDTH) - RIGHT;
         for (at, label) in self.y.ticks(TICKS_Y) {
-            put(
+            push(
                 &mut svg,
                 format_args!(
                     "<path class=\"grid\" d=\"M{LEFT} {at:.0}H{right}\"/>\
@@ -87,13 +85,13 @@ impl Sheet<'_> {
                 ),
             );
         }
-        put(
+        push(
             &mut svg,
             format_args!("<path class=\"axis\" d=\"M{LEFT} {BASE}H{right}\"/>"),
         );
         let base = f64::from(self.height) - 3.0;
         for (at, label) in self.x.ticks(TICKS_X) {
-            put(
+            push(
                 &mut svg,
                 format_args!(
                     "<text x=\"{at:.0}\" y=\"{base}\" text-anchor=\"middle\">{label}</text>"
@@ -117,7 +115,7 @@ impl Sheet<'_> {
             let path = self.path(steps);
             if !path.is_empty() {
                 let class = number % SERIES_MAX;
-                put(
+                push(
                     &mut svg,
                     format_args!("<path class=\"line s{class}\" d=\"{path}\"/>"),
                 );
@@ -139,8 +137,8 @@ impl Sheet<'_> {
             if height != level {
                 path += &std::mem::take(&mut end);
                 match (&level, &height) {
-                    (Some(_), Some(y)) => put(&mut path, format_args!("V{y}")),
-                    (None, Some(y)) => put(&mut path, format_args!("M{from:.0} {y}")),
+                    (Some(_), Some(y)) => push(&mut path, format_args!("V{y}")),
+                    (None, Some(y)) => push(&mut path, format_args!("M{from:.0} {y}")),
                     _ => {}
                 }
             }
@@ -159,14 +157,14 @@ impl Sheet<'_> {
             if let (Some(from), Some(to), Some(deep)) = places {
                 let (from, width) = (from + 0.5, (to - from - 1.0).max(1.0));
                 let top = BASE + 2.0;
-                put(
+                push(
                     &mut path,
                     format_args!("M{from:.1} {top}h{width:.1}v{deep:.1}h-{width:.1}z"),
                 );
             }
         }
         if !path.is_empty() {
-            put(svg, format_args!("<path class=\"hang\" d=\"{path}\"/>"));
+            push(svg, format_args!("<path class=\"hang\" d=\"{path}\"/>"));
         }
     }
 }
@@ -175,10 +173,6 @@ impl Steps {
     fn spans(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.edges.windows(2).zip(self.values.iter().copied())
     }
-}
-
-fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments).expect("a string takes all");
 }
 
 /// The width of a panel.

@@ -6,7 +6,6 @@ mod headline;
 mod html;
 mod markdown;
 mod picture;
-mod svg;
 mod table;
 mod terminal;
 #[cfg(test)]

@@ -25,6 +25,13 @@ impl PublishedRatio {
         }
     }
 
+    /// Where a picture has rings: both ends, if they are not the same.
+    pub(crate) fn rings(self) -> Vec<f64> {
+        let mut ends = self.ends().to_vec();
+        ends.dedup();
+        ends
+    }
+
     /// What an interval of ours from `low` to `high` says of it.
     #[must_use]
     pub fn finding(self, ours: [f64; 2]) -> Finding {

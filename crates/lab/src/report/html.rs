@@ -9,12 +9,11 @@ mod over_time;
 mod page;
 mod published;
 
-use catamaran_chart::escaped;
+use catamaran_chart::{Ratios, escaped};
 
 use self::page::Page;
 use super::headline::headline;
 use super::setting;
-use super::svg::Ratios;
 use crate::claim::{number, word};
 use crate::gate::Effect;
 use crate::result::ResultDocument;
@@ -79,7 +78,7 @@ fn first(page: &mut Page, result: &ResultDocument) {
         escaped(&said.says),
         said.published.words(),
         scale.axis(),
-        scale.bar(said.ours, Some(said.published)),
+        scale.bar(said.ours, &said.published.rings()),
         word.replace(' ', "-")
     ));
     let sentence = said.sentence_beside(&result.answer);

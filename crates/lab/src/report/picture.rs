@@ -1,33 +1,16 @@
 //! One measure of all cells as a picture by itself, such as a README shows.
 
-use super::svg::{self, Row};
-use super::table;
+use catamaran_chart::{StripRow, strip_file};
+
+use super::table::{self, MedianRow};
 use crate::result::ResultDocument;
 
 /// A picture of the measure `name`: a dot for each run, a stroke at the median. `None` if no cell has it.
 #[must_use]
 pub fn picture(result: &ResultDocument, name: &str) -> Option<String> {
-    let row = |cell: &'_ crate::result::CellResult| {
-        let measure = cell.measures.get(name)?;
-        Some((cell.label.clone(), measure.values.clone(), measure.median))
-    };
-    let rows: Vec<(String, Vec<f64>, f64)> = result.cells.iter().filter_map(row).collect();
-    let rows: Vec<Row<'_>> = rows
-        .iter()
-        .map(|(label, values, median)| Row {
-            label,
-            values,
-            median: *median,
-        })
-        .collect();
-    let strip = svg::strip(&table::head(name), &rows, WIDTH);
-    // As a file it has no page whose style it could use.
-    let (head, rest) = strip.split_once('>')?;
-    let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
-    let style = svg::STYLE;
-    (!rows.is_empty()).then(|| {
-        format!("{head}>\n<style>\n:root {{ color-scheme: light dark }}\n{style}</style>\n{rest}\n")
-    })
+    let rows = table::strip_rows(result, name);
+    let rows: Vec<StripRow<'_>> = rows.iter().map(MedianRow::drawn).collect();
+    (!rows.is_empty()).then(|| strip_file(&table::head(name), &rows, WIDTH))
 }
 
 /// What a README has beside its margins, in pixels.

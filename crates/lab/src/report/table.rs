@@ -1,7 +1,9 @@
 //! Which figures tables show, and with how many digits.
 
+use catamaran_chart::StripRow;
+
 use crate::measure::{FAILED, Measure, SILENCES, Table};
-use crate::result::{CellResult, ResultDocument};
+use crate::result::{CellResult, MeasureResult, ResultDocument};
 
 /// Measures that stand in one table.
 pub(super) struct Group {
@@ -173,6 +175,38 @@ pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
 pub(super) fn of_extras(cell: &CellResult, extras: &[Extra]) -> Vec<String> {
     let figure = |(_, of): &Extra| of(cell).map_or_else(String::new, digits);
     extras.iter().map(figure).collect()
+}
+
+/// A cell of a strip.
+pub(super) struct MedianRow<'a> {
+    label: &'a str,
+    measure: &'a MeasureResult,
+    median: String,
+}
+
+/// The cells that have a measure, as rows of a strip.
+pub(super) fn strip_rows<'a>(result: &'a ResultDocument, name: &str) -> Vec<MedianRow<'a>> {
+    let row = |cell: &'a CellResult| {
+        let measure = cell.measures.get(name)?;
+        Some(MedianRow {
+            label: &cell.label,
+            measure,
+            median: digits(measure.median),
+        })
+    };
+    result.cells.iter().filter_map(row).collect()
+}
+
+impl MedianRow<'_> {
+    /// As pictures have it.
+    pub(super) fn drawn(&self) -> StripRow<'_> {
+        StripRow {
+            label: self.label,
+            values: &self.measure.values,
+            median: self.measure.median,
+            median_text: &self.median,
+        }
+    }
 }
 
 /// What is to be known of all tables of cells.

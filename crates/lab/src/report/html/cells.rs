@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use catamaran_chart::escaped;
+use catamaran_chart::{StripRow, Strips, escaped};
 
 use super::page::Page;
-use crate::report::svg::{Row, Strips};
-use crate::report::table::{self, Group};
+use crate::report::table::{self, Group, MedianRow};
 use crate::result::{CALLS_MIN, CellResult, ResultDocument};
 
 /// Tables of times, of costs, and of what moves between servers.
@@ -83,16 +82,8 @@ pub(super) fn pictures(page: &mut Page, result: &ResultDocument) {
 }
 
 fn strip(page: &mut Page, strips: &mut Strips, result: &ResultDocument, name: &str) {
-    let row = |cell: &'_ CellResult| Some((cell.label.clone(), cell.measures.get(name)?.clone()));
-    let rows: Vec<_> = result.cells.iter().filter_map(row).collect();
-    let rows: Vec<Row<'_>> = rows
-        .iter()
-        .map(|(label, measure)| Row {
-            label,
-            values: &measure.values,
-            median: measure.median,
-        })
-        .collect();
+    let rows = table::strip_rows(result, name);
+    let rows: Vec<StripRow<'_>> = rows.iter().map(MedianRow::drawn).collect();
     let title = table::head(name);
     let drawn = strips.strip(&title, &rows);
     page.put(format_args!("<h3>{}</h3>\n{drawn}", escaped(&title)));

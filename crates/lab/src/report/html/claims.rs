@@ -1,11 +1,10 @@
 //! The claims of a page: sentences, and ratios as bars on one scale.
 
-use catamaran_chart::escaped;
+use catamaran_chart::{Ratios, escaped};
 
 use super::page::Page;
 use crate::claim::{Outcome, PublishedRatio, Verdict};
 use crate::report::claims;
-use crate::report::svg::Ratios;
 use crate::result::ResultDocument;
 
 pub(super) fn put(page: &mut Page, result: &ResultDocument) {
@@ -65,7 +64,10 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
         (Some(low), Some(ratio), Some(high)) => {
             let planted = || claim.planted.map(|it| PublishedRatio::One(it.ratio));
             let ring = claim.published.or_else(planted);
-            scale.bar(Some([low, ratio, high]), ring)
+            scale.bar(
+                Some([low, ratio, high]),
+                &ring.map_or_else(Vec::new, PublishedRatio::rings),
+            )
         }
         _ => String::new(),
     };

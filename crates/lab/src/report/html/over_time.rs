@@ -1,6 +1,6 @@
 //! Plots over time: for each measure a panel of each cell, all on one pair of axes.
 
-use catamaran_chart::{Axis, Panel, SERIES_MAX, Steps, escaped, panels};
+use catamaran_chart::{Axis, Panel, Steps, bar_key, escaped, line_key, panels};
 
 use super::page::Page;
 use crate::report::table::digits;
@@ -134,18 +134,13 @@ fn legend(page: &mut Page, (names, is_plain): (&[(String, String)], bool), deepe
     }
     page.put(format_args!("<p class=\"keys\">"));
     for (number, (_, name)) in names.iter().enumerate() {
-        let class = number % SERIES_MAX;
-        page.put(format_args!(
-            "<span><svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"line s{class}\" \
-             d=\"M0 4H16\"/></svg>{}</span> ",
-            escaped(name)
-        ));
+        let (key, name) = (line_key(number), escaped(name));
+        page.put(format_args!("<span>{key}{name}</span> "));
     }
     if let Some(deepest) = deepest {
-        let deepest = digits(deepest);
+        let (key, deepest) = (bar_key(), digits(deepest));
         page.put(format_args!(
-            "<span><svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"hang\" \
-             d=\"M0 0H16V8H0z\"/></svg>time in garbage collection (deepest: {deepest} ms/s)</span>"
+            "<span>{key}time in garbage collection (deepest: {deepest} ms/s)</span>"
         ));
     }
     page.put(format_args!("</p>\n"));

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use catamaran_chart::escaped;
-
-use crate::report::svg;
+use catamaran_chart::{STRIP_STYLE, escaped};
 
 /// A page that is being written.
 pub(super) struct Page(String);
@@ -18,7 +16,7 @@ impl Page {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
              name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{title}</title>\n<style>\n{STYLE}{}{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
-            svg::STYLE,
+            STRIP_STYLE,
             catamaran_chart::STYLE
         ));
         page
