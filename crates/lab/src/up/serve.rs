@@ -1,5 +1,10 @@
 //! The page by HTTP/1.1, on a loopback address and to browsers of this machine only.
 //!
+//! The connector could serve it, and does not: it is one of the servers that the lab measures. An instrument that is
+//! built with its subject shares the subject's bugs and restarts with its changes, so no arrow leads from the lab to it
+//! (ARCHITECTURE.md, `cargo xtask tidy`). What stands here is a thread that accepts and an answer of one text; how HTTP/1.1
+//! is read and written is `http1`'s.
+//!
 //! A page of somebody else's could have a browser ask here by a name that leads to this machine (DNS
 //! rebinding); so whoever asks must name a loopback address, or `localhost`.
 
