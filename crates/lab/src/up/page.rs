@@ -1,5 +1,5 @@
 //! The page of a tier that is up: the last minute in numbers and lines, and its servers as they stand. It
-//! needs no script: the browser loads it anew each second.
+//! needs no script: the browser loads it anew each second. Why no template writes it: see `report/html`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
