@@ -137,7 +137,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::experiment::{AsPublished, Figures};
+    use crate::experiment::{AsPublished, PublishedFigure};
 
     fn published_form(name: &str) -> Experiment {
         let form = Form {
@@ -228,9 +228,9 @@ mod tests {
                 let is_in = |experiment: &Experiment| experiment.cells.contains(&run.cell);
                 let what = format!("{name}: {} {}", run.name, run.says);
                 match &run.figures {
-                    Figures::Text(_) => assert!(is_in(&quick), "{what}"),
-                    Figures::Rate { .. } => assert!(is_in(&whole), "{what}"),
-                    Figures::Ratio { cells, claim, .. } => {
+                    PublishedFigure::Text(_) => assert!(is_in(&quick), "{what}"),
+                    PublishedFigure::Rate { .. } => assert!(is_in(&whole), "{what}"),
+                    PublishedFigure::Ratio { cells, claim, .. } => {
                         assert!(cells.is_some(), "{what}");
                         let is_said =
                             |says: &String| whole.claims.iter().any(|claim| claim.says == *says);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catamaran_tier::{Fault, Faults, Settings, Target, builtin, builtin_names};
 
-use crate::experiment::{Experiment, Levels, ServerOf};
+use crate::experiment::{CellServer, Experiment, Levels};
 use crate::template::Addresses;
 
 /// Checks the server `number` of a cell, and adds addresses which it might have.
@@ -29,7 +29,7 @@ pub(crate) fn server(
 }
 
 /// The target and the settings of a server.
-pub(crate) fn prepare(server: &ServerOf) -> Result<(Target, Settings), Faults> {
+pub(crate) fn prepare(server: &CellServer) -> Result<(Target, Settings), Faults> {
     let target = builtin(&server.target).ok_or_else(|| {
         let known: Vec<&str> = builtin_names().collect();
         let what = format!(

@@ -23,7 +23,7 @@ use catamaran_stats::order::{self, MedianInterval};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
-use crate::gate::{self, Effect, Facts, Fired, Subject};
+use crate::gate::{self, Effect, Facts, GateFinding, Subject};
 use crate::measure::{Measure, Spoiler};
 use crate::run::Run;
 use crate::screen;
@@ -31,11 +31,11 @@ use crate::screen;
 pub use self::gates::CaseSubject;
 pub(crate) use self::gates::GATES;
 use self::gates::SCREENED;
-pub use self::planted::Planted;
+pub use self::planted::PlantedRatio;
 pub use self::published::{PublishedRatio, word};
 pub use self::reach::{Reach, reach};
 pub(crate) use self::starts::of_rounds;
-use self::starts::{Lasting, Ratio};
+use self::starts::{Ratio, StartSpans};
 pub(crate) use self::stored::evaluate_again;
 pub use self::survivors::Survival;
 use self::words::Words;
@@ -77,9 +77,9 @@ pub struct Outcome {
     pub published: Option<PublishedRatio>,
     /// The true ratio, if the servers are made so that it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planted: Option<Planted>,
+    pub planted: Option<PlantedRatio>,
     /// What stands against it, or beside it.
-    pub gates: Vec<Fired>,
+    pub gates: Vec<GateFinding>,
     /// What became of all runs of each cell that it is on; empty of a result by an older version.
     #[serde(default)]
     pub survivors: Vec<Survival>,
@@ -108,17 +108,17 @@ pub enum Verdict {
 /// What became of all claims.
 #[must_use]
 pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
-    evaluate_starts(experiment, &Lasting::of(experiment), runs)
+    evaluate_starts(experiment, &StartSpans::of(experiment), runs)
 }
 
 /// What became of all claims, of servers whose starts last so long.
-fn evaluate_starts(experiment: &Experiment, lasting: &Lasting, runs: &[Run]) -> Vec<Outcome> {
+fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
     let mut drawn = Vec::new();
     for claim in &experiment.claims {
         for case in &claim.cases {
             let (pass, screened) = passes.of_case(case);
-            let mut of_case = Drawn::of(experiment, lasting, (claim, case), &pass.valid);
+            let mut of_case = CaseEstimate::of(experiment, lasting, (claim, case), &pass.valid);
             of_case.gates.extend(screened);
             of_case.survive(experiment, &pass.all);
             drawn.push(of_case);
@@ -128,12 +128,12 @@ fn evaluate_starts(experiment: &Experiment, lasting: &Lasting, runs: &[Run]) -> 
 }
 
 /// What all claims come to beside each other.
-fn conclude(drawn: Vec<Drawn<'_>>) -> Vec<Outcome> {
+fn conclude(drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
     let probabilities: Vec<f64> = drawn.iter().map(|drawn| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
     let claims = drawn.len();
     let planted = planted::of(&drawn);
-    let finish = |(drawn, holm): (Drawn<'_>, bool)| drawn.finish(holm, claims);
+    let finish = |(drawn, holm): (CaseEstimate<'_>, bool)| drawn.finish(holm, claims);
     let outcomes = drawn.into_iter().zip(holds).map(finish);
     let with = |(outcome, planted)| Outcome { planted, ..outcome };
     outcomes.zip(planted).map(with).collect()
@@ -156,7 +156,7 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
 
 /// A case's ratios, before other claims are looked at.
 #[derive(Clone)]
-struct Drawn<'a> {
+struct CaseEstimate<'a> {
     claim: &'a Claim,
     case: &'a Case,
     ratios: Vec<Ratio>,
@@ -164,9 +164,9 @@ struct Drawn<'a> {
     starts: Vec<f64>,
     interval: Option<MedianInterval>,
     p: f64,
-    gates: Vec<Fired>,
+    gates: Vec<GateFinding>,
     /// A gate that has taken rounds away.
-    taken: Option<Fired>,
+    taken: Option<GateFinding>,
     /// Of a claim on a count that is mostly 0: the sum at either level.
     counts: Option<[f64; 2]>,
     survivors: Vec<Survival>,
@@ -174,10 +174,10 @@ struct Drawn<'a> {
 
 type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
 
-impl<'a> Drawn<'a> {
+impl<'a> CaseEstimate<'a> {
     fn of(
         experiment: &Experiment,
-        lasting: &Lasting,
+        lasting: &StartSpans,
         about: (&'a Claim, &'a Case),
         runs: &Runs<'_>,
     ) -> Self {
@@ -329,7 +329,7 @@ impl<'a> Passes<'a> {
     }
 
     /// The runs that a case rests on, and a note if those are the screen's.
-    fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<Fired>) {
+    fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<GateFinding>) {
         let all_in = |part: &[usize]| {
             let mut sides = case.contrasts.iter();
             sides.all(|it| {
@@ -349,7 +349,7 @@ impl<'a> Passes<'a> {
         };
         (
             &self.screen,
-            Some(Fired::new(SCREENED, Effect::Note, words)),
+            Some(GateFinding::new(SCREENED, Effect::Note, words)),
         )
     }
 }
@@ -402,7 +402,7 @@ fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
 }
 
 /// The gate of a run that forbids to use this measure of it.
-fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
+fn takes_away<'a>(gates: &'a [GateFinding], measure: &Measure) -> Option<&'a GateFinding> {
     gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
         Effect::Machine => measure.record().spoiler != Spoiler::Nothing,
@@ -413,7 +413,7 @@ fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
 }
 
 /// One of the gates that have taken rounds away.
-fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<Fired> {
+fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<GateFinding> {
     let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
     of_cells.find_map(|(_, run)| {
         let gate = takes_away(&run.gates, measure).or_else(|| not_counted(run, measure));
@@ -422,7 +422,7 @@ fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<F
 }
 
 /// The gate of a run that says why it lacks a measure.
-fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a Fired> {
+fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
     let name = gate::uncounted_gate(measure.base());
     let mut gates = run.gates.iter();
     let lacks = !run.measures.contains_key(measure.name());
@@ -436,7 +436,7 @@ fn is_in(contrasts: &[Contrast], cell: usize) -> bool {
 }
 
 /// Gates on the two sides set beside each other, as far as they touch the measure.
-fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<Fired> {
+fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<GateFinding> {
     let measure = &claim.measure;
     let facts = |is_of: &dyn Fn(usize) -> bool| {
         let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));

@@ -17,14 +17,14 @@ use crate::result::{CellResult, ResultDocument};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// A row for each claim, and for each cell and measure.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RatioChange>,
     /// The change that is none, such as 0.05.
     pub margin: f64,
 }
 
 /// One ratio in both results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct RatioChange {
     /// What is divided by what.
     pub what: String,
     /// The change of the ratio, as a factor; above 1 it has got worse.
@@ -95,7 +95,7 @@ pub fn compare(
             () => Fate::Open,
         };
         let worse = shift.estimate.exp();
-        Row {
+        RatioChange {
             what,
             worse,
             low,

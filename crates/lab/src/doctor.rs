@@ -13,7 +13,7 @@ use catamaran_tier::{Faults, Need, Place, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
-use crate::gate::{self, Fired, Subject};
+use crate::gate::{self, GateFinding, Subject};
 use crate::host::slow_build;
 use crate::measure::BYTES;
 use crate::template::Addresses;
@@ -63,7 +63,7 @@ pub fn examine(
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
-pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
+pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     let limits = limits.unwrap_or_default();
     Ok(gate::check(&Subject::Limits(&limits)).pop())
@@ -83,7 +83,7 @@ pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
 
 /// What an experiment's servers need and is not there.
 #[derive(Clone, Debug)]
-pub struct Lacks {
+pub struct MissingNeeds {
     packages: Vec<String>,
     /// What Maven has not fetched yet, and where it belongs.
     jars: Vec<(Jars, PathBuf)>,
@@ -95,7 +95,7 @@ pub struct Lacks {
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
-pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<Lacks, Faults> {
+pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeeds, Faults> {
     let wanted = wanted(experiment, programs)?;
     let folders =
         java::ALL.map(|jars| (jars, programs.get(jars.name).cloned().unwrap_or_default()));
@@ -106,7 +106,7 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<Lacks, Faul
     });
     let missing = needs::missing(&wanted);
     let packages = missing.iter().filter_map(|need| need.package.clone());
-    Ok(Lacks {
+    Ok(MissingNeeds {
         packages: packages.collect(),
         jars: lacks_jars.cloned().collect(),
         others: missing
@@ -116,7 +116,7 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<Lacks, Faul
     })
 }
 
-impl Lacks {
+impl MissingNeeds {
     /// What is missing and what brings it; `None` if nothing is.
     #[must_use]
     pub fn message(&self) -> Option<String> {

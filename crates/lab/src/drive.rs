@@ -31,7 +31,7 @@ use catamaran_load::document::DocumentFault;
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
-use self::bench::{Call, Hearing, Report};
+use self::bench::{LoadCall, LoadReport, TickListener};
 use self::by_strace::StraceCount;
 use self::counters::Counters;
 use self::crowd::Crowd;
@@ -39,14 +39,14 @@ pub use self::crowd::READY;
 use self::evidence::{Spans, Surroundings, lost};
 pub(crate) use self::live::{Board, Traffic, live};
 pub(crate) use self::record::OWN;
-use self::record::Stable;
+use self::record::StableWords;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 use self::shares::ShareValues;
 use self::span::MeasuredSpan;
 pub use self::stage::Stages;
-pub(crate) use self::stage::{Running, Stage};
+pub(crate) use self::stage::{RunningServer, Stage};
 use crate::experiment::{AsPublished, Experiment, Levels, Load};
-use crate::gate::{Effect, Fired, check_run};
+use crate::gate::{Effect, GateFinding, check_run};
 use crate::run::{MemoryCount, Run};
 
 /// What drives runs.
@@ -66,7 +66,7 @@ pub struct Driver {
 
 /// A run's cell and its round, both counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct RunKey {
     /// The cell.
     pub cell: usize,
     /// The round.
@@ -77,7 +77,7 @@ pub struct At {
 #[derive(Clone, Copy, Debug)]
 pub struct RunRequest<'a> {
     /// Its cell and its round.
-    pub at: At,
+    pub at: RunKey,
     /// Its place in the round.
     pub place: usize,
     /// How often it was tried before.
@@ -189,7 +189,7 @@ impl From<StartFault> for DriveFault {
 
 impl DriveFault {
     /// A fault of a server's start, or of what it was told: `gate` if it is the server's own doing.
-    fn of_server(gate: &'static str, fault: StartFault, stable: &Stable) -> Self {
+    fn of_server(gate: &'static str, fault: StartFault, stable: &StableWords) -> Self {
         match fault.of_server() {
             Some(words) => Self::Server {
                 gate,
@@ -201,21 +201,21 @@ impl DriveFault {
     }
 
     /// What a run comes to that a server has ended: it is void. `None` if the fault is not a server's.
-    pub(crate) fn of_run(&self) -> Option<Fired> {
+    pub(crate) fn of_run(&self) -> Option<GateFinding> {
         match self {
-            Self::Server { gate, words, .. } => Some(Fired::new(gate, Effect::Void, words)),
-            Self::Died(words) => Some(Fired::new(DIED, Effect::Void, words)),
+            Self::Server { gate, words, .. } => Some(GateFinding::new(gate, Effect::Void, words)),
+            Self::Died(words) => Some(GateFinding::new(DIED, Effect::Void, words)),
             _ => None,
         }
     }
 
     /// The same, unless one of the servers has ended and that is why.
-    fn beside(self, servers: &[Running]) -> Self {
+    fn beside(self, servers: &[RunningServer]) -> Self {
         let is_of_load = matches!(
             self,
             Self::Load { .. } | Self::Report(_) | Self::Count { .. } | Self::Crowd(_) | Self::Io(_)
         );
-        let ended = |server: &Running| {
+        let ended = |server: &RunningServer| {
             let how = server.process.ended()?;
             Some(format!("{} ended with {how}", server.process.name()))
         };
@@ -262,7 +262,7 @@ impl Driver {
         stop: &AtomicBool,
     ) -> Result<String, DriveFault> {
         let own = experiment.of_published(run);
-        let stage = stages.prepare(self, &own, At { cell: 0, round: 0 })?;
+        let stage = stages.prepare(self, &own, RunKey { cell: 0, round: 0 })?;
         let load = own.load(&run.cell, &stage.addresses)?;
         bench::as_ab(self, stage, (&load, run), stop)
     }
@@ -283,14 +283,14 @@ impl Driver {
 }
 
 /// The spans of a run that were driven.
-struct SpansMade {
+struct RunSpans {
     timed: MeasuredSpan,
     /// One in which calls and bytes were counted.
     apart: Option<MeasuredSpan>,
     strace: Option<StraceCount>,
 }
 
-impl SpansMade {
+impl RunSpans {
     fn counting(&self) -> &MeasuredSpan {
         self.apart.as_ref().unwrap_or(&self.timed)
     }
@@ -355,7 +355,7 @@ impl Scene<'_> {
     }
 
     /// Drives the load once for times, and again for what is counted apart from them.
-    fn spans(&self, stage: &Stage, load: &Load) -> Result<SpansMade, DriveFault> {
+    fn spans(&self, stage: &Stage, load: &Load) -> Result<RunSpans, DriveFault> {
         let experiment = self.experiment;
         let is_apart = experiment.counts_apart() && Counters::are_granted(experiment, stage);
         let timed = self.measure(stage, load, !is_apart)?;
@@ -363,7 +363,7 @@ impl Scene<'_> {
         let apart = apart.transpose()?;
         let lacks_calls = apart.as_ref().unwrap_or(&timed).spent.lacks_calls();
         let strace = lacks_calls.then(|| by_strace::count(*self, stage, load));
-        Ok(SpansMade {
+        Ok(RunSpans {
             timed,
             apart,
             strace: strace.transpose()?,
@@ -412,10 +412,10 @@ impl Scene<'_> {
         &self,
         stage: &Stage,
         (load, time): (&Load, Duration),
-        hearing: Hearing<'_>,
-    ) -> Result<Report, DriveFault> {
+        hearing: TickListener<'_>,
+    ) -> Result<LoadReport, DriveFault> {
         let name = "load";
-        let call = Call { name, load, time };
+        let call = LoadCall { name, load, time };
         bench::run(self.driver, stage, call, (self.stop, hearing))
     }
 
@@ -459,9 +459,9 @@ fn held(
 }
 
 /// The gates of a run, but those that are off; those that concern times alone void nothing.
-fn judged(mut gates: Vec<Fired>, experiment: &Experiment) -> Vec<Fired> {
+fn judged(mut gates: Vec<GateFinding>, experiment: &Experiment) -> Vec<GateFinding> {
     gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
-    let of_times = |fired: &&mut Fired| {
+    let of_times = |fired: &&mut GateFinding| {
         fired.effect == Effect::Void && experiment.gates_of_times.contains(&fired.gate)
     };
     for fired in gates.iter_mut().filter(of_times) {
@@ -489,8 +489,8 @@ mod tests {
     fn a_gate_of_times_alone_voids_nothing() {
         let text = include_str!("../experiments/front-idle.toml");
         let experiment = Experiment::read("front-idle.toml", text, true).unwrap();
-        let late = Fired::new("late", Effect::Void, "late".to_owned());
-        let status = Fired::new("status", Effect::Void, "404".to_owned());
+        let late = GateFinding::new("late", Effect::Void, "late".to_owned());
+        let status = GateFinding::new("status", Effect::Void, "404".to_owned());
         let gates = judged(vec![late, status.clone()], &experiment);
         assert_eq!((gates[0].effect, &gates[1]), (Effect::Time, &status));
         let run = Run {

@@ -28,7 +28,7 @@ pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast};
 pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
-pub use file::{Expectation, How};
+pub use file::{Expectation, Selection};
 pub(crate) use hops::PlannedHop;
 pub use load::{Act, Crowd, CrowdKind, Load};
 pub use screen::{Keep, Screen};
@@ -123,7 +123,7 @@ pub struct Experiment {
     pub gates_of_times: Vec<String>,
     expect: file::ExpectKeys,
     /// What is counted beside time and CPU time.
-    pub measure: Counted,
+    pub measure: CountPlan,
     /// Rounds to begin with, after those of a screen.
     pub rounds: usize,
     /// A first pass over many cells.
@@ -159,7 +159,7 @@ pub struct Experiment {
 
 /// What is counted beside time and CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountPlan {
     /// Servers whose system calls are counted.
     pub syscalls: Vec<String>,
     /// Server and port whose bytes are counted.
@@ -176,13 +176,13 @@ pub struct PublishedRun {
     /// The levels that it had; none of a ratio.
     pub cell: Levels,
     /// What it was one of.
-    pub how: How,
+    pub how: Selection,
     /// The name of its text, or what its table is about.
     pub name: String,
     /// The row of its table; empty of a text.
     pub says: String,
     /// What was published.
-    pub figures: Figures,
+    pub figures: PublishedFigure,
     /// What else it cannot carry.
     pub note: Option<String>,
     /// Of a table of system calls: how many requests its process answered.
@@ -191,7 +191,7 @@ pub struct PublishedRun {
 
 /// What was published of a run, or of two.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Figures {
+pub enum PublishedFigure {
     /// What a program printed.
     Text(&'static str),
     /// Requests a second.
@@ -240,7 +240,7 @@ pub struct AsPublished {
 
 /// A server of a cell, its templates rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerOf {
+pub struct CellServer {
     /// Its name.
     pub name: String,
     /// Its kind.
@@ -294,7 +294,7 @@ impl Experiment {
     /// has no time for that, and without BPF nothing would be counted in it.
     #[must_use]
     pub fn counts_apart(&self) -> bool {
-        let Counted {
+        let CountPlan {
             syscalls, bytes, ..
         } = &self.measure;
         let is_any = !syscalls.is_empty() || !bytes.is_empty();
@@ -318,7 +318,7 @@ impl Experiment {
     }
 
     /// Whether a server goes on from one run to the next of the same round.
-    pub(crate) fn keeps(&self, server: &ServerOf) -> bool {
+    pub(crate) fn keeps(&self, server: &CellServer) -> bool {
         self.is_nested() || server.rounds > 1
     }
 

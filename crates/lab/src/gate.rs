@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::counts::{REQUESTS, strace_words, uncounted_gate, uncounted_words};
 pub(crate) use self::facts::successes_as_one;
 pub use self::facts::{
-    AskedFacts, Changed, Expect, Facts, LatencyFacts, MachineFacts, ShareFacts, SilenceFacts,
+    Expect, Facts, LatencyFacts, LevelChange, MachineFacts, PathFacts, ShareFacts, SilenceFacts,
 };
 pub(crate) use self::samples::limit_of;
 pub(crate) use self::server::COMPILING_MAX;
@@ -51,7 +51,7 @@ pub enum Effect {
 
 /// A gate that fired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fired {
+pub struct GateFinding {
     /// The gate's name.
     pub gate: String,
     /// What it forbids.
@@ -94,32 +94,32 @@ pub(crate) enum Look {
     Run {
         /// Whether the facts are known that it looks at.
         applies: fn(&Facts) -> bool,
-        check: fn(&Facts) -> Option<Fired>,
+        check: fn(&Facts) -> Option<GateFinding>,
     },
-    Pair(fn(&Facts, &Facts) -> Option<Fired>),
-    Case(fn(&CaseSubject<'_>) -> Option<Fired>),
-    Limits(fn(&[Limit]) -> Option<Fired>),
-    Row(fn(&PublishedRun, &[PublishedRun]) -> Option<Fired>),
+    Pair(fn(&Facts, &Facts) -> Option<GateFinding>),
+    Case(fn(&CaseSubject<'_>) -> Option<GateFinding>),
+    Limits(fn(&[Limit]) -> Option<GateFinding>),
+    Row(fn(&PublishedRun, &[PublishedRun]) -> Option<GateFinding>),
     /// At more than a subject has: it is fired by name, where that is known.
     Beyond,
 }
 
 /// The gates that fire on a subject, by their ranks.
 #[must_use]
-pub fn check(subject: &Subject<'_>) -> Vec<Fired> {
+pub fn check(subject: &Subject<'_>) -> Vec<GateFinding> {
     let gates = GATES.iter();
     gates.filter_map(|gate| gate.check(subject)).collect()
 }
 
 /// The gates that fire on one run, by itself.
 #[must_use]
-pub fn check_run(facts: &Facts) -> Vec<Fired> {
+pub fn check_run(facts: &Facts) -> Vec<GateFinding> {
     check(&Subject::Run(facts))
 }
 
 /// What makes it doubtful that `one` and `other` differ in what is claimed alone.
 #[must_use]
-pub fn check_pair(one: &Facts, other: &Facts) -> Vec<Fired> {
+pub fn check_pair(one: &Facts, other: &Facts) -> Vec<GateFinding> {
     check(&Subject::Pair(one, other))
 }
 
@@ -147,7 +147,7 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
 
 impl GateRecord {
     /// `None` also of what it does not look at.
-    fn check(&self, subject: &Subject<'_>) -> Option<Fired> {
+    fn check(&self, subject: &Subject<'_>) -> Option<GateFinding> {
         match (&self.look, *subject) {
             (Look::Run { check, .. }, Subject::Run(facts)) => check(facts),
             (Look::Pair(check), Subject::Pair(one, other)) => check(one, other),
@@ -159,7 +159,7 @@ impl GateRecord {
     }
 }
 
-impl Fired {
+impl GateFinding {
     pub(crate) fn new(gate: &str, effect: Effect, words: impl Into<String>) -> Self {
         let (gate, words) = (gate.to_owned(), words.into());
         Self {

@@ -7,9 +7,9 @@ use catamaran_load::document::Document;
 use catamaran_units::show_count;
 use serde::Serialize;
 
-use crate::experiment::How;
-use crate::gate::{self, Effect, Facts, Fired, GateRecord, Look};
-use crate::published::{self, Calls, Figures, Published, TextFault};
+use crate::experiment::Selection;
+use crate::gate::{self, Effect, Facts, GateFinding, GateRecord, Look};
+use crate::published::{self, Calls, PublishedText, TextFault, TextFigures};
 
 /// What is said of one run, or of two beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct Judgement {
     /// The names of the runs, and what they say.
     pub title: String,
     /// What they cannot carry.
-    pub found: Vec<Fired>,
+    pub found: Vec<GateFinding>,
 }
 
 /// Why a text cannot be judged.
@@ -65,12 +65,12 @@ pub fn judge(texts: &[(String, String)]) -> Result<Vec<Judgement>, JudgeFault> {
     let read = texts.iter().map(|(name, text)| Source::read(name, text));
     let sources = read.collect::<Result<Vec<_>, _>>()?;
     let runs = sources.iter().flat_map(|source| &source.runs);
-    let mut judgements: Vec<Judgement> = runs.map(Run::alone).collect();
+    let mut judgements: Vec<Judgement> = runs.map(TextRun::alone).collect();
     for source in &sources {
         let pairs = source.pairs().into_iter();
         judgements.extend(pairs.filter_map(|(one, other)| one.beside(other)));
     }
-    let single: Vec<Option<&Run>> = sources
+    let single: Vec<Option<&TextRun>> = sources
         .iter()
         .filter_map(|source| match source.with_figures()[..] {
             [] => None,
@@ -88,7 +88,7 @@ pub fn judge(texts: &[(String, String)]) -> Result<Vec<Judgement>, JudgeFault> {
 
 /// A text and the runs in it.
 struct Source {
-    runs: Vec<Run>,
+    runs: Vec<TextRun>,
 }
 
 impl Source {
@@ -99,7 +99,7 @@ impl Source {
             let name = name.to_owned();
             return match Document::parse(text) {
                 Ok(document) => Ok(Self {
-                    runs: vec![Run::of_document(name, &document)],
+                    runs: vec![TextRun::of_document(name, &document)],
                 }),
                 Err(fault) => Err(JudgeFault::Report { name, fault }),
             };
@@ -108,7 +108,7 @@ impl Source {
             let name = name.to_owned();
             return Err(JudgeFault::Text { name, fault });
         }
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<TextRun> = Vec::new();
         let is_page = blocks
             .iter()
             .any(|block| block.content != blocks[0].content);
@@ -126,9 +126,9 @@ impl Source {
                 false => name.to_owned(),
             };
             let mut run = match &block.content {
-                Ok(Published::Run(figures)) => Run::of_figures(name, figures),
-                Ok(Published::Calls(calls)) => Run::of_calls(name, calls),
-                Err(fault) => Run::cut(name, *fault),
+                Ok(PublishedText::Run(figures)) => TextRun::of_figures(name, figures),
+                Ok(PublishedText::Calls(calls)) => TextRun::of_calls(name, calls),
+                Err(fault) => TextRun::cut(name, *fault),
             };
             if !again.is_empty() {
                 run.says += &format!("; again in line {}", again.join(", "));
@@ -138,14 +138,14 @@ impl Source {
         Ok(Self { runs })
     }
 
-    fn with_figures(&self) -> Vec<&Run> {
+    fn with_figures(&self) -> Vec<&TextRun> {
         let runs = self.runs.iter();
         runs.filter(|run| run.facts.is_some()).collect()
     }
 
     /// The runs that are compared: all of a page with each other, of a longer list those that follow
     /// each other.
-    fn pairs(&self) -> Vec<(&Run, &Run)> {
+    fn pairs(&self) -> Vec<(&TextRun, &TextRun)> {
         let runs = self.with_figures();
         let each = |at: usize| {
             let last = match runs.len() <= PAGE_RUNS_MAX {
@@ -153,7 +153,7 @@ impl Source {
                 false => runs.len().min(at + 2),
             };
             let run = runs[at];
-            let others: Vec<&Run> = runs[at + 1..last].to_vec();
+            let others: Vec<&TextRun> = runs[at + 1..last].to_vec();
             others.into_iter().map(move |other| (run, other))
         };
         (0..runs.len()).flat_map(each).collect()
@@ -168,7 +168,7 @@ fn first_fault(blocks: &[published::Block]) -> Option<TextFault> {
 }
 
 /// A run that was read.
-struct Run {
+struct TextRun {
     name: String,
     says: String,
     tool: &'static str,
@@ -176,10 +176,10 @@ struct Run {
     facts: Option<Facts>,
     /// What the server calls itself, empty if it sent no name; `None` if that is not known.
     software: Option<String>,
-    found: Vec<Fired>,
+    found: Vec<GateFinding>,
 }
 
-impl Run {
+impl TextRun {
     fn of_document(name: String, document: &Document) -> Self {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    fn of_figures(name: String, figures: &Figures) -> Self {
+    fn of_figures(name: String, figures: &TextFigures) -> Self {
         let facts = Facts::of_figures(figures);
         let mut found = gate::check_run(&facts);
         found.extend(doubts(figures));
@@ -219,7 +219,7 @@ impl Run {
             tool: "",
             facts: None,
             software: None,
-            found: vec![Fired::new(CUT, Effect::Refuse, words)],
+            found: vec![GateFinding::new(CUT, Effect::Refuse, words)],
         }
     }
 
@@ -323,7 +323,7 @@ impl Run {
 }
 
 /// What a tool's own way of counting leaves open.
-fn doubts(figures: &Figures) -> Vec<Fired> {
+fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let tool = figures.tool;
     if let Some(other @ 1..) = figures.other_length {
@@ -381,7 +381,7 @@ fn doubts(figures: &Figures) -> Vec<Fired> {
 }
 
 /// What holds of any single run.
-fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
+fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let seconds = facts.seconds.unwrap_or(f64::INFINITY);
     if seconds < SHORT_S {
@@ -409,13 +409,13 @@ fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
             format!("{tool} does not say how busy it was itself: it may have been the limit.");
         found.push(note("generator", words));
     }
-    let words = gate::limit_of(How::OneRun);
+    let words = gate::limit_of(Selection::OneRun);
     found.push(note("published", words.to_owned()));
     found
 }
 
-fn note(gate: &str, words: String) -> Fired {
-    Fired::new(gate, Effect::Note, words)
+fn note(gate: &str, words: String) -> GateFinding {
+    GateFinding::new(gate, Effect::Note, words)
 }
 
 fn says(tool: &str, facts: &Facts) -> String {
@@ -439,7 +439,7 @@ fn says(tool: &str, facts: &Facts) -> String {
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
-        for Fired {
+        for GateFinding {
             gate,
             effect,
             words,

@@ -10,13 +10,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use self::evidence::Values;
-pub(crate) use self::evidence::{CallCounts, Evidence, PublishedFigures};
+use self::evidence::MeasureValues;
+pub(crate) use self::evidence::{AbFigures, CallCounts, Evidence};
 use self::records::{ALL, MEASURES};
 
 /// What sort of figure a measure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MeasureKind {
     /// So much a second.
     Rate,
     /// A length of time: of a request, of a silence, of CPU time.
@@ -49,7 +49,7 @@ pub enum Better {
 
 /// The table of a report in which a measure stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
+pub enum ReportTable {
     /// Throughput and latency.
     Times,
     /// CPU, system calls, memory.
@@ -82,19 +82,19 @@ pub struct MeasureRecord {
     /// and ports are those of a request.
     pub words: [&'static str; 2],
     /// What sort of figure it is.
-    pub kind: Kind,
+    pub kind: MeasureKind,
     /// What spoils it.
     pub spoiler: Spoiler,
     /// Which change is one for the better.
     pub better: Better,
     /// Where reports have it, in the order of records.
-    pub table: Table,
+    pub table: ReportTable,
     /// Whether it is also measured at shares of the capacity, as `p99@0.5`.
     pub has_shares: bool,
     /// Whether it is a count that is 0 of most runs, so that its ratios say little.
     pub is_mostly_zero: bool,
     scope: Scope,
-    read: fn(&Evidence<'_>) -> Values,
+    read: fn(&Evidence<'_>) -> MeasureValues,
 }
 
 /// A measure as a file names it, such as `cpu`, `cpu.front`, `bytes.front.http` or `p99@0.5`.
@@ -156,7 +156,7 @@ impl Measure {
 
     /// Its place among all measures, as reports have them.
     #[must_use]
-    pub(crate) fn rank(&self) -> (Table, usize) {
+    pub(crate) fn rank(&self) -> (ReportTable, usize) {
         let place = MEASURES.iter().position(|it| it.name == self.base());
         (self.record.table, place.unwrap_or(MEASURES.len()))
     }

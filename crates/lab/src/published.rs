@@ -25,16 +25,16 @@ use thiserror::Error;
 
 /// What a published text says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Published {
+pub enum PublishedText {
     /// A run of a load generator.
-    Run(Box<Figures>),
+    Run(Box<TextFigures>),
     /// A table of system calls.
     Calls(Calls),
 }
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct TextFigures {
     /// What printed it, by its own name: `ab`, `wrk`, `JMeter`.
     pub tool: &'static str,
     /// Clients at once.
@@ -113,7 +113,7 @@ pub struct Block {
     /// In which line of the text it begins, from 1; in HTML, of its words.
     pub line: usize,
     /// What it says.
-    pub content: Result<Published, TextFault>,
+    pub content: Result<PublishedText, TextFault>,
 }
 
 /// What the published tests printed, by name.
@@ -140,7 +140,7 @@ pub const BUILTIN: [(&str, &str); 10] = [
 ///
 /// # Errors
 /// There is none, or it was cut.
-pub fn parse(text: &str) -> Result<Published, TextFault> {
+pub fn parse(text: &str) -> Result<PublishedText, TextFault> {
     let first = blocks(text).into_iter().next();
     first.map_or(Err(TextFault::Unknown), |block| block.content)
 }
@@ -168,7 +168,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
 struct Tool {
     /// At which bytes of a text reports begin; each ends where the next one of any tool begins.
     starts: fn(&str) -> Vec<usize>,
-    read: fn(&str) -> Result<Published, TextFault>,
+    read: fn(&str) -> Result<PublishedText, TextFault>,
 }
 
 const TOOLS: [Tool; 10] = [
@@ -218,9 +218,9 @@ const TOOLS: [Tool; 10] = [
 mod tests {
     use super::*;
 
-    fn run(text: &str) -> Figures {
+    fn run(text: &str) -> TextFigures {
         match parse(text) {
-            Ok(Published::Run(figures)) => *figures,
+            Ok(PublishedText::Run(figures)) => *figures,
             other => panic!("{other:?}"),
         }
     }
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn strace_counts_and_errors() {
-        let Ok(Published::Calls(calls)) = parse(include_str!("../published/004-on.strace.txt"))
+        let Ok(PublishedText::Calls(calls)) = parse(include_str!("../published/004-on.strace.txt"))
         else {
             panic!("a table of calls")
         };
@@ -367,7 +367,7 @@ mod tests {
         let blocks = blocks(&text);
         let lines: Vec<usize> = blocks.iter().map(|block| block.line).collect();
         assert_eq!(lines, [2, 20, 44]);
-        assert!(matches!(blocks[1].content, Ok(Published::Calls(_))));
+        assert!(matches!(blocks[1].content, Ok(PublishedText::Calls(_))));
         assert_eq!(blocks[0].content, blocks[2].content);
     }
 }

@@ -162,7 +162,7 @@ mod tests {
         claim.says = "More work costs throughput".to_owned();
         claim.each.clear();
         (claim.ratio, claim.low, claim.high) = (Some(1.14), Some(1.137), Some(1.143));
-        claim.planted = Some(crate::claim::Planted {
+        claim.planted = Some(crate::claim::PlantedRatio {
             ratio: 1.2,
             decided_after: Some(10),
         });

@@ -15,8 +15,8 @@ pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
 use crate::claim::{Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds};
 use crate::drive::ServerRecord;
-use crate::experiment::{AsPublished, Claim, Experiment, Factor, How, Levels};
-use crate::gate::{self, Effect, Fired};
+use crate::experiment::{AsPublished, Claim, Experiment, Factor, Levels, Selection};
+use crate::gate::{self, Effect, GateFinding};
 use crate::host::Host;
 use crate::measure::Measure;
 use crate::run::{MemoryCount, Run};
@@ -161,11 +161,11 @@ pub struct PublishedResult {
     /// The levels that it had.
     pub cell: Levels,
     /// What it was one of.
-    pub how: How,
+    pub how: Selection,
     /// What it says.
     pub says: String,
     /// What it cannot carry.
-    pub found: Vec<Fired>,
+    pub found: Vec<GateFinding>,
     /// Our figures for the cell.
     pub ours: Option<String>,
     /// Of a row that compares two: the published ratio.

@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::blocks;
 
-use crate::drive::{At, DriveFault, Driver, Left, RunRequest, Stages};
+use crate::drive::{DriveFault, Driver, Left, RunKey, RunRequest, Stages};
 use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
-use crate::gate::Fired;
+use crate::gate::GateFinding;
 use crate::run::{MemoryCount, Run};
 use crate::{claim, screen};
 
@@ -132,7 +132,7 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
         .map(|run| run.round + 1)
         .max()
         .unwrap_or(0);
-    let mut making = Making {
+    let mut making = RoundMaker {
         unserved: asked.done.is_empty().then_some(0),
         made: asked.done,
         capacity: asked.capacity,
@@ -196,7 +196,7 @@ fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
 }
 
 /// Rounds that are being made.
-struct Making<'a> {
+struct RoundMaker<'a> {
     experiment: &'a Experiment,
     driver: &'a Driver,
     stop: &'a AtomicBool,
@@ -210,7 +210,7 @@ struct Making<'a> {
     published: Vec<String>,
 }
 
-impl Making<'_> {
+impl RoundMaker<'_> {
     /// Makes the published runs that no round makes, but for those that were made before. Whether it may go on.
     fn publish(&mut self) -> Result<bool, RoundsFault> {
         let runs = self.experiment.as_published.iter();
@@ -264,7 +264,7 @@ impl Making<'_> {
                 continue;
             }
             self.keeper.tell(Event::Calibrates { cell, cells });
-            let Some((run, _)) = self.once(At { cell, round: 0 }, 0, 0)? else {
+            let Some((run, _)) = self.once(RunKey { cell, round: 0 }, 0, 0)? else {
                 return Ok(false);
             };
             self.keeper.tell(Event::Ended(&run));
@@ -295,7 +295,7 @@ impl Making<'_> {
                 cells: order.len(),
                 cell,
             });
-            if !self.cell(At { cell, round }, place)? {
+            if !self.cell(RunKey { cell, round }, place)? {
                 return Ok(false);
             }
         }
@@ -303,7 +303,7 @@ impl Making<'_> {
     }
 
     /// Runs a cell until it is valid, at most so often as [`attempts`] says. Whether it may go on.
-    fn cell(&mut self, at: At, place: usize) -> Result<bool, RoundsFault> {
+    fn cell(&mut self, at: RunKey, place: usize) -> Result<bool, RoundsFault> {
         for attempt in 0..attempts(&self.made, at) {
             let Some((run, left)) = self.once(at, place, attempt)? else {
                 return Ok(false);
@@ -341,7 +341,7 @@ impl Making<'_> {
     /// that is a void run. If servers have never served in so many runs, something else is wrong than a server.
     fn once(
         &mut self,
-        at: At,
+        at: RunKey,
         place: usize,
         attempt: usize,
     ) -> Result<Option<(Run, Left)>, RoundsFault> {
@@ -384,7 +384,7 @@ impl Making<'_> {
 }
 
 /// A run of which nothing is known but why it is void.
-fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: Fired) -> Run {
+fn void(experiment: &Experiment, request: &RunRequest<'_>, fired: GateFinding) -> Run {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Run {
         cell: request.at.cell,
@@ -410,14 +410,14 @@ fn is_wide(experiment: &Experiment, runs: &[Run]) -> bool {
 
 /// The gates that made runs void, each once.
 #[must_use]
-pub fn void_reasons(run: &Run) -> Vec<&Fired> {
-    let void = |fired: &&Fired| fired.effect == crate::gate::Effect::Void;
+pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
+    let void = |fired: &&GateFinding| fired.effect == crate::gate::Effect::Void;
     run.gates.iter().filter(void).collect()
 }
 
 /// How often a cell is run in a round until a run is valid, after these runs: once if no earlier round has given it a
 /// valid one, so that a server that never serves does not take the time of all others.
-pub(crate) fn attempts(runs: &[Run], at: At) -> usize {
+pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
     let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
     let mut before = runs.iter().filter(is_before).peekable();
     let was_tried = before.peek().is_some();
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_cell_that_was_never_valid_is_tried_once_a_round() {
         let run = |cell: usize, round: usize, is_valid: bool| {
-            let void = Fired::new("not-ready", crate::gate::Effect::Void, "It ended.");
+            let void = GateFinding::new("not-ready", crate::gate::Effect::Void, "It ended.");
             Run {
                 cell,
                 round,
@@ -467,7 +467,7 @@ mod tests {
             (2, 2, 3),
         ] {
             assert_eq!(
-                attempts(&runs, At { cell, round }),
+                attempts(&runs, RunKey { cell, round }),
                 expected,
                 "{cell} {round}"
             );

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Levels;
-use crate::gate::{Effect, Facts, Fired};
+use crate::gate::{Effect, Facts, GateFinding};
 
 /// A run of one cell in one round: a line of `runs.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub thirds: BTreeMap<String, [f64; 3]>,
     /// Gates that fired.
-    pub gates: Vec<Fired>,
+    pub gates: Vec<GateFinding>,
     /// What was seen in each second.
     #[serde(default)]
     pub seconds: Vec<Second>,

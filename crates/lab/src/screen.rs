@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use catamaran_stats::Spread;
 
-use crate::drive::At;
+use crate::drive::RunKey;
 use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
 use crate::measure::Better;
 use crate::run::Run;
@@ -38,7 +38,7 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
             && cells(experiment, *round, runs).iter().all(|cell| {
                 let mut of_cell = made().filter(|run| run.cell == *cell);
                 let tried = of_cell.clone().count();
-                let at = At {
+                let at = RunKey {
                     cell: *cell,
                     round: *round,
                 };

@@ -28,12 +28,12 @@ pub struct Store {
     /// Runs that were stored, void ones included.
     runs: usize,
     /// Published runs that were made here.
-    as_published: Vec<Printed>,
+    as_published: Vec<PrintedRun>,
 }
 
 /// What a published run has printed here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Printed {
+pub struct PrintedRun {
     /// The name of the published text.
     pub name: String,
     /// Where it was not as it was.
@@ -78,7 +78,7 @@ pub struct Stored {
     /// All runs.
     pub runs: Vec<Run>,
     /// Published runs that were made as they were.
-    pub as_published: Vec<Printed>,
+    pub as_published: Vec<PrintedRun>,
     /// What is to be known of these runs, by whoever made them.
     pub note: String,
     /// What the slowest cell with so many clients does in a second; empty if nobody asked.
@@ -195,7 +195,7 @@ impl Store {
     /// # Errors
     /// It cannot be written.
     pub fn published(&mut self, run: &AsPublished, printed: &str) -> Result<(), StoreFault> {
-        self.as_published.push(Printed {
+        self.as_published.push(PrintedRun {
             name: run.name.clone(),
             deviations: run.deviations.clone(),
             text: printed.to_owned(),
@@ -302,7 +302,7 @@ impl Store {
                 .map_err(|error| content(&directory.join(CAPACITY), error))?,
             Err(_) => BTreeMap::new(),
         };
-        let as_published: Vec<Printed> = match text(PUBLISHED) {
+        let as_published: Vec<PrintedRun> = match text(PUBLISHED) {
             Ok(text) => serde_json::from_str(&text)
                 .map_err(|error| content(&directory.join(PUBLISHED), error))?,
             Err(_) => Vec::new(),

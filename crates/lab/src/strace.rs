@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use catamaran_gauge::{Call, Counts};
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Experiment, Figures, Levels};
-use crate::published::{self, Published};
+use crate::experiment::{Experiment, Levels, PublishedFigure};
+use crate::published::{self, PublishedText};
 use crate::result::median_run;
 use crate::run::Run;
 
@@ -22,7 +22,7 @@ pub type Traces = BTreeMap<String, Trace>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// All its processes together.
-    pub all: Table,
+    pub all: CallTable,
     /// Each process, if that was counted.
     #[serde(default)]
     pub processes: Vec<ProcessTrace>,
@@ -36,15 +36,15 @@ pub struct ProcessTrace {
     /// Its name; empty if it had ended.
     pub name: String,
     /// Its calls.
-    pub calls: Table,
+    pub calls: CallTable,
 }
 
 /// Calls by name.
-pub type Table = BTreeMap<String, Row>;
+pub type CallTable = BTreeMap<String, CallRow>;
 
 /// What one call came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct CallRow {
     /// How often it was made.
     pub calls: u64,
     /// How often it failed.
@@ -55,9 +55,9 @@ pub struct Row {
 
 /// A table of what was counted; `has_times` says whether times were.
 #[must_use]
-pub fn table_of(counts: &Counts, has_times: bool) -> Table {
+pub fn table_of(counts: &Counts, has_times: bool) -> CallTable {
     let row = |(name, call): (&str, Call)| {
-        let row = Row {
+        let row = CallRow {
             calls: call.calls,
             errors: call.errors,
             seconds: has_times.then_some(call.time.as_secs_f64()),
@@ -155,7 +155,9 @@ fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, 
         levels.all(|(name, level)| cell.get(name) == Some(level))
     });
     let tables = runs.filter_map(|run| match &run.figures {
-        Figures::Text(text) if matches!(published::parse(text), Ok(Published::Calls(_))) => {
+        PublishedFigure::Text(text)
+            if matches!(published::parse(text), Ok(PublishedText::Calls(_))) =>
+        {
             Some((run.name.as_str(), *text))
         }
         _ => None,
@@ -165,9 +167,9 @@ fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, 
 
 /// As `strace -c` prints it: what took longest first, without times what was called most often.
 #[must_use]
-pub fn table(rows: &Table) -> String {
+pub fn table(rows: &CallTable) -> String {
     let all = total(rows);
-    let mut names: Vec<(&String, &Row)> = rows.iter().collect();
+    let mut names: Vec<(&String, &CallRow)> = rows.iter().collect();
     names.sort_by(|(_, one), (_, other)| {
         let by_time = other
             .seconds
@@ -183,7 +185,7 @@ pub fn table(rows: &Table) -> String {
     text
 }
 
-fn line(row: &Row, name: &str, all: Option<f64>) -> String {
+fn line(row: &CallRow, name: &str, all: Option<f64>) -> String {
     let (mut share, mut seconds, mut each) = ["-"; 3].map(str::to_owned).into();
     if let (Some(taken), Some(all)) = (row.seconds, all) {
         share = format!("{:.2}", if all > 0.0 { taken / all * 100.0 } else { 0.0 });
@@ -198,9 +200,9 @@ fn line(row: &Row, name: &str, all: Option<f64>) -> String {
     format!("{share:>6} {seconds:>11} {each:>11} {calls:>9} {errors:>9} {name}")
 }
 
-fn total(rows: &Table) -> Row {
+fn total(rows: &CallTable) -> CallRow {
     let seconds: Vec<f64> = rows.values().filter_map(|row| row.seconds).collect();
-    Row {
+    CallRow {
         calls: rows.values().map(|row| row.calls).sum(),
         errors: rows.values().map(|row| row.errors).sum(),
         seconds: (!seconds.is_empty()).then(|| seconds.iter().sum()),
@@ -216,8 +218,8 @@ const LISTED: usize = 10;
 mod tests {
     use super::*;
 
-    fn row(calls: u64, errors: u64, seconds: Option<f64>) -> Row {
-        Row {
+    fn row(calls: u64, errors: u64, seconds: Option<f64>) -> CallRow {
+        CallRow {
             calls,
             errors,
             seconds,
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_table_is_that_of_strace() {
-        let rows = Table::from([
+        let rows = CallTable::from([
             ("read".to_owned(), row(67_716, 17_737, Some(0.010_976))),
             ("accept".to_owned(), row(9997, 0, Some(0.187_941))),
         ]);
@@ -240,7 +242,7 @@ mod tests {
 ";
         assert_eq!(table(&rows), expected);
         // Our own reader of strace's tables reads it.
-        let Ok(Published::Calls(read)) = published::parse(expected) else {
+        let Ok(PublishedText::Calls(read)) = published::parse(expected) else {
             panic!("a table of calls")
         };
         assert_eq!((read.counts["read"], read.errors["read"]), (67_716, 17_737));
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn without_times_the_most_frequent_call_is_first() {
-        let rows = Table::from([
+        let rows = CallTable::from([
             ("a".to_owned(), row(1, 0, None)),
             ("b".to_owned(), row(2, 1, None)),
         ]);
@@ -260,7 +262,7 @@ mod tests {
             "{text}"
         );
         assert!(lines[5].ends_with("3         1 total"), "{text}");
-        assert!(table(&Table::new()).contains("0           total"));
+        assert!(table(&CallTable::new()).contains("0           total"));
     }
 
     #[test]
@@ -275,10 +277,10 @@ mod tests {
         let process = |id: u32, calls: u64| ProcessTrace {
             id,
             name: "apache2".to_owned(),
-            calls: Table::from([("read".to_owned(), row(calls, 0, Some(0.5)))]),
+            calls: CallTable::from([("read".to_owned(), row(calls, 0, Some(0.5)))]),
         };
         let trace = Trace {
-            all: Table::from([("read".to_owned(), row(78, 0, Some(6.0)))]),
+            all: CallTable::from([("read".to_owned(), row(78, 0, Some(6.0)))]),
             processes: (1..13).map(|id| process(id, u64::from(id))).collect(),
         };
         let traces = Traces::from([("httpd".to_owned(), trace)]);

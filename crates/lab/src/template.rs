@@ -16,7 +16,7 @@ pub type Addresses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What a template may name.
 #[derive(Debug)]
-pub(crate) struct Names<'a> {
+pub(crate) struct TemplateNames<'a> {
     pub(crate) factor: &'a BTreeMap<String, Level>,
     pub(crate) server: &'a Addresses,
 }
@@ -28,7 +28,7 @@ pub(crate) struct PortName {
     pub(crate) port: String,
 }
 
-impl Names<'_> {
+impl TemplateNames<'_> {
     fn values(&self) -> BTreeMap<&'static str, Value> {
         let server = self.server.iter();
         let server: BTreeMap<String, Value> = server
@@ -90,7 +90,7 @@ fn value(level: &Level) -> Value {
 }
 
 /// Renders `text`, or says in words what is wrong with it.
-pub(crate) fn render(text: &str, names: &Names<'_>) -> Result<String, String> {
+pub(crate) fn render(text: &str, names: &TemplateNames<'_>) -> Result<String, String> {
     render_with(text, names.values())
 }
 
@@ -98,7 +98,10 @@ pub(crate) fn render(text: &str, names: &Names<'_>) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn ports_read(text: &str, names: &Names<'_>) -> Result<BTreeSet<PortName>, String> {
+pub(crate) fn ports_read(
+    text: &str,
+    names: &TemplateNames<'_>,
+) -> Result<BTreeSet<PortName>, String> {
     let read = Arc::default();
     render_with(text, names.values_with(&read))?;
     let read = read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +138,7 @@ mod tests {
         ]);
         let ports = BTreeMap::from([("http".to_owned(), "http://127.0.0.1:8001".to_owned())]);
         let server = Addresses::from([("app".to_owned(), ports)]);
-        let names = Names {
+        let names = TemplateNames {
             factor: &factor,
             server: &server,
         };
@@ -163,7 +166,7 @@ mod tests {
         let url = |port: &str| (port.to_owned(), format!("{port}://127.0.0.1:1"));
         let ports = BTreeMap::from(["http", "ajp"].map(url));
         let server = Addresses::from([("app".to_owned(), ports)]);
-        let names = Names {
+        let names = TemplateNames {
             factor: &factor,
             server: &server,
         };

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use catamaran_gauge::{Group, Syscalls};
 
-use self::moment::{Moment, Point};
+use self::moment::{Point, TierMoment};
 use self::page::{History, Setting};
-use self::serve::Site;
+use self::serve::PageServer;
 use self::topology::{Node, Topology};
-use crate::drive::{At, Board, DriveFault, Driver, Running, Stage, Stages, live};
+use crate::drive::{Board, DriveFault, Driver, RunKey, RunningServer, Stage, Stages, live};
 use crate::experiment::{Experiment, Levels, Load, label};
 use crate::extra::{echo, now};
 use crate::template::Addresses;
@@ -116,7 +116,7 @@ pub fn run(
     } else {
         Stages::default()
     };
-    let stage: &Stage = stages.prepare(driver, experiment, At { cell: 0, round: 0 })?;
+    let stage: &Stage = stages.prepare(driver, experiment, RunKey { cell: 0, round: 0 })?;
     if driver.stop.load(Ordering::Relaxed) {
         return Err(DriveFault::Interrupted.into());
     }
@@ -149,7 +149,7 @@ pub fn run(
         time: asked.time,
         stop: &driver.stop,
     };
-    let site = Site::start(asked.page, watch.page("it has just begun", true))?;
+    let site = PageServer::start(asked.page, watch.page("it has just begun", true))?;
     say(&Standing {
         drawing: drawing::draw(&topology),
         namespace: stage.space.namespace(),
@@ -241,7 +241,7 @@ fn load_node(
     })
 }
 
-fn server_node(server: &Running) -> Node {
+fn server_node(server: &RunningServer) -> Node {
     let ports = server.process.addresses();
     let mut by_scheme: Vec<(String, Vec<SocketAddr>)> = Vec::new();
     for (scheme, address) in ports {
@@ -273,7 +273,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn look(&mut self, site: &Site, faults: &Receiver<DriveFault>) -> Result<Over, UpFault> {
+    fn look(&mut self, site: &PageServer, faults: &Receiver<DriveFault>) -> Result<Over, UpFault> {
         let start = now();
         let mut before = self.moment();
         loop {
@@ -307,9 +307,9 @@ impl Watch<'_> {
         }
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> TierMoment {
         let traffic = self.board.traffic();
-        Moment::read(self.stage, &self.topology.hops, self.syscalls, traffic)
+        TierMoment::read(self.stage, &self.topology.hops, self.syscalls, traffic)
     }
 
     /// Waits for the next whole second, or until it is over, which it says.

@@ -2,10 +2,10 @@
 
 use catamaran_stats::order;
 
-use super::starts::{Lasting, Ratio};
+use super::starts::{Ratio, StartSpans};
 use super::{LEVEL, Runs, is_in, moved, number, ratio, silent};
 use crate::experiment::{Case, Claim, Experiment};
-use crate::gate::{Effect, Fired, GateRecord, Look};
+use crate::gate::{Effect, GateFinding, GateRecord, Look};
 use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
 use crate::run::MemoryCount;
 
@@ -13,7 +13,7 @@ use crate::run::MemoryCount;
 #[derive(Clone, Copy, Debug)]
 pub struct CaseSubject<'a> {
     pub(super) experiment: &'a Experiment,
-    pub(super) lasting: &'a Lasting,
+    pub(super) lasting: &'a StartSpans,
     pub(super) claim: &'a Claim,
     pub(super) case: &'a Case,
     pub(super) runs: &'a Runs<'a>,
@@ -75,7 +75,7 @@ pub(super) fn shared_pages(
     claim: &Claim,
     case: &Case,
     count: MemoryCount,
-) -> Option<Fired> {
+) -> Option<GateFinding> {
     if claim.measure.base() != MEMORY || count == MemoryCount::Allocated {
         return None;
     }
@@ -85,7 +85,7 @@ pub(super) fn shared_pages(
     is_ours.then(|| {
         let words = "Memory was counted as PSS: our servers run the same file as the load, so that pages of the program \
                      counted for them in part.";
-        Fired::new("shared-pages", Effect::Claim, words)
+        GateFinding::new("shared-pages", Effect::Claim, words)
     })
 }
 
@@ -101,7 +101,7 @@ fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
 }
 
 /// Where throughput, of a server with a declared part of a core, has another ratio than its capacity.
-fn capacity(subject: &CaseSubject<'_>) -> Option<Fired> {
+fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         lasting,
         claim,
@@ -142,7 +142,7 @@ fn capacity(subject: &CaseSubject<'_>) -> Option<Fired> {
         number(throughput.median),
         number(capacity.median)
     );
-    Some(Fired::new(CAPACITY, Effect::Note, words))
+    Some(GateFinding::new(CAPACITY, Effect::Note, words))
 }
 
 pub(super) const SURVIVORS: &str = "survivors";

@@ -9,11 +9,11 @@ use catamaran_stats::{MOVEMENT_MAX, Spread, order};
 
 use super::starts::Ratio;
 use super::{CaseSubject, LEVEL, number, of_sides};
-use crate::gate::{Effect, Fired};
+use crate::gate::{Effect, GateFinding};
 use crate::measure::Measure;
 use crate::run::Run;
 
-pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
+pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         lasting,
         claim,
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
             change.to_words,
             starts.len()
         );
-        Some(Fired::new("unsteady", Effect::Claim, words))
+        Some(GateFinding::new("unsteady", Effect::Claim, words))
     })
 }
 

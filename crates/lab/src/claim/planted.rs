@@ -3,11 +3,11 @@
 use catamaran_stats::order;
 use serde::{Deserialize, Serialize};
 
-use super::{Drawn, LEVEL, Outcome, Verdict};
+use super::{CaseEstimate, LEVEL, Outcome, Verdict};
 
 /// What is known of a claim on servers that are made for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Planted {
+pub struct PlantedRatio {
     /// The true ratio.
     pub ratio: f64,
     /// The fewest starts of servers after which the verdict was the last one, with the other claims beside it, and stayed
@@ -16,7 +16,7 @@ pub struct Planted {
 }
 
 /// Of each case, `None` where nothing is planted.
-pub(super) fn of(drawn: &[Drawn<'_>]) -> Vec<Option<Planted>> {
+pub(super) fn of(drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
     if drawn.iter().all(|it| it.claim.planted.is_none()) {
         return vec![None; drawn.len()];
     }
@@ -31,7 +31,7 @@ pub(super) fn of(drawn: &[Drawn<'_>]) -> Vec<Option<Planted>> {
         }
     }
     let planted = drawn.iter().zip(since).map(|(drawn, decided_after)| {
-        drawn.claim.planted.map(|ratio| Planted {
+        drawn.claim.planted.map(|ratio| PlantedRatio {
             ratio,
             decided_after,
         })
@@ -47,7 +47,7 @@ fn is_decided(verdict: Verdict) -> bool {
 }
 
 /// As if there had been no more than so many starts.
-fn verdicts(drawn: &[Drawn<'_>], starts: usize) -> Vec<Verdict> {
+fn verdicts(drawn: &[CaseEstimate<'_>], starts: usize) -> Vec<Verdict> {
     let mut first = drawn.to_vec();
     for drawn in &mut first {
         drawn.starts.truncate(starts);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use catamaran_stats::order;
 
-use super::starts::Lasting;
+use super::starts::StartSpans;
 use super::{LEVEL, can_only_suggest};
 use crate::experiment::Experiment;
 
@@ -26,7 +26,7 @@ pub struct Reach {
 #[must_use]
 pub fn reach(experiment: &Experiment) -> Reach {
     let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
-    let lasting = Lasting::of(experiment);
+    let lasting = StartSpans::of(experiment);
     let starts = cases.map(|case| {
         let cells = lasting.of_case(case);
         lasting.planned(&cells, rounds(experiment, &cells))

@@ -7,13 +7,13 @@ use catamaran_stats::{Share, fisher};
 
 use super::{CaseSubject, LEVEL, survivors};
 use crate::experiment::Contrast;
-use crate::gate::{self, Effect, Fired};
+use crate::gate::{self, Effect, GateFinding};
 use crate::measure::{LONGEST_SILENCE, SILENCES, Spoiler};
 use crate::run::Run;
 
 /// Forbids a claim on percentiles if more runs of one side had silences than chance explains. Beside throughput and CPU
 /// time, which have the stalls in them, it is a note.
-pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
+pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
         claim, case, runs, ..
     } = *subject;
@@ -51,7 +51,7 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<Fired> {
         gate::of(below.runs.part, below.runs.whole),
         below.longest_ms
     );
-    Some(Fired::new("silences", effect, words))
+    Some(GateFinding::new("silences", effect, words))
 }
 
 /// The runs of one side.

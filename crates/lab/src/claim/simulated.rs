@@ -6,10 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use catamaran_stats::order;
 
-use super::starts::Lasting;
+use super::starts::StartSpans;
 use super::{CaseSubject, LEVEL, Verdict, evaluate_starts, moved};
 use crate::builtin;
-use crate::experiment::{Experiment, ServerOf};
+use crate::experiment::{CellServer, Experiment};
 use crate::run::{MemoryCount, Run};
 
 /// A claim beside so many others is held at 5 % for a whole experiment, so 2 of 40 are expected at most; more than 6 are
@@ -21,7 +21,7 @@ fn no_simulated_plan_shows_differences_that_are_not_there() {
         let mut experiment = builtin::experiment(name, false).unwrap();
         // What a screen leaves out is not looked at here.
         experiment.screen = None;
-        let (servers, lasting) = (servers(&experiment), Lasting::of(&experiment));
+        let (servers, lasting) = (servers(&experiment), StartSpans::of(&experiment));
         let is_false = |seed: &u64| {
             let runs = runs(&experiment, &servers, *seed);
             let outcomes = evaluate_starts(&experiment, &lasting, &runs);
@@ -42,7 +42,7 @@ fn simulated_rounds_that_share_a_start_are_no_sample() {
     let text = text.replacen("core = 1\n", "core = 1\nrestart = 3\n", 1);
     let mut experiment = Experiment::read("io-models.toml", &text, false).unwrap();
     experiment.rounds = 15;
-    let (servers, lasting) = (servers(&experiment), Lasting::of(&experiment));
+    let (servers, lasting) = (servers(&experiment), StartSpans::of(&experiment));
     let (mut by_rounds, mut by_starts) = (0, 0);
     for seed in 0..TIMES {
         let runs = runs(&experiment, &servers, seed);
@@ -65,7 +65,7 @@ fn simulated_rounds_that_share_a_start_are_no_sample() {
 fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
     let experiment = super::tests::experiment();
     let claim = &experiment.claims[0];
-    let (case, lasting) = (&claim.cases[0], Lasting::of(&experiment));
+    let (case, lasting) = (&claim.cases[0], StartSpans::of(&experiment));
     assert_eq!(claim.measure.name(), "throughput");
     for rounds in [6, 12, 20] {
         for (deviation, correlation) in [(0.10, 0.5), (0.18, 0.7)] {
@@ -139,13 +139,13 @@ fn is_shown(verdict: Verdict) -> bool {
 }
 
 /// The servers of each cell.
-fn servers(experiment: &Experiment) -> Vec<Vec<ServerOf>> {
+fn servers(experiment: &Experiment) -> Vec<Vec<CellServer>> {
     let cells = 0..experiment.cells.len();
     cells.map(|cell| experiment.servers_of(cell)).collect()
 }
 
 /// Runs whose measures differ by their servers' starts and by themselves alone.
-fn runs(experiment: &Experiment, servers: &[Vec<ServerOf>], seed: u64) -> Vec<Run> {
+fn runs(experiment: &Experiment, servers: &[Vec<CellServer>], seed: u64) -> Vec<Run> {
     let measures = experiment.claims.iter().map(|claim| claim.measure.name());
     let measures: BTreeSet<&str> = measures.collect();
     let all =
@@ -177,7 +177,7 @@ fn runs(experiment: &Experiment, servers: &[Vec<ServerOf>], seed: u64) -> Vec<Ru
 /// What tells a start of a server from others: cells that share it have the same.
 fn start<'a>(
     experiment: &'a Experiment,
-    of: (usize, &'a ServerOf),
+    of: (usize, &'a CellServer),
     round: usize,
 ) -> (Vec<String>, &'a str, Vec<(String, String)>, usize) {
     let (cell, server) = of;

@@ -26,12 +26,12 @@ type Keys = BTreeSet<(String, u64)>;
 
 /// How long starts of an experiment's servers last.
 #[derive(Debug)]
-pub(super) struct Lasting {
+pub(super) struct StartSpans {
     /// Of each cell: the numbers of rounds above 1, each once.
     cells: Vec<BTreeSet<usize>>,
 }
 
-impl Lasting {
+impl StartSpans {
     pub(super) fn of(experiment: &Experiment) -> Self {
         let cells = 0..experiment.cells.len();
         Self {
@@ -77,7 +77,7 @@ impl Lasting {
 
 /// Which start of servers each round of an experiment has, the first being 0; rounds that share one have the same.
 pub(crate) fn of_rounds(experiment: &Experiment, rounds: usize, runs: &[Run]) -> Vec<usize> {
-    let known = Lasting::of(experiment);
+    let known = StartSpans::of(experiment);
     let cells: Vec<usize> = (0..experiment.cells.len()).collect();
     let lasting = known.together(&cells);
     let rounds: Vec<usize> = (0..rounds).collect();
@@ -164,7 +164,7 @@ mod tests {
             // A cell with idle clients beside has new servers in each run, but where they are never started anew.
             let is_quiet = |cell: &usize| experiment.cells[*cell]["idle"].to_string() == "0";
             let cells: Vec<usize> = (0..experiment.cells.len()).filter(is_quiet).collect();
-            let lasting = Lasting::of(&experiment);
+            let lasting = StartSpans::of(&experiment);
             assert_eq!(lasting.planned(&cells, 0..rounds), expected, "{restart}");
         }
     }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use catamaran_stats::order;
 
 use super::gates::{STARTS, shared_pages};
-use super::starts::{Lasting, Ratio};
-use super::{Drawn, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio};
+use super::starts::{Ratio, StartSpans};
+use super::{CaseEstimate, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio};
 use crate::experiment::{Case, Claim, Experiment};
-use crate::gate::{Effect, Fired};
+use crate::gate::{Effect, GateFinding};
 use crate::result::ResultDocument;
 use crate::run::Run;
 
@@ -23,10 +23,10 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &ResultDocument) -
         .iter()
         .map(|run| ((run.cell, run.round), run))
         .collect();
-    let stored = Stored {
+    let stored = StoredResult {
         experiment,
         result,
-        lasting: &Lasting::of(experiment),
+        lasting: &StartSpans::of(experiment),
         runs: &runs,
     };
     let mut known = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &ResultDocument) -
             None => unknown.push((place, forbidden(outcome))),
         }
     }
-    let (places, drawn): (Vec<usize>, Vec<Drawn<'_>>) = known.into_iter().unzip();
+    let (places, drawn): (Vec<usize>, Vec<CaseEstimate<'_>>) = known.into_iter().unzip();
     let mut all: BTreeMap<usize, Outcome> = unknown.into_iter().collect();
     all.extend(places.into_iter().zip(conclude(drawn)));
     all.into_values().collect()
@@ -80,7 +80,7 @@ fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Cl
 fn forbidden(outcome: &Outcome) -> Outcome {
     let words = "How often its servers were started is not known.";
     let mut gates = outcome.gates.clone();
-    gates.push(Fired::new(STARTS, Effect::Claim, words));
+    gates.push(GateFinding::new(STARTS, Effect::Claim, words));
     Outcome {
         verdict: Verdict::NoClaim,
         sentence: format!("No claim: {words}"),
@@ -91,15 +91,15 @@ fn forbidden(outcome: &Outcome) -> Outcome {
 }
 
 /// What a stored outcome is drawn from.
-struct Stored<'a> {
+struct StoredResult<'a> {
     experiment: &'a Experiment,
     result: &'a ResultDocument,
-    lasting: &'a Lasting,
+    lasting: &'a StartSpans,
     runs: &'a Runs<'a>,
 }
 
-impl Stored<'_> {
-    fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> Drawn<'a> {
+impl StoredResult<'_> {
+    fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> CaseEstimate<'a> {
         let experiment = self.experiment;
         let ratios = self.rounds(claim, case, outcome);
         let starts = self.lasting.sample(case, &ratios, self.runs);
@@ -107,7 +107,7 @@ impl Stored<'_> {
         let taken = taken(&mut gates, outcome.verdict);
         gates.extend(shared_pages(experiment, claim, case, self.result.memory));
         let of_counts = || counts(&claim.measure, case, &self.of_case(case));
-        Drawn {
+        CaseEstimate {
             claim,
             case,
             interval: order::median_interval(&starts, LEVEL),
@@ -145,8 +145,8 @@ impl Stored<'_> {
 }
 
 /// The gate that has taken rounds away, which stands among the others in an outcome. One that forbids stays there.
-fn taken(gates: &mut Vec<Fired>, verdict: Verdict) -> Option<Fired> {
-    let forbids = |fired: &Fired| fired.effect != Effect::Note;
+fn taken(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> {
+    let forbids = |fired: &GateFinding| fired.effect != Effect::Note;
     let place = gates.iter().position(forbids);
     match (verdict, place) {
         // By the rounds that were left, or by a gate on both sides: it forbids as before.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::gates::SURVIVORS;
 use super::{LEVEL, is_in};
 use crate::experiment::{Case, Claim, Experiment, Levels, label};
-use crate::gate::{Effect, Fired, of};
+use crate::gate::{Effect, GateFinding, of};
 use crate::run::Run;
 
 /// What became of the runs of a cell that a claim rests on.
@@ -74,7 +74,7 @@ pub(super) fn of_case(experiment: &Experiment, case: &Case, runs: &[&Run]) -> Ve
 }
 
 /// Forbids a claim one of whose levels has lost more runs than the other, by more than chance explains, or all of them.
-pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
+pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
     let side = |is_above: bool| {
         let of_side = || cells.iter().filter(move |cell| cell.is_above == is_above);
         Share {
@@ -92,7 +92,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
             names[at],
             reasons(cells, at == 0)
         );
-        return Some(Fired::new(SURVIVORS, Effect::Claim, words));
+        return Some(GateFinding::new(SURVIVORS, Effect::Claim, words));
     }
     let [above, below] = sides;
     if fisher(above, below) > 1.0 - LEVEL {
@@ -113,7 +113,7 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<Fired> {
         of(less.0.part, less.0.whole),
         less.1
     );
-    Some(Fired::new(SURVIVORS, Effect::Claim, words))
+    Some(GateFinding::new(SURVIVORS, Effect::Claim, words))
 }
 
 /// What the two sides of a claim are called.
@@ -154,7 +154,7 @@ mod tests {
             let void = if is_kept { lost } else { of_others };
             let is_void = run.round < void;
             for attempt in (0..times).filter(|_| is_void) {
-                let died = Fired::new("died", Effect::Void, "httpd ended with signal: 9");
+                let died = GateFinding::new("died", Effect::Void, "httpd ended with signal: 9");
                 made.push(Run {
                     attempt,
                     gates: vec![died],

@@ -126,7 +126,7 @@ fn few_rounds_and_void_runs_give_no_verdict() {
     );
     let mut void = runs(&experiment, 12, |_| 0.5);
     for run in &mut void {
-        run.gates.push(Fired {
+        run.gates.push(GateFinding {
             gate: "status".to_owned(),
             effect: Effect::Void,
             words: "5 of 9 answers were 302.".to_owned(),
@@ -147,7 +147,7 @@ fn a_claim_that_a_gate_forbids_hides_no_wide_interval() {
     let experiment = Experiment::read("keepalive.toml", FILE, false).unwrap();
     let noise = |round: usize| if round.is_multiple_of(2) { 0.75 } else { 1.25 };
     let mut runs = runs(&experiment, 12, noise);
-    let gate = Fired {
+    let gate = GateFinding {
         gate: "generator".to_owned(),
         effect: Effect::Time,
         words: "The load generator was the limit.".to_owned(),
@@ -167,7 +167,7 @@ fn a_gate_on_times_leaves_counts_alone() {
     let experiment = experiment();
     let mut limited = runs(&experiment, 12, |_| 0.5);
     for run in &mut limited {
-        run.gates.push(Fired {
+        run.gates.push(GateFinding {
             gate: "generator".to_owned(),
             effect: Effect::Time,
             words: "The load generator was the limit.".to_owned(),
@@ -435,7 +435,7 @@ fn an_older_result_is_drawn_anew_by_starts() {
     let text = FILE.replacen("core = 1\n", "core = 1\nrestart = 3\n", 1);
     let experiment = Experiment::read("k.toml", &text, true).unwrap();
     let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
-    let gate = Fired::new(
+    let gate = GateFinding::new(
         "generator",
         Effect::Time,
         "The load generator was the limit.",

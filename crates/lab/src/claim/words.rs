@@ -2,14 +2,14 @@
 
 use catamaran_stats::order::{self, MedianInterval};
 
-use super::{Drawn, LEVEL, Verdict, can_only_suggest, number};
+use super::{CaseEstimate, LEVEL, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
 use crate::measure::SILENCES;
 
 /// Makes sentences of a case.
 pub(super) struct Words<'a> {
-    pub(super) drawn: &'a Drawn<'a>,
+    pub(super) drawn: &'a CaseEstimate<'a>,
     /// All claims.
     pub(super) claims: usize,
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::stage::Stage;
 use super::{DriveFault, Scene, bench};
 use crate::experiment::{AsPublished, Load};
-use crate::measure::PublishedFigures;
-use crate::published::{Published, parse};
+use crate::measure::AbFigures;
+use crate::published::{PublishedText, parse};
 
 /// What published runs of a cell have come to.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedRuns {
     /// By `ab1`, `ab2`, and `ab` of the one on warm servers.
-    pub(super) figures: BTreeMap<String, PublishedFigures>,
+    pub(super) figures: BTreeMap<String, AbFigures>,
     /// What ab prints, by the names of the runs.
     pub(super) printed: Vec<(String, String)>,
 }
@@ -65,11 +65,11 @@ impl RepeatedRuns {
 }
 
 /// What ab's text says of a run.
-fn figures(text: &str) -> PublishedFigures {
-    let Ok(Published::Run(figures)) = parse(text) else {
-        return PublishedFigures::default();
+fn figures(text: &str) -> AbFigures {
+    let Ok(PublishedText::Run(figures)) = parse(text) else {
+        return AbFigures::default();
     };
-    PublishedFigures {
+    AbFigures {
         throughput: figures.rate,
         longest_ms: figures.total_ms.map(|times| times.max),
     }
@@ -82,11 +82,11 @@ mod tests {
     #[test]
     fn a_text_of_ab_gives_throughput_and_longest_request() {
         let text = include_str!("../../published/002-nio-1.txt");
-        let expected = PublishedFigures {
+        let expected = AbFigures {
             throughput: Some(1098.36),
             longest_ms: Some(1552.0),
         };
         assert_eq!(figures(text), expected);
-        assert_eq!(figures("no text of ab"), PublishedFigures::default());
+        assert_eq!(figures("no text of ab"), AbFigures::default());
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use catamaran_load::document::{Document, SecondFacts, Tick};
 
-use super::child::{self, DRIVEN, Ended};
+use super::child::{self, ChildExit, DRIVEN};
 use super::stage::Stage;
 use super::watch::TICK;
 use super::{DriveFault, Driver};
@@ -20,7 +20,7 @@ use crate::template::Addresses;
 
 /// A report and its text.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct LoadReport {
     pub(super) document: Document,
     pub(super) text: String,
     /// Its latencies, as a log for HdrHistogram's tools; empty of an echo.
@@ -29,7 +29,7 @@ pub(super) struct Report {
 
 /// One call of the load generator.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(super) struct LoadCall<'a> {
     /// Of its group in the space.
     pub(super) name: &'a str,
     pub(super) load: &'a Load,
@@ -38,16 +38,16 @@ pub(super) struct Call<'a> {
 }
 
 /// Whoever hears how far a load generator is; of an echo nobody hears it.
-pub(super) type Hearing<'a> = Option<&'a mut dyn FnMut(Tick)>;
+pub(super) type TickListener<'a> = Option<&'a mut dyn FnMut(Tick)>;
 
 /// Runs `bench`.
 pub(super) fn run(
     driver: &Driver,
     stage: &Stage,
-    call: Call<'_>,
-    (stop, mut hearing): (&AtomicBool, Hearing<'_>),
-) -> Result<Report, DriveFault> {
-    let Call { name, load, .. } = call;
+    call: LoadCall<'_>,
+    (stop, mut hearing): (&AtomicBool, TickListener<'_>),
+) -> Result<LoadReport, DriveFault> {
+    let LoadCall { name, load, .. } = call;
     let (report, latency) = (report_file(stage, name), latency_file(stage, name));
     let mut words = words(driver, stage, call)?;
     if words[1] == BENCH {
@@ -66,7 +66,7 @@ pub(super) fn run(
         }
         ControlFlow::Continue(())
     };
-    let Ended {
+    let ChildExit {
         code, how, said, ..
     } = child::run(&stage.space, &load.job(name, &words), stop, heard)?;
     let text = fs::read_to_string(&report);
@@ -74,7 +74,7 @@ pub(super) fn run(
         (Some(code), Ok(text)) if DRIVEN.contains(&code) => {
             let document = Document::parse(&text)?;
             let latency = fs::read_to_string(&latency).unwrap_or_default();
-            Ok(Report {
+            Ok(LoadReport {
                 document,
                 text,
                 latency,
@@ -88,10 +88,10 @@ pub(super) fn run(
 pub(super) fn ticking(
     driver: &Driver,
     stage: &Stage,
-    call: Call<'_>,
+    call: LoadCall<'_>,
     (every, stop): (Duration, &AtomicBool),
     heard: impl FnMut(Tick) -> ControlFlow<()>,
-) -> Result<Ended, DriveFault> {
+) -> Result<ChildExit, DriveFault> {
     let mut words = words(driver, stage, call)?;
     words.insert(OPTIONS, ticks(every));
     child::run(&stage.space, &call.load.job(call.name, &words), stop, heard)
@@ -114,9 +114,9 @@ fn latency_file(stage: &Stage, name: &str) -> PathBuf {
 pub(super) fn words(
     driver: &Driver,
     stage: &Stage,
-    call: Call<'_>,
+    call: LoadCall<'_>,
 ) -> Result<Vec<String>, DriveFault> {
-    let Call { name, load, time } = call;
+    let LoadCall { name, load, time } = call;
     let json = format!("--json={}", report_file(stage, name).display());
     let mut words = vec![driver.catamaran.display().to_string()];
     if echo::Asked::site(&load.url).is_some() {
@@ -219,7 +219,7 @@ fn millis(time: Duration) -> String {
 pub(super) fn bytes(
     experiment: &Experiment,
     addresses: &Addresses,
-    loads: &[(&Load, &Report)],
+    loads: &[(&Load, &LoadReport)],
     requests: u64,
 ) -> BTreeMap<String, f64> {
     let mut hops = BTreeMap::new();
@@ -273,7 +273,7 @@ mod tests {
         let mut document = Document::default();
         (document.bytes.sent, document.bytes.received) = (1_000, 18_000);
         let (text, latency) = (String::new(), String::new());
-        let report = Report {
+        let report = LoadReport {
             document,
             text,
             latency,

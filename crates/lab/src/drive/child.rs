@@ -15,7 +15,7 @@ use super::DriveFault;
 use crate::extra::now;
 
 /// How a child has ended.
-pub(super) struct Ended {
+pub(super) struct ChildExit {
     pub(super) code: Option<i32>,
     /// The same in words.
     pub(super) how: String,
@@ -27,7 +27,7 @@ pub(super) struct Ended {
     was_told: bool,
 }
 
-impl Ended {
+impl ChildExit {
     /// A fault unless its exit code is one of `fine`, or it was told to end.
     pub(super) fn unless(self, fine: &[i32]) -> Result<(), DriveFault> {
         if self.was_told || self.code.is_some_and(|code| fine.contains(&code)) {
@@ -44,7 +44,7 @@ pub(super) fn run(
     job: &Job<'_>,
     stop: &AtomicBool,
     mut heard: impl FnMut(Tick) -> ControlFlow<()>,
-) -> Result<Ended, DriveFault> {
+) -> Result<ChildExit, DriveFault> {
     let mut task = space.run(job)?;
     let (sender, lines) = sync_channel(LINES);
     let stderr = task.child.stderr.take();
@@ -96,7 +96,7 @@ pub(super) fn run(
     let printed = printing.join().unwrap_or_default();
     let status = task.child.wait();
     let code = status.as_ref().ok().and_then(|status| status.code());
-    Ok(Ended {
+    Ok(ChildExit {
         code,
         how: status.map_or_else(|error| error.to_string(), |status| status.to_string()),
         printed: String::from_utf8_lossy(&printed).into_owned(),

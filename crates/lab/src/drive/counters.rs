@@ -10,8 +10,8 @@ use catamaran_gauge::{
 use catamaran_tier::{Process, Space};
 
 use super::DriveFault;
-use super::stage::{Running, Stage};
-use crate::experiment::{Counted, Experiment, Holder, Load};
+use super::stage::{RunningServer, Stage};
+use crate::experiment::{CountPlan, Experiment, Holder, Load};
 use crate::gate::{MachineFacts, REQUESTS, ShareFacts};
 use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
@@ -19,7 +19,7 @@ use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 /// Counters of a run, which may be read again and again.
 pub(super) struct Counters<'a> {
     stage: &'a Stage,
-    servers: &'a [Running],
+    servers: &'a [RunningServer],
     syscalls: Option<Syscalls>,
     /// Name of the server and its counter.
     bytes: Vec<(String, Bytes)>,
@@ -36,7 +36,7 @@ pub(super) struct Counters<'a> {
 
 /// What they stand at.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct CounterReading {
     /// CPU time of servers by name.
     pub(super) cpu: BTreeMap<String, Duration>,
     /// CPU time of all of the run: servers and load.
@@ -86,7 +86,7 @@ impl<'a> Counters<'a> {
         let mut refused = |base: &str, fault: String| {
             uncounted.insert(base.to_owned(), fault);
         };
-        let nothing = Counted::default();
+        let nothing = CountPlan::default();
         let counted = match is_counting {
             true => &experiment.measure,
             false => &nothing,
@@ -152,7 +152,7 @@ impl<'a> Counters<'a> {
         }
     }
 
-    pub(super) fn read(&self) -> Result<Reading, DriveFault> {
+    pub(super) fn read(&self) -> Result<CounterReading, DriveFault> {
         let group = |group: &Group| {
             let cpu = group.cpu().map_err(|fault| DriveFault::Count {
                 what: "CPU time",
@@ -161,7 +161,7 @@ impl<'a> Counters<'a> {
             Ok::<Duration, DriveFault>(cpu.total())
         };
         let network = network::of(self.stage.space.anchor()).ok();
-        let mut reading = Reading {
+        let mut reading = CounterReading {
             uncounted: self.uncounted.clone(),
             own: cpu::of_this_process(),
             cores: system::cores().unwrap_or_default(),
@@ -180,7 +180,7 @@ impl<'a> Counters<'a> {
                 .map(group)
                 .transpose()?
                 .unwrap_or_default(),
-            ..Reading::default()
+            ..CounterReading::default()
         };
         for server in self.servers {
             let name = &server.record.name;
@@ -225,7 +225,7 @@ impl<'a> Counters<'a> {
 
     /// What servers have called in the time of a reading; each process since counting began, which is
     /// right before.
-    pub(super) fn traces(&self, spent: &Reading) -> Result<Traces, DriveFault> {
+    pub(super) fn traces(&self, spent: &CounterReading) -> Result<Traces, DriveFault> {
         let mut traces = Traces::new();
         for (name, counts) in &spent.calls {
             let mut trace = Trace {
@@ -249,7 +249,7 @@ impl<'a> Counters<'a> {
     }
 }
 
-impl Reading {
+impl CounterReading {
     /// What was counted since `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
         self.waited = self.waited.saturating_sub(before.waited);
@@ -293,7 +293,7 @@ impl Reading {
     }
 
     /// What it says of the machine.
-    pub(super) fn machine(&self, load: &Load, servers: &[Running]) -> MachineFacts {
+    pub(super) fn machine(&self, load: &Load, servers: &[RunningServer]) -> MachineFacts {
         let all: f64 = self.cores.iter().map(|core| core.total.as_secs_f64()).sum();
         let busy: f64 = self
             .cores
@@ -333,10 +333,10 @@ impl Reading {
     /// front is the one that is tested.
     pub(super) fn shares(
         &self,
-        servers: &[Running],
+        servers: &[RunningServer],
         (requests, rate): (u64, f64),
     ) -> BTreeMap<String, ShareFacts> {
-        let of = |(place, server): (usize, &Running)| {
+        let of = |(place, server): (usize, &RunningServer)| {
             let name = &server.record.name;
             let share = server.core_share?;
             let cpu_us = self.cpu_us(name, requests)?;
@@ -356,7 +356,12 @@ impl Reading {
 
     /// Connections that servers opened to each other, for each of `requests`; the load and its crowd
     /// have opened `others`. `None` where no server has another one behind it.
-    pub(super) fn dials(&self, servers: &[Running], others: u64, requests: u64) -> Option<f64> {
+    pub(super) fn dials(
+        &self,
+        servers: &[RunningServer],
+        others: u64,
+        requests: u64,
+    ) -> Option<f64> {
         let between = self.opened.saturating_sub(others);
         (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
     }
@@ -391,7 +396,7 @@ impl Reading {
     pub(super) fn bytes(
         &self,
         experiment: &Experiment,
-        servers: &[Running],
+        servers: &[RunningServer],
         requests: u64,
     ) -> BTreeMap<String, f64> {
         let mut hops = BTreeMap::new();
@@ -440,11 +445,11 @@ pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String,
 /// and lab run the same program as our servers, so that these would have but a share of its pages, and others all of theirs.
 pub(super) fn memory(
     experiment: &Experiment,
-    servers: &[Running],
+    servers: &[RunningServer],
 ) -> Option<BTreeMap<String, u64>> {
     let names = &experiment.measure.memory;
     let of_interest = servers.iter().filter(|it| names.contains(&it.record.name));
-    let allocated = |server: &Running| {
+    let allocated = |server: &RunningServer| {
         let shares = memory::shares(&server.process.processes()).ok()?;
         Some((server.record.name.clone(), shares.anonymous))
     };
@@ -455,9 +460,9 @@ pub(super) fn memory(
 /// next one.
 pub(super) fn memory_of_new(
     experiment: &Experiment,
-    servers: &[Running],
+    servers: &[RunningServer],
 ) -> Option<BTreeMap<String, u64>> {
-    let is_of_interest = |it: &&Running| experiment.measure.memory.contains(&it.record.name);
+    let is_of_interest = |it: &&RunningServer| experiment.measure.memory.contains(&it.record.name);
     let are_new = servers.iter().filter(is_of_interest).all(|it| it.is_new);
     are_new.then(|| memory(experiment, servers)).flatten()
 }
@@ -473,11 +478,11 @@ fn local_ports(space: &Space) -> Option<u64> {
 }
 
 /// Counters of requests at all ports of each server.
-fn asked(servers: &[Running], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
+fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
     if !has_bpf {
         return Err(ASKED_NOT_TO.to_owned());
     }
-    let counter = |server: &Running| {
+    let counter = |server: &RunningServer| {
         let group = server.process.group()?;
         let segments = Segments::count(group, &server.process.ports());
         let segments = segments.map_err(|fault| fault.to_string());

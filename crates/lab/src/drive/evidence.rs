@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::by_strace::StraceCount;
 use super::span::MeasuredSpan;
-use super::stage::{Running, Stage};
+use super::stage::{RunningServer, Stage};
 use super::warm::WarmUpFigures;
 use super::{DriveFault, Scene, bench, sample};
 use crate::experiment::Load;
 use crate::extra::crowd::Tally;
-use crate::gate::{AskedFacts, Facts, MachineFacts};
-use crate::measure::{CallCounts, Evidence, PublishedFigures};
+use crate::gate::{Facts, MachineFacts, PathFacts};
+use crate::measure::{AbFigures, CallCounts, Evidence};
 
 /// The spans of a run.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) struct Surroundings {
     /// As [`Evidence::is_of_machine`].
     pub(super) is_of_machine: bool,
     /// As [`Evidence::published`].
-    pub(super) published: BTreeMap<String, PublishedFigures>,
+    pub(super) published: BTreeMap<String, AbFigures>,
 }
 
 impl<'a> Spans<'a> {
@@ -149,15 +149,15 @@ impl Scene<'_> {
         stage: &Stage,
         timed: &MeasuredSpan,
         counting: &MeasuredSpan,
-    ) -> Result<BTreeMap<String, AskedFacts>, DriveFault> {
+    ) -> Result<BTreeMap<String, PathFacts>, DriveFault> {
         if stage.servers.len() < 2 {
             return Ok(BTreeMap::new());
         }
         let expected = self.experiment.asked(self.levels, &stage.addresses)?;
         let counted = counting.spent.asked(counting.requests());
-        let of = |server: &Running| {
+        let of = |server: &RunningServer| {
             let name = server.record.name.clone();
-            let facts = AskedFacts {
+            let facts = PathFacts {
                 expected: expected.get(&name).copied().unwrap_or(1.0),
                 counted: counted.get(&name).copied(),
                 cpu_us: timed.spent.cpu_us(&name, timed.requests()),
@@ -169,7 +169,7 @@ impl Scene<'_> {
 }
 
 /// What servers complain about, and whether they still run.
-fn alarms(servers: &mut [Running]) -> Vec<String> {
+fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
     let mut alarms = Vec::new();
     for server in servers {
         let name = server.process.name().to_owned();
@@ -188,8 +188,8 @@ fn alarms(servers: &mut [Running]) -> Vec<String> {
 }
 
 /// Lines of servers that say that a maximum was reached.
-fn capped(servers: &mut [Running]) -> Vec<String> {
-    let lines = |server: &mut Running| {
+fn capped(servers: &mut [RunningServer]) -> Vec<String> {
+    let lines = |server: &mut RunningServer| {
         let name = server.process.name().to_owned();
         let lines = server.process.capped();
         let line = |line: String| format!("{name}: {}", server.stable.text(&line));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use catamaran_load::document::Tick;
 
-use super::bench::{self, Call};
+use super::bench::{self, LoadCall};
 use super::child::DRIVEN;
 use super::crowd::Crowd;
 use super::span::go_on;
@@ -36,10 +36,10 @@ pub(crate) struct Traffic {
 
 /// What a cell's loads have told.
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<BTreeMap<String, Told>>);
+pub(crate) struct Board(Mutex<BTreeMap<String, LoadTicks>>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct LoadTicks {
     last: Tick,
     rate: Option<f64>,
     /// Of load generators that have ended.
@@ -101,7 +101,7 @@ pub(crate) fn live<T>(
     let (fault, faults) = sync_channel(beside.len() + acts.len() + 1);
     thread::scope(|scope| {
         // Whatever ends the looking ends the loads.
-        let ending = Ending(over);
+        let ending = EndOnDrop(over);
         let crowd = load.crowd.as_ref();
         let start = |wanted| Crowd::start(&driver.catamaran, &stage.space, &load, wanted);
         let crowd = crowd.map(start).transpose()?;
@@ -136,9 +136,9 @@ pub(crate) fn live<T>(
 }
 
 /// Says that it is over when it is dropped, whatever the reason.
-struct Ending<'a>(&'a AtomicBool);
+struct EndOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ending<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -176,7 +176,7 @@ impl Teller<'_> {
         name: &str,
     ) -> Result<(), DriveFault> {
         let time = LONGEST;
-        let call = Call { name, load, time };
+        let call = LoadCall { name, load, time };
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
         let ended = bench::ticking(driver, stage, call, (TICK, self.over), |tick| {
@@ -200,7 +200,7 @@ impl Teller<'_> {
         name: &str,
     ) -> Result<(), DriveFault> {
         let time = Duration::from_secs(1);
-        let call = Call { name, load, time };
+        let call = LoadCall { name, load, time };
         let document = match bench::run(driver, stage, call, (self.over, None)) {
             Ok(report) => report.document,
             Err(DriveFault::Interrupted) => return Ok(()),

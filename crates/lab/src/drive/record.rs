@@ -5,14 +5,14 @@ use std::path::Path;
 use catamaran_tier::{Process, Programs, Settings, Space};
 
 use super::ServerRecord;
-use crate::experiment::ServerOf;
+use crate::experiment::CellServer;
 
 /// Puts stable words in place of paths of this machine: `RUN` for the directory of a run, `catamaran` for
 /// our own program, the names of other programs' files, `~` for the home directory.
 #[derive(Debug)]
-pub(super) struct Stable(Vec<(String, String)>);
+pub(super) struct StableWords(Vec<(String, String)>);
 
-impl Stable {
+impl StableWords {
     /// Of the servers in `space`, which are started with `programs`.
     pub(super) fn of(space: &Space, programs: &Programs) -> Self {
         let home = std::env::home_dir().unwrap_or_default();
@@ -47,7 +47,7 @@ impl Stable {
     /// What is recorded of a server.
     pub(super) fn record(
         &self,
-        server: &ServerOf,
+        server: &CellServer,
         process: &Process,
         settings: &Settings,
     ) -> ServerRecord {
@@ -87,14 +87,14 @@ const FILE_SHOWN_MAX: usize = 16 << 10;
 mod tests {
     use super::*;
 
-    fn stable(run: &str) -> Stable {
+    fn stable(run: &str) -> StableWords {
         let programs = [
             (OWN, "/srv/build/catamaran"),
             ("nginx_ajp", "/srv/modules/nginx_ajp.so"),
             ("tomcat-7", "/home/ann/.cache/catamaran/containers/tomcat-7"),
         ];
         let programs = programs.map(|(name, path)| (name.to_owned(), path.into()));
-        Stable::new(
+        StableWords::new(
             Path::new(run),
             &Programs::from(programs),
             Path::new("/home/ann"),
@@ -132,7 +132,7 @@ mod tests {
     fn no_home_replaces_nothing() {
         let run = Path::new("/tmp/catamaran-E7nPFk");
         for home in ["", "/"] {
-            let stable = Stable::new(run, &Programs::new(), Path::new(home));
+            let stable = StableWords::new(run, &Programs::new(), Path::new(home));
             assert_eq!(
                 stable.text("/usr/bin/java /root/x"),
                 "/usr/bin/java /root/x"

@@ -7,7 +7,7 @@ use super::stage::Stage;
 use super::thirds::ThirdValues;
 use super::{DriveFault, Scene};
 use crate::experiment::Load;
-use crate::gate::{Effect, Facts, Fired, check_run};
+use crate::gate::{Effect, Facts, GateFinding, check_run};
 use crate::measure::Measure;
 
 /// What all of them have shown.
@@ -18,7 +18,7 @@ pub(super) struct ShareValues {
     /// The same in each third of a span.
     pub(super) thirds: ThirdValues,
     /// Why a span has shown nothing.
-    pub(super) gates: Vec<Fired>,
+    pub(super) gates: Vec<GateFinding>,
 }
 
 /// What one of them has shown.
@@ -80,7 +80,7 @@ impl ShareValues {
             let (share, words) = (share * 100.0, fired.words);
             let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
             self.gates
-                .push(Fired::new(&fired.gate, Effect::Note, words));
+                .push(GateFinding::new(&fired.gate, Effect::Note, words));
         }
         if is_loop {
             let name = |name: &str| Measure::has_shares(name).then(|| format!("{name}@{share}"));

@@ -6,29 +6,29 @@ use std::thread;
 
 use catamaran_load::document::Tick;
 
-use super::bench::{self, Call, Report};
-use super::counters::{Counters, Reading};
+use super::bench::{self, LoadCall, LoadReport};
+use super::counters::{CounterReading, Counters};
 use super::sample::{self, Sample};
-use super::stage::{Running, Stage};
+use super::stage::{RunningServer, Stage};
 use super::thirds::{ThirdValues, Thirds};
-use super::watch::{Moment, Watch, cpus};
+use super::watch::{LoadMoment, LoadWatch, cpus};
 use super::{DIED, DriveFault, Scene};
 use crate::experiment::{Act, Load};
-use crate::gate::Changed;
+use crate::gate::LevelChange;
 use crate::strace::Traces;
 
 /// What one span of load has shown.
 pub(super) struct MeasuredSpan {
-    pub(super) report: Report,
+    pub(super) report: LoadReport,
     /// Of loads beside.
-    pub(super) beside: Vec<Report>,
-    pub(super) spent: Reading,
+    pub(super) beside: Vec<LoadReport>,
+    pub(super) spent: CounterReading,
     pub(super) samples: Vec<Sample>,
     pub(super) traces: Traces,
     /// Actions that were done.
     pub(super) acted: u64,
     /// As [`MachineFacts::changed`].
-    pub(super) changed: Option<Changed>,
+    pub(super) changed: Option<LevelChange>,
     /// As [`Run::thirds`].
     pub(super) thirds: ThirdValues,
 }
@@ -43,7 +43,7 @@ impl MeasuredSpan {
 
     /// Requests that had no good answer, those of loads beside included.
     pub(super) fn failed(&self) -> u64 {
-        let failed = |it: &Report| it.document.requests.failed + it.document.unfinished.hung;
+        let failed = |it: &LoadReport| it.document.requests.failed + it.document.unfinished.hung;
         self.reports().map(failed).sum()
     }
 
@@ -55,7 +55,7 @@ impl MeasuredSpan {
     }
 
     /// Of the load, and of those beside it.
-    pub(super) fn reports(&self) -> impl Iterator<Item = &Report> {
+    pub(super) fn reports(&self) -> impl Iterator<Item = &LoadReport> {
         std::iter::once(&self.report).chain(&self.beside)
     }
 
@@ -78,7 +78,7 @@ impl Scene<'_> {
         let acts = self.experiment.acts(self.levels, &stage.addresses)?;
         let counters = Counters::begin(self.experiment, stage, is_counting);
         let acted = AtomicU64::new(0);
-        let mut watch = Watch::new(load.time, false);
+        let mut watch = LoadWatch::new(load.time, false);
         let mut thirds = Thirds::default();
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
@@ -97,13 +97,13 @@ impl Scene<'_> {
                 let time = load.time;
                 beside.push(scope.spawn(move || {
                     let name = &format!("load{}", number + 2);
-                    let call = Call { name, load, time };
+                    let call = LoadCall { name, load, time };
                     bench::run(self.driver, stage, call, (self.stop, None))
                 }));
             }
             let mut hear = |tick: Tick| {
                 let cpus = cpus(stage);
-                watch.take(&Moment::of(&tick, &cpus));
+                watch.take(&LoadMoment::of(&tick, &cpus));
                 thirds.take(&tick, &cpus);
             };
             let report = self.bench(stage, (load, load.time), Some(&mut hear));
@@ -152,7 +152,7 @@ pub(super) fn go_on(
     ended: &Receiver<()>,
 ) -> Result<(), DriveFault> {
     let server = stage.servers.iter().find(|it| it.record.name == act.server);
-    let Some(Running {
+    let Some(RunningServer {
         process, stable, ..
     }) = server
     else {

@@ -11,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use catamaran_gauge::CpuLimit;
 use catamaran_tier::{Job, Launch, Priority, Process, Space, Task};
 
-use super::record::Stable;
-use super::{At, DriveFault, Driver, NOT_READY, ServerRecord};
+use super::record::StableWords;
+use super::{DriveFault, Driver, NOT_READY, RunKey, ServerRecord};
 use crate::check;
-use crate::experiment::{self, CoreShare, Experiment, Levels, ServerOf};
+use crate::experiment::{self, CellServer, CoreShare, Experiment, Levels};
 use crate::template::Addresses;
 
 /// Servers that outlive a run.
@@ -29,7 +29,7 @@ pub struct Stages {
 #[derive(Debug)]
 pub(crate) struct Stage {
     // Dropped first: they end before what they are in.
-    pub(crate) servers: Vec<Running>,
+    pub(crate) servers: Vec<RunningServer>,
     /// What takes the parts of cores that servers with weights leave, by core.
     pub(super) spinners: BTreeMap<usize, Spinner>,
     pub(crate) space: Space,
@@ -42,15 +42,15 @@ pub(crate) struct Stage {
 
 /// A server that runs, and what it was made of.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     pub(crate) process: Process,
     pub(crate) record: ServerRecord,
     /// What stands for paths of this machine in what is recorded of it.
-    pub(super) stable: Stable,
+    pub(super) stable: StableWords,
     pub(crate) core: Option<usize>,
     /// The part of the core that it may have.
     pub(super) core_share: Option<CoreShare>,
-    of: ServerOf,
+    of: CellServer,
     round: usize,
     /// When it was started, in µs since 1970: what tells its starts apart, also those before and after `--resume`.
     started_us: u64,
@@ -81,7 +81,7 @@ impl Stages {
         &mut self,
         driver: &Driver,
         experiment: &Experiment,
-        at: At,
+        at: RunKey,
     ) -> Result<&mut Stage, DriveFault> {
         let levels = &experiment.cells[at.cell];
         let group = group(experiment, levels);
@@ -131,8 +131,11 @@ impl Stage {
     }
 
     /// The servers of these names.
-    pub(super) fn named<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Running> {
-        let is_named = |server: &&Running| names.contains(&server.record.name);
+    pub(super) fn named<'a>(
+        &'a self,
+        names: &'a [String],
+    ) -> impl Iterator<Item = &'a RunningServer> {
+        let is_named = |server: &&RunningServer| names.contains(&server.record.name);
         self.servers.iter().filter(is_named)
     }
 
@@ -155,10 +158,10 @@ impl Stage {
         &mut self,
         driver: &Driver,
         experiment: &Experiment,
-        at: At,
+        at: RunKey,
     ) -> Result<(), DriveFault> {
         let levels = &experiment.cells[at.cell];
-        let mut before: Vec<Running> = self.servers.drain(..).collect();
+        let mut before: Vec<RunningServer> = self.servers.drain(..).collect();
         self.addresses = Addresses::new();
         self.round = at.round;
         self.is_fresh = false;
@@ -177,7 +180,7 @@ impl Stage {
                     && (at.round > running.round || experiment.keeps(&wanted))
             });
             let running = match kept {
-                Some(running) => Running {
+                Some(running) => RunningServer {
                     is_new: false,
                     ..running
                 },
@@ -250,14 +253,14 @@ fn group(experiment: &Experiment, levels: &Levels) -> Levels {
 fn start(
     driver: &Driver,
     space: &Space,
-    server: ServerOf,
+    server: CellServer,
     (levels, round): (&Levels, usize),
-) -> Result<Running, DriveFault> {
+) -> Result<RunningServer, DriveFault> {
     let (target, settings) = check::prepare(&server)?;
     let programs = driver.programs_of(levels);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();
-    let stable = Stable::of(space, &programs);
+    let stable = StableWords::of(space, &programs);
     let started = space.start(&Launch {
         name: &server.name,
         target: &target,
@@ -268,7 +271,7 @@ fn start(
     });
     let process = started.map_err(|fault| DriveFault::of_server(NOT_READY, fault, &stable))?;
     let record = stable.record(&server, &process, &settings);
-    Ok(Running {
+    Ok(RunningServer {
         process,
         record,
         stable,
@@ -282,7 +285,7 @@ fn start(
 }
 
 /// URLs of a server's ports; several of one name have spaces between them.
-fn urls(process: &Process, server: &ServerOf) -> Result<BTreeMap<String, String>, DriveFault> {
+fn urls(process: &Process, server: &CellServer) -> Result<BTreeMap<String, String>, DriveFault> {
     let (target, settings) = check::prepare(server)?;
     let url = |port: String| {
         let urls = process.urls(&port).join(" ");

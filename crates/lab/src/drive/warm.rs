@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use catamaran_stats::WarmUp as Verdict;
 
-use super::bench::{self, Call};
+use super::bench::{self, LoadCall};
 use super::child::DRIVEN;
 use super::stage::Stage;
-use super::watch::{Moment, TICK, Watch, cpus};
+use super::watch::{LoadMoment, LoadWatch, TICK, cpus};
 use super::{DriveFault, Driver};
 use crate::experiment::Load;
 use crate::extra::echo;
@@ -46,19 +46,19 @@ pub(super) fn warm(
     let name = "load";
     if echo::Asked::site(&load.url).is_some() {
         let time = limits.at_least;
-        bench::run(driver, stage, Call { name, load, time }, (stop, None))?;
+        bench::run(driver, stage, LoadCall { name, load, time }, (stop, None))?;
         return Ok(WarmUpFigures {
             lasted_s: Some(time.as_secs_f64()),
             ..WarmUpFigures::default()
         });
     }
     let time = limits.longest();
-    let mut watch = Watch::new(load.time, stage.is_fresh);
+    let mut watch = LoadWatch::new(load.time, stage.is_fresh);
     let mut lasted_s = 0.0;
-    let call = Call { name, load, time };
+    let call = LoadCall { name, load, time };
     let ended = bench::ticking(driver, stage, call, (TICK, stop), |tick| {
         lasted_s = tick.elapsed_s;
-        watch.take(&Moment::of(&tick, &cpus(stage)).with_compiling(stage));
+        watch.take(&LoadMoment::of(&tick, &cpus(stage)).with_compiling(stage));
         match limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -114,7 +114,7 @@ impl Limits {
         self.at_least < self.at_most
     }
 
-    fn are_met(&self, watch: &Watch, lasted: Duration) -> bool {
+    fn are_met(&self, watch: &LoadWatch, lasted: Duration) -> bool {
         let is_warm = self.is_watched() && lasted >= self.at_least && watch.is_warm();
         is_warm || lasted >= self.at_most && !(self.compiling.is_some() && watch.compiles())
     }

@@ -17,11 +17,11 @@ use catamaran_load::document::Tick;
 use catamaran_stats::{WarmUp as Verdict, change, warm_up};
 
 use super::stage::Stage;
-use crate::gate::{COMPILING_MAX, Changed};
+use crate::gate::{COMPILING_MAX, LevelChange};
 
 /// What is read at a tick: sums since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moment {
+pub(super) struct LoadMoment {
     elapsed_s: f64,
     completed: u64,
     cpu_s: Option<f64>,
@@ -31,7 +31,7 @@ pub(super) struct Moment {
 /// CPU time of each server in seconds; `None` of one that has no group.
 pub(super) type Cpus = Vec<Option<f64>>;
 
-impl Moment {
+impl LoadMoment {
     /// What servers have taken when the load generator told how far it is.
     pub(super) fn of(tick: &Tick, cpus: &Cpus) -> Self {
         Self {
@@ -68,12 +68,12 @@ fn compiling(stage: &Stage) -> f64 {
 
 /// What a load has shown so far.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct LoadWatch {
     /// The shortest span of a value, in seconds.
     value_s: f64,
     /// What will be measured, in values.
     span: f64,
-    before: Option<Moment>,
+    before: Option<LoadMoment>,
     /// When each value began, in seconds.
     begins: Vec<f64>,
     throughput: Vec<f64>,
@@ -85,7 +85,7 @@ pub(super) struct Watch {
     pub(super) first: Option<f64>,
 }
 
-impl Watch {
+impl LoadWatch {
     /// Before a span of this length is measured; `is_fresh`: a virtual machine has just started.
     pub(super) fn new(time: Duration, is_fresh: bool) -> Self {
         let value = if is_fresh { SECOND } else { TICK };
@@ -102,7 +102,7 @@ impl Watch {
     }
 
     /// Takes a tick; one that is too short for a value, or without answers, is part of the next.
-    pub(super) fn take(&mut self, now: &Moment) {
+    pub(super) fn take(&mut self, now: &LoadMoment) {
         if self.first.is_none() && now.elapsed_s >= 1.0 {
             self.first = Some(now.completed as f64 / now.elapsed_s);
         }
@@ -159,10 +159,10 @@ impl Watch {
 
     /// Where CPU time of a request, or else the rate, has changed its level. The rate of an open loop is its
     /// schedule's.
-    pub(super) fn changed(&self, is_open: bool) -> Option<Changed> {
+    pub(super) fn changed(&self, is_open: bool) -> Option<LevelChange> {
         let of = |series: &[f64], what: &str| {
             let change = change(series)?;
-            Some(Changed {
+            Some(LevelChange {
                 what: what.to_owned(),
                 after_s: *self.begins.get(change.after)?,
                 shift: change.shift,
@@ -196,11 +196,11 @@ pub(super) mod tests {
         seconds: f64,
         [rate, cpu, compiling]: [fn(f64) -> f64; 3],
         is_fresh: bool,
-    ) -> Watch {
-        let mut watch = Watch::new(Duration::from_secs(5), is_fresh);
-        let mut now = Moment {
+    ) -> LoadWatch {
+        let mut watch = LoadWatch::new(Duration::from_secs(5), is_fresh);
+        let mut now = LoadMoment {
             cpu_s: Some(0.0),
-            ..Moment::default()
+            ..LoadMoment::default()
         };
         while now.elapsed_s < seconds {
             now.elapsed_s += 0.2;
@@ -268,12 +268,12 @@ pub(super) mod tests {
     fn a_server_without_answers_or_groups_is_judged_by_the_rest() {
         let dead = watched(8.0, [|_| 0.0, CPU, QUIET], false);
         assert_eq!((dead.is_warm(), dead.first), (false, Some(0.0)));
-        let mut without = Watch::new(Duration::from_secs(5), false);
+        let mut without = LoadWatch::new(Duration::from_secs(5), false);
         for tick in 1..40_u32 {
-            without.take(&Moment {
+            without.take(&LoadMoment {
                 elapsed_s: f64::from(tick) * 0.2,
                 completed: u64::from(tick) * 100,
-                ..Moment::default()
+                ..LoadMoment::default()
             });
         }
         assert!(without.is_warm());

@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use super::file::{File, ServerKeys};
 use super::load::Texts;
-use super::read::Reading;
+use super::read::FileReader;
 use super::{Experiment, Level, Levels, cells};
 
 /// The part of its core that a server may have.
@@ -93,7 +93,7 @@ impl Experiment {
     }
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     /// That the parts of each core can be had together, and the load has a core of its own.
     pub(super) fn check_core_shares(&mut self, file: &File, all: &[Levels]) {
         let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();

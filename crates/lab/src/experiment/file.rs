@@ -492,7 +492,7 @@ pub(super) struct PublishedKeys {
     #[serde(default)]
     pub(super) cell: Levels,
     /// `one run` or `best of several`.
-    pub(super) how: How,
+    pub(super) how: Selection,
     /// A text of those that are built in.
     pub(super) text: Option<String>,
     /// Of a text of `strace -c`: how many requests its process answered.
@@ -536,7 +536,7 @@ pub(super) struct RowKeys {
 
 /// What a published run was one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
-pub enum How {
+pub enum Selection {
     /// There was one run.
     #[serde(rename = "one run")]
     OneRun,

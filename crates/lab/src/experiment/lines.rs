@@ -14,11 +14,11 @@ use crate::check;
 use crate::template::Addresses;
 
 /// The kind of a server and what would be compared of its settings.
-type Made = (String, BTreeMap<String, String>);
+type CellSettings = (String, BTreeMap<String, String>);
 
 /// What is wrong with the server of each number.
 pub(super) fn check(experiment: &Experiment) -> Vec<(usize, String)> {
-    let made: Vec<Vec<Option<Made>>> = experiment
+    let made: Vec<Vec<Option<CellSettings>>> = experiment
         .cells
         .iter()
         .map(|cell| servers(experiment, cell))
@@ -41,7 +41,12 @@ pub(super) fn check(experiment: &Experiment) -> Vec<(usize, String)> {
     found
 }
 
-fn differing(experiment: &Experiment, number: usize, one: &Made, other: &Made) -> Option<String> {
+fn differing(
+    experiment: &Experiment,
+    number: usize,
+    one: &CellSettings,
+    other: &CellSettings,
+) -> Option<String> {
     if one.0 == other.0 {
         return None;
     }
@@ -65,7 +70,7 @@ fn differing(experiment: &Experiment, number: usize, one: &Made, other: &Made) -
     })
 }
 
-fn servers(experiment: &Experiment, cell: &Levels) -> Vec<Option<Made>> {
+fn servers(experiment: &Experiment, cell: &Levels) -> Vec<Option<CellSettings>> {
     let mut addresses = Addresses::new();
     let mut made = Vec::new();
     for number in 0..experiment.servers() {

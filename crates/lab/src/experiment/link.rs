@@ -9,10 +9,10 @@ use toml::Spanned;
 use super::Level;
 use super::file::{File, LinkKeys, Restart, ServerKeys};
 use super::hops::PlannedHop;
-use super::read::Reading;
+use super::read::FileReader;
 use crate::template::Addresses;
 
-impl Reading<'_> {
+impl FileReader<'_> {
     /// Puts the server that is a link before each that has one.
     pub(super) fn add_links(&mut self, file: &mut File) {
         let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();

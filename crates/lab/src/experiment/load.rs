@@ -6,8 +6,8 @@ use std::time::Duration;
 use catamaran_tier::{Fault, Faults, Job, Priority};
 
 use super::file::{CrowdKeys, Restart, ServerKeys};
-use super::{Expect, Experiment, Level, Levels, ServerOf, link};
-use crate::template::{Addresses, Names, PortName, ports_read, render};
+use super::{CellServer, Expect, Experiment, Level, Levels, link};
+use crate::template::{Addresses, PortName, TemplateNames, ports_read, render};
 
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ impl Experiment {
         cell: &Levels,
         number: usize,
         addresses: &Addresses,
-    ) -> Result<Option<ServerOf>, Faults> {
+    ) -> Result<Option<CellServer>, Faults> {
         let keys = &self.servers[number];
         let matches = super::cells::matches;
         let is_left_out = !keys.unless.is_empty() && matches(cell, &keys.unless);
@@ -168,7 +168,7 @@ impl Experiment {
         let crowd = self.load.crowd.as_ref();
         let has_crowd = crowd.is_some_and(|it| text.number("crowd.clients", &it.clients) > 0);
         let core_share = self.core_share(keys, &mut text);
-        text.or(Some(ServerOf {
+        text.or(Some(CellServer {
             name: name.clone(),
             target,
             set,
@@ -322,14 +322,14 @@ impl Experiment {
 
 /// Texts being rendered; a text that is at fault becomes empty.
 pub(super) struct Texts<'a> {
-    names: Names<'a>,
+    names: TemplateNames<'a>,
     faults: Vec<Fault>,
 }
 
 impl<'a> Texts<'a> {
     pub(super) fn new(cell: &'a Levels, addresses: &'a Addresses) -> Self {
         Self {
-            names: Names {
+            names: TemplateNames {
                 factor: cell,
                 server: addresses,
             },

@@ -6,11 +6,11 @@ use toml::Spanned;
 
 use super::cells::matches;
 use super::file::{AsPublishedKeys, PublishedKeys, RowKeys};
-use super::read::Reading;
-use super::{AsPublished, Factor, Figures, Level, Levels, PublishedRun};
+use super::read::FileReader;
+use super::{AsPublished, Factor, Level, Levels, PublishedFigure, PublishedRun};
 use crate::published::BUILTIN;
 
-impl Reading<'_> {
+impl FileReader<'_> {
     /// The figures of one `[[published]]`: those of a text, or a row of a table each.
     pub(super) fn published(
         &mut self,
@@ -34,7 +34,7 @@ impl Reading<'_> {
                 how: keys.how,
                 says: String::new(),
                 name: name.clone(),
-                figures: Figures::Text(text),
+                figures: PublishedFigure::Text(text),
                 note: keys.note.clone(),
                 requests: keys.requests,
             })
@@ -69,14 +69,14 @@ impl Reading<'_> {
                 wanted.extend(side.clone());
                 cells.iter().position(|cell| matches(cell, &wanted))
             };
-            Figures::Ratio {
+            PublishedFigure::Ratio {
                 ratio: row.ratio,
                 interval,
                 cells: side(&level).zip(side(&over)).map(Into::into),
                 claim: row.claim.clone(),
             }
         } else {
-            Figures::Rate {
+            PublishedFigure::Rate {
                 mean: row.tps,
                 interval,
             }

@@ -9,7 +9,7 @@ use super::claims::{self, Claim};
 use super::file::{
     AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
 };
-use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
+use super::{CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 use crate::template::Addresses;
@@ -26,7 +26,7 @@ impl Experiment {
             let what = error.message().to_owned();
             Faults(vec![Fault { place, what }])
         })?;
-        let mut reading = Reading {
+        let mut reading = FileReader {
             place,
             text,
             faults: Vec::new(),
@@ -42,7 +42,7 @@ impl Experiment {
 }
 
 /// A file being read.
-pub(super) struct Reading<'a> {
+pub(super) struct FileReader<'a> {
     /// The file's name.
     place: &'a str,
     text: &'a str,
@@ -54,7 +54,7 @@ fn rounds_of_screen(file: &File) -> Option<usize> {
     file.screen.as_ref()?.get_ref().then.run.rounds
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     fn experiment(&mut self, mut file: File, form: Form) -> Experiment {
         let (is_quick, modules) = (form.is_quick, form.modules);
         let all = factors(&file.factor);
@@ -363,9 +363,9 @@ impl Reading<'_> {
         }
     }
 
-    fn counted(&mut self, file: &File) -> Counted {
+    fn counted(&mut self, file: &File) -> CountPlan {
         let Some(at) = &file.measure else {
-            return Counted::default();
+            return CountPlan::default();
         };
         let keys = at.get_ref().clone();
         let knows = |name: &str| {
@@ -390,7 +390,7 @@ impl Reading<'_> {
                 ),
             }
         }
-        Counted {
+        CountPlan {
             syscalls: keys.syscalls,
             memory: keys.memory,
             jvm: keys.jvm,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use toml::Spanned;
 
 use super::file::{Restart, ServerKeys};
-use super::read::Reading;
-use super::{Experiment, ServerOf, link};
+use super::read::FileReader;
+use super::{CellServer, Experiment, link};
 use crate::check;
 use crate::drive::OWN;
 use crate::template::Addresses;
@@ -24,11 +24,11 @@ impl Experiment {
 
     /// Whether any of the servers whose memory a cell reads is our own program; `of` names the one that is looked at.
     pub(crate) fn reads_memory_of_ours(&self, cell: usize, of: Option<&str>) -> bool {
-        let is_read = |server: &ServerOf| match of {
+        let is_read = |server: &CellServer| match of {
             Some(name) => server.name == name,
             None => self.measure.memory.contains(&server.name),
         };
-        let is_ours = |server: &ServerOf| {
+        let is_ours = |server: &CellServer| {
             let target = catamaran_tier::builtin(&server.target);
             target.is_some_and(|target| target.needs_program(OWN))
         };
@@ -39,7 +39,7 @@ impl Experiment {
     }
 
     /// The servers of a cell, at addresses which they might have; the file was checked.
-    pub(crate) fn servers_of(&self, cell: usize) -> Vec<ServerOf> {
+    pub(crate) fn servers_of(&self, cell: usize) -> Vec<CellServer> {
         let levels = &self.cells[cell];
         let mut addresses = Addresses::new();
         let mut servers = Vec::new();
@@ -53,7 +53,7 @@ impl Experiment {
     }
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     /// That no server goes on when one that it is connected to is started anew: its connections would lead
     /// nowhere, and what it answers until it has noticed would be measured.
     pub(super) fn check_restarts(&mut self, servers: &[Spanned<ServerKeys>]) {

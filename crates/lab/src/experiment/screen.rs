@@ -2,7 +2,7 @@
 
 use super::cells::matches;
 use super::file::{File, ScreenKeys, ThenKeys};
-use super::read::Reading;
+use super::read::FileReader;
 use super::{Experiment, Factor, Level, Levels, ROUNDS};
 use crate::measure::Measure;
 
@@ -46,7 +46,7 @@ impl Experiment {
     }
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     /// The cells that either pass has, out of all combinations, and the screen that tells them apart.
     pub(super) fn screen(
         &mut self,

@@ -420,7 +420,7 @@ fn whole_forms_count_in_a_span_of_their_own() {
     assert!(keepalive(false).counts_apart());
     assert!(!keepalive(true).counts_apart());
     let mut uncounted = keepalive(false);
-    uncounted.measure = Counted::default();
+    uncounted.measure = CountPlan::default();
     assert!(!uncounted.counts_apart());
     // strace has a span of its own.
     let mut without = keepalive(false);

@@ -46,7 +46,7 @@ pub struct Tally {
 /// The URL is no such one, a client cannot be connected at the beginning, or idle clients are not
 /// answered then.
 pub fn run(asked: &Asked, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
-    let site = Site::of(&asked.url)?;
+    let site = CrowdSite::of(&asked.url)?;
     let poll = Poll::new()?;
     let mut crowd = Crowd {
         asked,
@@ -68,7 +68,7 @@ pub fn run(asked: &Asked, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result
 
 struct Crowd<'a> {
     asked: &'a Asked,
-    site: Site,
+    site: CrowdSite,
     clients: Vec<Client>,
     poll: Poll,
     tally: Tally,
@@ -201,7 +201,7 @@ impl Crowd<'_> {
 
 impl Client {
     /// Sends a whole request, which fits into the room that a socket has.
-    fn ask(&mut self, site: &Site) -> io::Result<()> {
+    fn ask(&mut self, site: &CrowdSite) -> io::Result<()> {
         self.head.clear();
         self.left = None;
         self.waits = true;
@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// Sends the next byte of a head that never ends.
-    fn drip(&mut self, site: &Site) -> io::Result<()> {
+    fn drip(&mut self, site: &CrowdSite) -> io::Result<()> {
         let head = site.endless.as_bytes();
         let byte = head.get(self.sent).copied().unwrap_or(b'x');
         self.sent += 1;
@@ -263,14 +263,14 @@ impl Client {
 
 /// Whom the clients ask for what.
 #[derive(Debug)]
-struct Site {
+struct CrowdSite {
     address: SocketAddr,
     request: String,
     /// The beginning of a head that goes on with letters.
     endless: String,
 }
 
-impl Site {
+impl CrowdSite {
     fn of(url: &str) -> io::Result<Self> {
         let wrong = || {
             let what = format!("{url} is not http://IP:PORT/");
@@ -330,20 +330,20 @@ mod tests {
 
     #[test]
     fn other_urls_are_refused() {
-        assert!(Site::of("http://127.0.0.1:8001/").is_ok());
+        assert!(CrowdSite::of("http://127.0.0.1:8001/").is_ok());
         for url in [
             "https://127.0.0.1:1/",
             "http://localhost:1/",
             "http://127.0.0.1:1",
         ] {
-            assert!(Site::of(url).is_err(), "{url}");
+            assert!(CrowdSite::of(url).is_err(), "{url}");
         }
     }
 
     /// Becomes true when it is dropped, by a panic as well.
-    struct Ending<'a>(&'a AtomicBool);
+    struct EndOnDrop<'a>(&'a AtomicBool);
 
-    impl Drop for Ending<'_> {
+    impl Drop for EndOnDrop<'_> {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
@@ -364,7 +364,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let server = scope.spawn(|| {
-                let _ending = Ending(&stop);
+                let _ending = EndOnDrop(&stop);
                 serve(&listener)
             });
             let tally = run(&asked, &stop, || {}).unwrap();

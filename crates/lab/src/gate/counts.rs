@@ -1,6 +1,6 @@
 //! Gates that look at counts: how system calls, bytes, requests and memory were counted, or that they were not.
 
-use super::{Effect, Facts, Fired, GateRecord, Look};
+use super::{Effect, Facts, GateFinding, GateRecord, Look};
 use crate::measure::{BYTES, SYSCALLS};
 
 pub(super) static GATES: &[GateRecord] = &[
@@ -43,16 +43,16 @@ pub(super) static GATES: &[GateRecord] = &[
 ];
 
 /// Whether system calls were counted beside the load that was measured.
-fn strace(facts: &Facts) -> Option<Fired> {
+fn strace(facts: &Facts) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.by_strace.as_ref()?;
-    Some(Fired::new("strace", Effect::Note, strace_words(why)))
+    Some(GateFinding::new("strace", Effect::Note, strace_words(why)))
 }
 
 /// What the kernel did not count of what measures with this base are, since BPF is forbidden or not there.
-fn uncounted(facts: &Facts, base: &str) -> Option<Fired> {
+fn uncounted(facts: &Facts, base: &str) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.uncounted.get(base)?;
     let words = uncounted_words(base, why);
-    Some(Fired::new(&uncounted_gate(base), Effect::Note, words))
+    Some(GateFinding::new(&uncounted_gate(base), Effect::Note, words))
 }
 
 /// How system calls were counted, and why.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catamaran_load::document::Document;
 use serde::{Deserialize, Serialize};
 
-use crate::published::Figures;
+use crate::published::TextFigures;
 
 /// What is known of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub struct Facts {
     /// Spans in which no answer came; `None` if the tool does not tell.
     pub silences: Option<SilenceFacts>,
     /// How often servers were asked, by name; empty if there is but one, which gave all answers.
-    pub asked: BTreeMap<String, AskedFacts>,
+    pub asked: BTreeMap<String, PathFacts>,
     /// What was read of the machine while the run lasted.
     pub machine: Option<MachineFacts>,
 }
@@ -99,7 +99,7 @@ pub struct SilenceFacts {
 /// How often a server was asked, for each answer that the load got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct AskedFacts {
+pub struct PathFacts {
     /// At least so often, by the experiment's file.
     pub expected: f64,
     /// So often, by segments with data that reached its ports; `None` if the kernel did not count them.
@@ -150,7 +150,7 @@ pub struct MachineFacts {
     pub hidden: Option<f64>,
     /// Where the level changed within the measured span; `None` if noise explains it, if the span is too short
     /// to tell, or if something is done to servers meanwhile.
-    pub changed: Option<Changed>,
+    pub changed: Option<LevelChange>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
     /// The share of the time for which a Java virtual machine compiled.
@@ -192,7 +192,7 @@ pub struct ShareFacts {
 
 /// A change of level within a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Changed {
+pub struct LevelChange {
     /// What changed.
     pub what: String,
     /// How long after the beginning of the span, in seconds.
@@ -280,7 +280,7 @@ impl Facts {
     /// What a text of another tool says. Such a text does not tell what was expected: a status of
     /// success is, and kept connections where keep-alive was asked for.
     #[must_use]
-    pub fn of_figures(figures: &Figures) -> Self {
+    pub fn of_figures(figures: &TextFigures) -> Self {
         let completed = figures.completed.unwrap_or(0);
         let failed = figures.failed.unwrap_or(0);
         let (body_bytes, head_bytes) = lengths(figures);
@@ -339,7 +339,7 @@ pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u6
 }
 
 /// The mean length of a body and of what is received beside it, where a text tells it well enough.
-fn lengths(figures: &Figures) -> (Option<f64>, Option<f64>) {
+fn lengths(figures: &TextFigures) -> (Option<f64>, Option<f64>) {
     let none = (None, None);
     let (Some(completed @ 1..), Some(all), Some(bodies)) =
         (figures.completed, figures.bytes, figures.body_bytes)

@@ -1,6 +1,6 @@
 //! Gates that look at the load: whether it was what it says, and whether it was the limit.
 
-use super::{Effect, Facts, Fired, GateRecord, Look};
+use super::{Effect, Facts, GateFinding, GateRecord, Look};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {
@@ -43,11 +43,11 @@ pub(super) static GATES: &[GateRecord] = &[
 
 /// Whether clients, rate and latency fit each other. In a closed loop each client always waits for one answer, so that rate
 /// times mean latency is the number of clients. If it is less, clients were idle or did not exist.
-fn littles_law(facts: &Facts) -> Option<Fired> {
+fn littles_law(facts: &Facts) -> Option<GateFinding> {
     if facts.judges_itself {
         let text = facts.warnings.get("littles-law")?;
         let words = format!("The load generator says: {text}");
-        return Some(Fired::new("littles-law", Effect::Void, words));
+        return Some(GateFinding::new("littles-law", Effect::Void, words));
     }
     if facts.is_paced {
         return None;
@@ -72,14 +72,14 @@ fn littles_law(facts: &Facts) -> Option<Fired> {
              times are wrong.",
             busy(latency.mean)
         );
-        Fired::new("littles-law", Effect::Void, words)
+        GateFinding::new("littles-law", Effect::Void, words)
     })
 }
 
 /// Whether the load generator was the limit.
-fn generator(facts: &Facts) -> Option<Fired> {
+fn generator(facts: &Facts) -> Option<GateFinding> {
     let percent = |share: f64| share * 100.0;
-    let fire = |words| Some(Fired::new("generator", Effect::Time, words));
+    let fire = |words| Some(GateFinding::new("generator", Effect::Time, words));
     // Beside a server that is as busy, the two wait for each other: then neither is the limit alone.
     let server = facts
         .machine
@@ -99,9 +99,9 @@ fn generator(facts: &Facts) -> Option<Fired> {
 }
 
 /// Whether the load generator kept to its schedule, by its own verdict.
-fn late(facts: &Facts) -> Option<Fired> {
+fn late(facts: &Facts) -> Option<GateFinding> {
     let text = LATE.iter().find_map(|token| facts.warnings.get(*token))?;
-    Some(Fired::new(
+    Some(GateFinding::new(
         "late",
         Effect::Void,
         format!("The load generator says: {text}"),
@@ -110,7 +110,7 @@ fn late(facts: &Facts) -> Option<Fired> {
 
 /// Whether the clients' own pace was the limit. In a closed loop a client asks again when it has its answer, which takes at
 /// least the delay that the experiment has put in: more than clients divided by delay cannot be measured, only counted wrongly.
-fn ceiling(facts: &Facts) -> Option<Fired> {
+fn ceiling(facts: &Facts) -> Option<GateFinding> {
     let (clients, rate) = (facts.clients?, facts.rate?);
     let delay = facts.expect.delay_ms.filter(|delay| *delay > 0.0)?;
     let ceiling = clients as f64 * 1000.0 / delay;
@@ -119,11 +119,11 @@ fn ceiling(facts: &Facts) -> Option<Fired> {
         format!("{clients} clients that wait {delay:.0} ms each can ask {ceiling:.0}/s at most");
     if place > CEILING_BEYOND {
         let words = format!("{words}, {rate:.0}/s were counted: the delay did not take place.");
-        return Some(Fired::new("ceiling", Effect::Void, words));
+        return Some(GateFinding::new("ceiling", Effect::Void, words));
     }
     (place >= CEILING_NEAR).then(|| {
         let words = format!("{words}, and {rate:.0}/s were reached: the clients are the limit.");
-        Fired::new("ceiling", Effect::Note, words)
+        GateFinding::new("ceiling", Effect::Note, words)
     })
 }
 

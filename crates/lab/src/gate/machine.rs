@@ -3,7 +3,7 @@
 use catamaran_gauge::limits::Limit;
 use catamaran_units::show_count;
 
-use super::{Effect, Facts, Fired, GateRecord, Look, ShareFacts};
+use super::{Effect, Facts, GateFinding, GateRecord, Look, ShareFacts};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {
@@ -71,9 +71,9 @@ pub(super) static GATES: &[GateRecord] = &[
 ];
 
 /// Whether something else took the cores.
-fn foreign(facts: &Facts) -> Option<Fired> {
+fn foreign(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
-    let fire = |words| Some(Fired::new("foreign", Effect::Note, words));
+    let fire = |words| Some(GateFinding::new("foreign", Effect::Note, words));
     if machine.steal > STEAL {
         return fire(format!(
             "A hypervisor gave {:.0} % of the cores' time to others: times and CPU are this \
@@ -91,7 +91,7 @@ fn foreign(facts: &Facts) -> Option<Fired> {
 }
 
 /// Something else on the machine took more from one of the two.
-fn unequal_foreign(one: &Facts, other: &Facts) -> Option<Fired> {
+fn unequal_foreign(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let share = |facts: &Facts| Some(facts.machine.as_ref()?.foreign);
     let (one, other) = (share(one)?, share(other)?);
     ((one - other).abs() > FOREIGN_APART).then(|| {
@@ -100,24 +100,24 @@ fn unequal_foreign(one: &Facts, other: &Facts) -> Option<Fired> {
             one * 100.0,
             other * 100.0
         );
-        Fired::new("foreign", Effect::Machine, words)
+        GateFinding::new("foreign", Effect::Machine, words)
     })
 }
 
 /// Whether there were local ports enough.
-fn ports(facts: &Facts) -> Option<Fired> {
+fn ports(facts: &Facts) -> Option<GateFinding> {
     let used = facts.machine.as_ref()?.ports_used?;
     (used > PORTS_USED_MAX).then(|| {
         let words = format!(
             "{:.0} % of the local ports wait in TIME_WAIT: connects may have failed or been slow.",
             used * 100.0
         );
-        Fired::new("ports", Effect::Void, words)
+        GateFinding::new("ports", Effect::Void, words)
     })
 }
 
 /// Whether handshakes were dropped.
-fn backlog(facts: &Facts) -> Option<Fired> {
+fn backlog(facts: &Facts) -> Option<GateFinding> {
     let dropped = facts.machine.as_ref()?.listen_overflows;
     (dropped > 0).then(|| {
         let words = format!(
@@ -125,15 +125,15 @@ fn backlog(facts: &Facts) -> Option<Fired> {
              second later.",
             show_count(dropped)
         );
-        Fired::new("backlog", Effect::Void, words)
+        GateFinding::new("backlog", Effect::Void, words)
     })
 }
 
 /// Whether the kernel withheld time or memory from the experiment, beside what a server's `core_share` withholds, and whether
 /// that was held to.
-fn throttled(facts: &Facts) -> Option<Fired> {
+fn throttled(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
-    let fire = |words| Some(Fired::new("throttled", Effect::Void, words));
+    let fire = |words| Some(GateFinding::new("throttled", Effect::Void, words));
     if machine.oom_kills > 0 {
         return fire(format!(
             "The kernel killed {} processes for want of memory.",
@@ -150,7 +150,7 @@ fn throttled(facts: &Facts) -> Option<Fired> {
 }
 
 /// A server that had more than its declared part.
-fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<Fired> {
+fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<GateFinding> {
     if share.used <= share.declared * SHARE_BEYOND {
         return None;
     }
@@ -163,36 +163,36 @@ fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<Fired> {
     Some(match share.is_weight {
         true => {
             let why = "beside a spinner it also gets what other servers leave, so ratios of throughput are too near to 1";
-            Fired::new("throttled", Effect::Note, format!("{words}: {why}."))
+            GateFinding::new("throttled", Effect::Note, format!("{words}: {why}."))
         }
         false => {
             let words = format!("{words}: its quota did not hold it.");
-            Fired::new("throttled", Effect::Time, words)
+            GateFinding::new("throttled", Effect::Time, words)
         }
     })
 }
 
 /// Whether measuring itself took a noticeable part.
-fn own_cost(facts: &Facts) -> Option<Fired> {
+fn own_cost(facts: &Facts) -> Option<GateFinding> {
     let cost = facts.machine.as_ref()?.own_cost?;
     (cost > OWN_COST_MAX).then(|| {
         let words = format!(
             "Measuring took {:.1} % of the CPU time that was measured.",
             cost * 100.0
         );
-        Fired::new("own-cost", Effect::Machine, words)
+        GateFinding::new("own-cost", Effect::Machine, words)
     })
 }
 
 /// Whether one process may have as many files open as the largest cell needs.
-fn files(limits: &[Limit]) -> Option<Fired> {
+fn files(limits: &[Limit]) -> Option<GateFinding> {
     let files = limits.iter().find(|limit| limit.name == OPEN_FILES)?;
     (!files.suffices()).then(|| {
         let words = format!(
             "{} open files are allowed, {} are needed: {}",
             files.value, files.need, files.command
         );
-        Fired::new("files", Effect::Refuse, words)
+        GateFinding::new("files", Effect::Refuse, words)
     })
 }
 

@@ -2,8 +2,8 @@
 
 use catamaran_units::show_count;
 
-use super::{Effect, Facts, Fired, GateRecord, Look};
-use crate::experiment::{Figures, How, PublishedRun};
+use super::{Effect, Facts, GateFinding, GateRecord, Look};
+use crate::experiment::{PublishedFigure, PublishedRun, Selection};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {
@@ -66,7 +66,7 @@ pub(super) static GATES: &[GateRecord] = &[
 ];
 
 /// Whether there are requests enough for percentiles.
-fn few_samples(facts: &Facts) -> Option<Fired> {
+fn few_samples(facts: &Facts) -> Option<GateFinding> {
     // The median has ten values beyond it from twenty on; the 99th percentile needs a thousand.
     let few = facts.completed > 0 && !catamaran_stats::is_quotable(99.0, facts.completed);
     few.then(|| {
@@ -74,12 +74,12 @@ fn few_samples(facts: &Facts) -> Option<Fired> {
             "{} requests are too few for a 99th percentile: it needs 1,000.",
             show_count(facts.completed)
         );
-        Fired::new("few-samples", Effect::Note, words)
+        GateFinding::new("few-samples", Effect::Note, words)
     })
 }
 
 /// Whether the longest request stands for anything.
-fn maximum(facts: &Facts) -> Option<Fired> {
+fn maximum(facts: &Facts) -> Option<GateFinding> {
     let latency = facts.latency_ms?;
     let median = latency.median.filter(|median| *median > 0.0)?;
     let times = latency.max / median;
@@ -91,12 +91,12 @@ fn maximum(facts: &Facts) -> Option<Fired> {
             latency.max,
             show_count(facts.completed)
         );
-        Fired::new("maximum", Effect::Note, words)
+        GateFinding::new("maximum", Effect::Note, words)
     })
 }
 
 /// Maxima are single requests.
-fn maxima(one: &Facts, other: &Facts) -> Option<Fired> {
+fn maxima(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let (one, other) = (one.latency_ms?.max, other.latency_ms?.max);
     let (low, high) = (one.min(other), one.max(other));
     (low > 0.0 && high / low >= MAXIMA_MIN).then(|| {
@@ -105,12 +105,12 @@ fn maxima(one: &Facts, other: &Facts) -> Option<Fired> {
              that nothing follows.",
             high / low
         );
-        Fired::new("maximum", Effect::Note, words)
+        GateFinding::new("maximum", Effect::Note, words)
     })
 }
 
 /// Whether there were spans in which no answer came although requests waited for one.
-fn silences(facts: &Facts) -> Option<Fired> {
+fn silences(facts: &Facts) -> Option<GateFinding> {
     let silences = facts.silences.as_ref().filter(|it| it.count > 0)?;
     let meaning = match facts.clients {
         Some(_) => ": clients that wait send nothing, so that percentiles hide it",
@@ -122,25 +122,27 @@ fn silences(facts: &Facts) -> Option<Fired> {
         count => format!(", in {} spans of {min:.0} ms or more", show_count(count)),
     };
     let words = format!("No answer came for {longest:.0} ms from {from:.1} s on{others}{meaning}.");
-    Some(Fired::new("silences", Effect::Note, words))
+    Some(GateFinding::new("silences", Effect::Note, words))
 }
 
 /// What a figure cannot carry because of how it was chosen.
 #[must_use]
-pub(crate) fn limit_of(how: How) -> &'static str {
+pub(crate) fn limit_of(how: Selection) -> &'static str {
     match how {
-        How::OneRun => "One run: nothing shows how far a second one would be from it.",
-        How::BestOfSeveral => "The best of several runs: how the others came out is not said.",
+        Selection::OneRun => "One run: nothing shows how far a second one would be from it.",
+        Selection::BestOfSeveral => {
+            "The best of several runs: how the others came out is not said."
+        }
     }
 }
 
-fn limit(words: String) -> Fired {
-    Fired::new("published", Effect::Note, words)
+fn limit(words: String) -> GateFinding {
+    GateFinding::new("published", Effect::Note, words)
 }
 
 /// A mean that its own interval does not hold.
-fn outside(row: &PublishedRun) -> Option<Fired> {
-    let Figures::Rate { mean, interval } = row.figures else {
+fn outside(row: &PublishedRun) -> Option<GateFinding> {
+    let PublishedFigure::Rate { mean, interval } = row.figures else {
         return None;
     };
     let (mean, [low, high]) = (mean?, interval?);
@@ -153,8 +155,8 @@ fn outside(row: &PublishedRun) -> Option<Fired> {
 }
 
 /// The same figure with the same interval in another cell: one of them may have been copied.
-fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<Fired> {
-    let Figures::Rate {
+fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
+    let PublishedFigure::Rate {
         mean: Some(mean),
         interval: Some(_),
     } = row.figures
@@ -187,9 +189,9 @@ mod tests {
         PublishedRun {
             says: says.to_owned(),
             cell: Levels::from([("server".to_owned(), level)]),
-            how: How::OneRun,
+            how: Selection::OneRun,
             name: "table".to_owned(),
-            figures: Figures::Rate {
+            figures: PublishedFigure::Rate {
                 mean: Some(mean),
                 interval: Some([low, high]),
             },

@@ -1,6 +1,6 @@
 //! Gates that look at servers: what they answered, and whether they were what they should be.
 
-use super::{AskedFacts, Changed, Effect, Facts, Fired, GateRecord, Look, of};
+use super::{Effect, Facts, GateFinding, GateRecord, LevelChange, Look, PathFacts, of};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {
@@ -140,7 +140,7 @@ pub(super) static GATES: &[GateRecord] = &[
 ];
 
 /// Whether all answers had the status that was asked for.
-fn status(facts: &Facts) -> Option<Fired> {
+fn status(facts: &Facts) -> Option<GateFinding> {
     let expected = facts.expect.status?;
     let others = || {
         facts
@@ -158,10 +158,10 @@ fn status(facts: &Facts) -> Option<Fired> {
         let part = of(wrong, facts.completed);
         if facts.is_rare(wrong) {
             let words = format!("{part} answers were {status} and not {expected}.");
-            return Some(Fired::new("status", Effect::Note, words));
+            return Some(GateFinding::new("status", Effect::Note, words));
         }
         let words = format!("{part} answers were {status} and not {expected}: {what}.");
-        return Some(Fired::new("status", Effect::Void, words));
+        return Some(GateFinding::new("status", Effect::Void, words));
     }
     // Most tools say no more than this.
     let other = facts
@@ -173,52 +173,52 @@ fn status(facts: &Facts) -> Option<Fired> {
     let part = of(other, facts.completed);
     if facts.is_rare(other) {
         let words = format!("{part} answers were not 2xx.");
-        return Some(Fired::new("status", Effect::Note, words));
+        return Some(GateFinding::new("status", Effect::Note, words));
     }
     let what = match other == facts.completed {
         true => "a redirect or an error was measured, not the page",
         false => "redirects or errors are part of the figures",
     };
     let words = format!("{part} answers were not 2xx: {what}.");
-    Some(Fired::new("status", Effect::Void, words))
+    Some(GateFinding::new("status", Effect::Void, words))
 }
 
 /// Whether all bodies were as long as asked for.
-fn body(facts: &Facts) -> Option<Fired> {
+fn body(facts: &Facts) -> Option<GateFinding> {
     let (expected, found) = (facts.expect.body_bytes?, facts.body_bytes?);
     // A mean: requests that were cut at the end may have left bytes of theirs.
     ((found - expected as f64).abs() > 0.5 + expected as f64 * ROUNDING).then(|| {
         let words = format!("Bodies had {found:.1} bytes on average, {expected} were expected.");
-        Fired::new("body", Effect::Void, words)
+        GateFinding::new("body", Effect::Void, words)
     })
 }
 
 /// Whether bodies of the same length have other bytes than the first one.
-fn body_content(facts: &Facts) -> Option<Fired> {
+fn body_content(facts: &Facts) -> Option<GateFinding> {
     let other = facts.other_body;
     (other > 0).then(|| {
         let words = format!(
             "{} bodies had other bytes than the first one: not one page was measured.",
             of(other, facts.completed)
         );
-        Fired::new("body", Effect::Void, words)
+        GateFinding::new("body", Effect::Void, words)
     })
 }
 
 /// Whether bodies differ among themselves.
-fn body_lengths(facts: &Facts) -> Option<Fired> {
+fn body_lengths(facts: &Facts) -> Option<GateFinding> {
     let other = facts.other_length;
     (other > 0 && facts.expect.body_bytes.is_some()).then(|| {
         let words = format!(
             "{} bodies were not as long as the first one.",
             of(other, facts.completed)
         );
-        Fired::new("body", Effect::Void, words)
+        GateFinding::new("body", Effect::Void, words)
     })
 }
 
 /// Whether connections were kept as asked for.
-fn keep_alive(facts: &Facts) -> Option<Fired> {
+fn keep_alive(facts: &Facts) -> Option<GateFinding> {
     let (wanted, kept) = (facts.expect.kept?, facts.kept?);
     let all = facts.completed;
     if all == 0 {
@@ -240,7 +240,7 @@ fn keep_alive(facts: &Facts) -> Option<Fired> {
         }
         _ => return None,
     };
-    Some(Fired::new("keep-alive", Effect::Void, words))
+    Some(GateFinding::new("keep-alive", Effect::Void, words))
 }
 
 /// The least share of kept answers if the server closes a connection after so many requests. Each
@@ -253,11 +253,11 @@ fn least_kept(limit: u64) -> f64 {
 }
 
 /// Whether all requests were answered.
-fn failed(facts: &Facts) -> Option<Fired> {
+fn failed(facts: &Facts) -> Option<GateFinding> {
     let all = facts.completed + facts.failed;
     if all == 0 {
         let words = "No request was answered.";
-        return Some(Fired::new("failed", Effect::Void, words));
+        return Some(GateFinding::new("failed", Effect::Void, words));
     }
     (facts.failed > 0).then(|| {
         let words = format!("{} requests had no good answer.", of(facts.failed, all));
@@ -265,24 +265,24 @@ fn failed(facts: &Facts) -> Option<Fired> {
             true => Effect::Note,
             false => Effect::Void,
         };
-        Fired::new("failed", effect, words)
+        GateFinding::new("failed", effect, words)
     })
 }
 
 /// Whether each server of a cell was asked as often as its place in the path wants.
-fn path(facts: &Facts) -> Option<Fired> {
+fn path(facts: &Facts) -> Option<GateFinding> {
     if facts.completed == 0 {
         return None;
     }
     let mut servers = facts.asked.iter();
     let words = servers.find_map(|(name, asked)| not_asked(name, asked))?;
-    Some(Fired::new("path", Effect::Void, words))
+    Some(GateFinding::new("path", Effect::Void, words))
 }
 
 /// What is wrong with a server's part; `None` if nothing is. Where requests were not counted, CPU time tells a server that
 /// took none.
-fn not_asked(name: &str, asked: &AskedFacts) -> Option<String> {
-    let AskedFacts {
+fn not_asked(name: &str, asked: &PathFacts) -> Option<String> {
+    let PathFacts {
         expected,
         counted,
         cpu_us,
@@ -302,7 +302,7 @@ fn not_asked(name: &str, asked: &AskedFacts) -> Option<String> {
 }
 
 /// Whether a closed loop kept the server busy: its core, or the part of the core that it may have.
-fn idle_server(facts: &Facts) -> Option<Fired> {
+fn idle_server(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     if let Some(fired) = below_its_part(facts) {
         return Some(fired);
@@ -315,12 +315,12 @@ fn idle_server(facts: &Facts) -> Option<Fired> {
             server * 100.0,
             load * 100.0
         );
-        Fired::new("idle-server", Effect::Time, words)
+        GateFinding::new("idle-server", Effect::Time, words)
     })
 }
 
 /// The server in front is to be the limit, by its declared part.
-fn below_its_part(facts: &Facts) -> Option<Fired> {
+fn below_its_part(facts: &Facts) -> Option<GateFinding> {
     let mut shares = facts.machine.as_ref()?.shares.iter();
     let (name, share) = shares.find(|(_, share)| share.is_tested)?;
     (facts.clients.is_some() && share.used < share.declared * SERVER_BUSY).then(|| {
@@ -329,12 +329,12 @@ fn below_its_part(facts: &Facts) -> Option<Fired> {
             share.used * 100.0,
             share.declared * 100.0
         );
-        Fired::new("idle-server", Effect::Time, words)
+        GateFinding::new("idle-server", Effect::Time, words)
     })
 }
 
 /// Whether the server was warm when measuring began, and stayed what it was.
-fn unsteady(facts: &Facts) -> Option<Fired> {
+fn unsteady(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     if let Some(compiling) = machine.compiling.filter(|share| *share > COMPILING_MAX) {
         let words = format!(
@@ -345,9 +345,9 @@ fn unsteady(facts: &Facts) -> Option<Fired> {
             true => Effect::Machine,
             false => Effect::Note,
         };
-        return Some(Fired::new("unsteady", effect, words));
+        return Some(GateFinding::new("unsteady", effect, words));
     }
-    if let Some(Changed {
+    if let Some(LevelChange {
         what,
         after_s,
         shift,
@@ -358,7 +358,7 @@ fn unsteady(facts: &Facts) -> Option<Fired> {
             "Within the run, {after_s:.1} s after its beginning, the {what} {way} by {:.0} %.",
             shift.abs() * 100.0
         );
-        return Some(Fired::new("unsteady", Effect::Note, words));
+        return Some(GateFinding::new("unsteady", Effect::Note, words));
     }
     let words = match (machine.moving, machine.hidden) {
         (_, Some(hidden)) if hidden >= 1.0 => {
@@ -378,29 +378,33 @@ fn unsteady(facts: &Facts) -> Option<Fired> {
         }
         _ => return None,
     };
-    Some(Fired::new("unsteady", Effect::Note, words))
+    Some(GateFinding::new("unsteady", Effect::Note, words))
 }
 
 /// Whether servers lived and had nothing to complain about.
-fn died(facts: &Facts) -> Option<Fired> {
+fn died(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     let first = machine.alarms.first()?;
     let more = match machine.alarms.len() {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    Some(Fired::new("died", Effect::Void, format!("{first}{more}")))
+    Some(GateFinding::new(
+        "died",
+        Effect::Void,
+        format!("{first}{more}"),
+    ))
 }
 
 /// Whether a server had reached a maximum of its own.
-fn capped(facts: &Facts) -> Option<Fired> {
+fn capped(facts: &Facts) -> Option<GateFinding> {
     let first = facts.machine.as_ref()?.capped.first()?;
     let words = format!("A maximum of the server's was reached: {first}");
-    Some(Fired::new("capped", Effect::Note, words))
+    Some(GateFinding::new("capped", Effect::Note, words))
 }
 
 /// Heads of different length: the servers said different things, and bytes compare that.
-fn unequal_answers(one: &Facts, other: &Facts) -> Option<Fired> {
+fn unequal_answers(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let apart = one.head_bytes? - other.head_bytes?;
     (apart.abs() >= 0.5).then(|| {
         let words = format!(
@@ -410,12 +414,12 @@ fn unequal_answers(one: &Facts, other: &Facts) -> Option<Fired> {
             one.head_bytes.unwrap_or_default(),
             other.head_bytes.unwrap_or_default()
         );
-        Fired::new("unequal-answers", Effect::Note, words)
+        GateFinding::new("unequal-answers", Effect::Note, words)
     })
 }
 
 /// A run with failures beside one without.
-fn unequal_failures(one: &Facts, other: &Facts) -> Option<Fired> {
+fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let failed = (one.failed > 0) != (other.failed > 0);
     failed.then(|| {
         let words = format!(
@@ -427,20 +431,20 @@ fn unequal_failures(one: &Facts, other: &Facts) -> Option<Fired> {
             true => Effect::Note,
             false => Effect::Void,
         };
-        Fired::new("failed", effect, words)
+        GateFinding::new("failed", effect, words)
     })
 }
 
 /// One of the two reuses connections to the application and the other does not: what differs may be
 /// that, whatever else does.
-fn confounded(one: &Facts, other: &Facts) -> Option<Fired> {
+fn confounded(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let (one, other) = (one.dials?, other.dials?);
     ((one - other).abs() > DIALS_APART).then(|| {
         let words = format!(
             "Confounded with reuse: the servers opened {one:.2} connections to each other for a \
              request at one level, {other:.2} at the other."
         );
-        Fired::new("confounded", Effect::Note, words)
+        GateFinding::new("confounded", Effect::Note, words)
     })
 }
 

@@ -39,7 +39,7 @@ fn quiet() -> Facts {
         }),
         asked: BTreeMap::from([(
             "app".to_owned(),
-            AskedFacts {
+            PathFacts {
                 expected: 1.0,
                 counted: Some(1.0),
                 cpu_us: Some(7.0),
@@ -167,7 +167,7 @@ fn answers_that_were_not_expected() {
 fn servers_that_were_not_asked() {
     let asked = |counted: Option<f64>, cpu_us| {
         move |facts: &mut Facts| {
-            let asked = |expected, counted| AskedFacts {
+            let asked = |expected, counted| PathFacts {
                 expected,
                 counted,
                 cpu_us: Some(cpu_us),
@@ -177,7 +177,7 @@ fn servers_that_were_not_asked() {
             facts.asked = BTreeMap::from([
                 (
                     "rare".to_owned(),
-                    AskedFacts {
+                    PathFacts {
                         cpu_us: None,
                         ..rare
                     },
@@ -442,7 +442,7 @@ fn servers_that_were_not_fit() {
     );
     check(disturb(unclear(1.0)), "unsteady", Effect::Note, "too short");
     let changed = disturb(|machine| {
-        machine.changed = Some(Changed {
+        machine.changed = Some(LevelChange {
             what: "rate".to_owned(),
             after_s: 1.4,
             shift: -0.31,

@@ -49,7 +49,7 @@ pub(crate) struct Evidence<'a> {
     /// Answers of the first second after a start.
     pub(crate) first: Option<f64>,
     /// What the published runs of a round have printed, by `ab1`, `ab2` and `ab`.
-    pub(crate) published: &'a BTreeMap<String, PublishedFigures>,
+    pub(crate) published: &'a BTreeMap<String, AbFigures>,
 }
 
 /// System calls by server, and the requests of the span in which they were counted.
@@ -61,7 +61,7 @@ pub(crate) struct CallCounts<'a> {
 
 /// What ab prints of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct PublishedFigures {
+pub(crate) struct AbFigures {
     /// Requests a second.
     pub(crate) throughput: Option<f64>,
     /// The longest request in milliseconds.
@@ -69,7 +69,7 @@ pub(crate) struct PublishedFigures {
 }
 
 /// The values of a measure: of all that it is of (`None`), and of single servers or hops.
-pub(super) type Values = Vec<(Option<String>, f64)>;
+pub(super) type MeasureValues = Vec<(Option<String>, f64)>;
 
 impl Evidence<'_> {
     /// All measures, by name.

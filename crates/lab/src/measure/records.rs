@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use catamaran_gauge::Counts;
 
-use super::evidence::{Evidence, PublishedFigures, Values};
+use super::evidence::{AbFigures, Evidence, MeasureValues};
 use super::{
-    BYTES, Better, CAPACITY, FAILED, Kind, LONGEST_SILENCE, MEMORY, MeasureRecord, SILENCES,
-    SYSCALLS, Scope, Spoiler, THROUGHPUT, Table,
+    BYTES, Better, CAPACITY, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind, MeasureRecord,
+    ReportTable, SILENCES, SYSCALLS, Scope, Spoiler, THROUGHPUT,
 };
 use crate::drive::Sample;
 use crate::gate::SilenceFacts;
@@ -18,32 +18,32 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         words: ["has", "throughput"],
         better: Better::More,
         read: |it| whole(Some(it.document.throughput.requests_per_s)),
-        ..time(THROUGHPUT, Kind::Rate, "req/s")
+        ..time(THROUGHPUT, MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "capacity per core"],
         spoiler: Spoiler::Machine,
         better: Better::More,
         read: |it| whole(capacity(it)),
-        ..time(CAPACITY, Kind::Rate, "req/s per core")
+        ..time(CAPACITY, MeasureKind::Rate, "req/s per core")
     },
     MeasureRecord {
         words: ["has", "median latency"],
         has_shares: true,
         read: |it| whole(percentile(it, 50.0, it.document.latency.total.p50_us)),
-        ..time("p50", Kind::Time, "ms")
+        ..time("p50", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "p90"],
         has_shares: true,
         read: |it| whole(percentile(it, 90.0, it.document.latency.total.p90_us)),
-        ..time("p90", Kind::Time, "ms")
+        ..time("p90", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "p99"],
         has_shares: true,
         read: |it| whole(percentile(it, 99.0, it.document.latency.total.p99_us)),
-        ..time("p99", Kind::Time, "ms")
+        ..time("p99", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["takes", "CPU"],
@@ -51,108 +51,108 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         has_shares: true,
         scope: Scope::Servers,
         read: cpu,
-        ..cost("cpu", Kind::Time, "µs/req")
+        ..cost("cpu", MeasureKind::Time, "µs/req")
     },
     MeasureRecord {
         words: ["has", "longest span without an answer"],
         read: |it| whole(SilenceFacts::of(it.document).map(|it| it.longest_ms)),
-        ..time(LONGEST_SILENCE, Kind::Time, "ms")
+        ..time(LONGEST_SILENCE, MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "spans without an answer"],
         is_mostly_zero: true,
         read: |it| whole(SilenceFacts::of(it.document).map(|it| it.count as f64)),
-        ..time(SILENCES, Kind::Count, "spans")
+        ..time(SILENCES, MeasureKind::Count, "spans")
     },
     MeasureRecord {
         words: ["has", "variation of throughput"],
         has_shares: true,
         read: |it| whole(variation(it)),
-        ..time("variation", Kind::Share, "")
+        ..time("variation", MeasureKind::Share, "")
     },
     MeasureRecord {
         words: ["has", "failed requests"],
         spoiler: Spoiler::Nothing,
         is_mostly_zero: true,
         read: |it| whole(Some(it.failed as f64)),
-        ..time(FAILED, Kind::Count, "requests")
+        ..time(FAILED, MeasureKind::Count, "requests")
     },
     MeasureRecord {
         words: ["has", "actions"],
         spoiler: Spoiler::Nothing,
         better: Better::More,
         read: |it| whole((it.acted > 0).then_some(it.acted as f64)),
-        ..time("acted", Kind::Count, "times")
+        ..time("acted", MeasureKind::Count, "times")
     },
     MeasureRecord {
         words: ["has", "throughput in the first second"],
         better: Better::More,
         read: |it| whole(it.first),
-        ..time("first", Kind::Rate, "req/s")
+        ..time("first", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a first run"],
         read: |it| whole(published(it, "ab1").longest_ms),
-        ..time("ab1.longest", Kind::Time, "ms")
+        ..time("ab1.longest", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a first run"],
         better: Better::More,
         read: |it| whole(published(it, "ab1").throughput),
-        ..time("ab1.throughput", Kind::Rate, "req/s")
+        ..time("ab1.throughput", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a second run"],
         read: |it| whole(published(it, "ab2").longest_ms),
-        ..time("ab2.longest", Kind::Time, "ms")
+        ..time("ab2.longest", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a second run"],
         better: Better::More,
         read: |it| whole(published(it, "ab2").throughput),
-        ..time("ab2.throughput", Kind::Rate, "req/s")
+        ..time("ab2.throughput", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a settled run"],
         read: |it| whole(published(it, "ab").longest_ms),
-        ..time("ab.longest", Kind::Time, "ms")
+        ..time("ab.longest", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a settled run"],
         better: Better::More,
         read: |it| whole(published(it, "ab").throughput),
-        ..time("ab.throughput", Kind::Rate, "req/s")
+        ..time("ab.throughput", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["makes", "system calls"],
         scope: Scope::Servers,
         read: syscalls,
-        ..cost(SYSCALLS, Kind::Count, "calls/req")
+        ..cost(SYSCALLS, MeasureKind::Count, "calls/req")
     },
     MeasureRecord {
         words: ["uses", "memory"],
         scope: Scope::Servers,
         read: memory,
-        ..cost(MEMORY, Kind::Count, "MiB")
+        ..cost(MEMORY, MeasureKind::Count, "MiB")
     },
     MeasureRecord {
         words: ["uses", "memory per client beside the load"],
         scope: Scope::Servers,
         read: held,
-        ..cost("held", Kind::Count, "B/client")
+        ..cost("held", MeasureKind::Count, "B/client")
     },
     MeasureRecord {
         words: ["uses", "heap"],
         scope: Scope::Server,
         read: heap,
-        ..cost("heap", Kind::Count, "MiB")
+        ..cost("heap", MeasureKind::Count, "MiB")
     },
     MeasureRecord {
         words: ["spends", "garbage collection time"],
         spoiler: Spoiler::Machine,
         scope: Scope::Server,
         read: collecting,
-        ..cost("collecting", Kind::Share, "%")
+        ..cost("collecting", MeasureKind::Share, "%")
     },
     // Of the whole machine: other processes spoil them as they spoil CPU time.
     MeasureRecord {
@@ -160,13 +160,13 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         spoiler: Spoiler::Machine,
         better: Better::More,
         read: |it| whole(free(it)),
-        ..cost("free", Kind::Count, "MiB")
+        ..cost("free", MeasureKind::Count, "MiB")
     },
     MeasureRecord {
         words: ["makes", "transfers of disks"],
         spoiler: Spoiler::Machine,
         read: |it| whole(disk(it)),
-        ..cost("disk", Kind::Rate, "transfers/s")
+        ..cost("disk", MeasureKind::Rate, "transfers/s")
     },
     MeasureRecord {
         words: ["moves", "bytes"],
@@ -198,7 +198,7 @@ pub(super) const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, 
                               ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 
 /// What holds of a measure of throughput or latency, unless its record says otherwise.
-const fn time(name: &'static str, kind: Kind, unit: &'static str) -> MeasureRecord {
+const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         name,
         unit,
@@ -206,7 +206,7 @@ const fn time(name: &'static str, kind: Kind, unit: &'static str) -> MeasureReco
         kind,
         spoiler: Spoiler::Times,
         better: Better::Less,
-        table: Table::Times,
+        table: ReportTable::Times,
         has_shares: false,
         is_mostly_zero: false,
         scope: Scope::Run,
@@ -215,10 +215,10 @@ const fn time(name: &'static str, kind: Kind, unit: &'static str) -> MeasureReco
 }
 
 /// The same of a cost.
-const fn cost(name: &'static str, kind: Kind, unit: &'static str) -> MeasureRecord {
+const fn cost(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
-        table: Table::Costs,
+        table: ReportTable::Costs,
         ..time(name, kind, unit)
     }
 }
@@ -227,12 +227,12 @@ const fn cost(name: &'static str, kind: Kind, unit: &'static str) -> MeasureReco
 const fn hop(name: &'static str, unit: &'static str) -> MeasureRecord {
     MeasureRecord {
         spoiler: Spoiler::Nothing,
-        table: Table::Hops,
-        ..time(name, Kind::Count, unit)
+        table: ReportTable::Hops,
+        ..time(name, MeasureKind::Count, unit)
     }
 }
 
-fn whole(value: Option<f64>) -> Values {
+fn whole(value: Option<f64>) -> MeasureValues {
     value.map(|value| (None, value)).into_iter().collect()
 }
 
@@ -256,7 +256,7 @@ fn variation(it: &Evidence<'_>) -> Option<f64> {
     Some(spread.variation)
 }
 
-fn cpu(it: &Evidence<'_>) -> Values {
+fn cpu(it: &Evidence<'_>) -> MeasureValues {
     let micros = |cpu: &Duration| cpu.as_secs_f64() * MICROS;
     let all = it.each(it.cpu.values().map(micros).sum());
     let each = it.cpu.iter().filter(|_| it.has_several);
@@ -264,10 +264,10 @@ fn cpu(it: &Evidence<'_>) -> Values {
     whole(all).into_iter().chain(each).collect()
 }
 
-fn syscalls(it: &Evidence<'_>) -> Values {
+fn syscalls(it: &Evidence<'_>) -> MeasureValues {
     let (calls, requests) = (it.calls.calls, it.calls.requests);
     if calls.is_empty() || requests == 0 {
-        return Values::new();
+        return MeasureValues::new();
     }
     let each = |count: u64| count as f64 / requests as f64;
     let all = each(calls.values().map(Counts::total).sum());
@@ -276,9 +276,9 @@ fn syscalls(it: &Evidence<'_>) -> Values {
     whole(Some(all)).into_iter().chain(servers).collect()
 }
 
-fn memory(it: &Evidence<'_>) -> Values {
+fn memory(it: &Evidence<'_>) -> MeasureValues {
     let Some(servers) = &it.memory else {
-        return Values::new();
+        return MeasureValues::new();
     };
     let mib = |bytes: u64| bytes as f64 / MIB;
     let each = servers.iter().filter(|_| it.has_several);
@@ -287,14 +287,14 @@ fn memory(it: &Evidence<'_>) -> Values {
     all.into_iter().chain(each).collect()
 }
 
-fn held(it: &Evidence<'_>) -> Values {
+fn held(it: &Evidence<'_>) -> MeasureValues {
     let of = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
     let values = it.held.iter();
     values.map(|(name, bytes)| (of(name), *bytes)).collect()
 }
 
 /// The highest use.
-fn heap(it: &Evidence<'_>) -> Values {
+fn heap(it: &Evidence<'_>) -> MeasureValues {
     let highest = |name: &String| {
         let heaps = it.samples.iter().filter_map(|it| it.jvms.get(name));
         let heap = heaps.map(|it| it.heap).max()?;
@@ -304,9 +304,9 @@ fn heap(it: &Evidence<'_>) -> Values {
 }
 
 /// The share of time that collections took, in per cent.
-fn collecting(it: &Evidence<'_>) -> Values {
+fn collecting(it: &Evidence<'_>) -> MeasureValues {
     let Some(span) = it.sampled() else {
-        return Values::new();
+        return MeasureValues::new();
     };
     let share = |name: &String| {
         let (before, after) = (span.first.jvms.get(name)?, span.last.jvms.get(name)?);
@@ -334,7 +334,7 @@ fn disk(it: &Evidence<'_>) -> Option<f64> {
     Some(made as f64 / span.seconds)
 }
 
-fn published(it: &Evidence<'_>, name: &str) -> PublishedFigures {
+fn published(it: &Evidence<'_>, name: &str) -> AbFigures {
     it.published.get(name).copied().unwrap_or_default()
 }
 

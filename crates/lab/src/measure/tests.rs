@@ -110,10 +110,10 @@ fn each_record_is_whole_and_stands_once() {
             "{record:?}"
         );
         let fits = match record.kind {
-            Kind::Rate => record.unit.contains("/s"),
-            Kind::Time => ["ms", "µs/req"].contains(&record.unit),
-            Kind::Share => ["", "%"].contains(&record.unit),
-            Kind::Count => !record.unit.is_empty() && !record.unit.contains("/s"),
+            MeasureKind::Rate => record.unit.contains("/s"),
+            MeasureKind::Time => ["ms", "µs/req"].contains(&record.unit),
+            MeasureKind::Share => ["", "%"].contains(&record.unit),
+            MeasureKind::Count => !record.unit.is_empty() && !record.unit.contains("/s"),
         };
         assert!(fits, "{record:?}");
     }
@@ -172,7 +172,7 @@ fn measures_are_read_from_what_a_run_has_shown() {
         ("app".to_owned(), micros(4000)),
         ("front".to_owned(), micros(2000)),
     ]);
-    let ab1 = PublishedFigures {
+    let ab1 = AbFigures {
         throughput: Some(1098.36),
         longest_ms: Some(1552.0),
     };

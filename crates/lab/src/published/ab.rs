@@ -1,7 +1,7 @@
 //! ApacheBench, from 1.3 to 2.3.
 
 use super::scan::Scan;
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where its reports begin: at the first of the lines about the server, or of the figures if pages
 /// have left those out.
@@ -21,7 +21,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let number = |label| scan.after(label).and_then(Scan::number);
     let count = |label| number(label).map(|value| value as u64);
@@ -35,7 +35,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         Some(0) => completed,
         _ => failures.unanswered.unwrap_or(0).min(completed),
     };
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "ab",
         clients: count(ANCHOR),
         seconds: number("Time taken for tests:"),
@@ -53,9 +53,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         software: scan
             .after("Server Software:")
             .map(|rest| rest.line().to_owned()),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// What ab calls failed.

@@ -1,7 +1,7 @@
 //! autocannon: its tables.
 
 use super::scan::{Scan, number, short_count, word_before};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Running 10s test @ URL`, if one of its samples follows.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -18,7 +18,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("autocannon", label);
     let summary = block
         .find(" requests in")
@@ -42,7 +42,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     let rate = rate.and_then(|cell| number(&cell.replace(',', "")));
     let rate = rate.ok_or_else(|| missing("Req/Sec"))?;
     let millis = |name| column(block, "Latency", name).and_then(|cell| Scan(cell).millis());
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "autocannon",
         clients: before(" connections"),
         seconds: seconds.map(|millis| millis / 1000.0),
@@ -61,9 +61,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             max,
             rounding: 1.0,
         }),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// The cell of the row `label` below `name`, whose heading is the last line with `Stat` above it.

@@ -1,7 +1,7 @@
 //! strace -c.
 
 use super::scan::Scan;
-use super::{Calls, Published, TextFault};
+use super::{Calls, PublishedText, TextFault};
 
 /// Where tables begin: in their heading, of which pages may put each word into a cell.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -15,7 +15,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 
 /// Rows of percent, seconds, microseconds a call, calls, errors where there were any, name. They are
 /// found by their words, since pages join lines, and logs put words before them.
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let heading = Scan(block).after("syscall").map_or(block, |rest| rest.0);
     let words: Vec<&str> = heading.split_whitespace().collect();
     let mut calls = Calls::default();
@@ -36,7 +36,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     }
     match calls.counts.is_empty() {
         true => Err(TextFault::Incomplete("strace -c", "syscall")),
-        false => Ok(Published::Calls(calls)),
+        false => Ok(PublishedText::Calls(calls)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! h2load.
 
 use super::scan::Scan;
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `starting benchmark`, or at `finished in` if pages have left that out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -20,7 +20,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("h2load", label);
     let finished = scan.after(ANCHOR).ok_or_else(|| missing(ANCHOR))?;
@@ -39,7 +39,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         });
     let clients: u64 = clients.sum();
     let rate = finished.line().split(',').nth(1);
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "h2load",
         clients: Some(clients).filter(|clients| *clients > 0),
         seconds: finished.millis().map(|millis| millis / 1000.0),
@@ -49,9 +49,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         non_2xx: Some(redirects + refused + broken),
         rate: rate.and_then(|rate| Scan(rate).number()),
         total_ms: times(block),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// The counts before `names` on a line: `1000 done, 12 failed`.

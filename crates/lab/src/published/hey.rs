@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scan::Scan;
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Summary:`, of which `Slowest:` is part.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -18,7 +18,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let tool = match scan.after("Success rate:") {
         Some(_) => "oha",
@@ -44,7 +44,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     let median = ["50.00% in", "50%% in", "50% in"];
     let median = median.into_iter().find_map(millis);
     let times = millis("Average:").zip(millis(ANCHOR));
-    let figures = Figures {
+    let figures = TextFigures {
         tool,
         seconds: millis("Total:").map(|millis| millis / 1000.0),
         completed: Some(statuses.values().sum()),
@@ -57,9 +57,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             max,
             rounding: 0.1,
         }),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// Lines as `[200] 5000 responses`, after a heading: the number in brackets, and what follows it.

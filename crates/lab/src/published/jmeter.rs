@@ -1,7 +1,7 @@
 //! JMeter: the lines of its summariser.
 
 use super::scan::{Scan, short_count};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where runs begin: at the first line of sums, and wherever sums fall.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -22,12 +22,12 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let mut rows = block.lines().filter_map(Row::read);
     let row = rows
         .next_back()
         .ok_or(TextFault::Incomplete("JMeter", "summary ="))?;
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "JMeter",
         seconds: row.seconds,
         completed: Some(row.samples.saturating_sub(row.failed)),
@@ -39,9 +39,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             max: row.max,
             rounding: 1.0,
         }),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// `summary =   1000 in 00:00:05 =  200.0/s Avg:    10 Min:     0 Max:   100 Err:     0 (0.00%)`,

@@ -1,7 +1,7 @@
 //! k6: the summary at the end.
 
 use super::scan::{Scan, word_before};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where summaries begin that are of interest: at the durations of requests.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -10,7 +10,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     places.filter(is_row).collect()
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("k6", label);
     let requests = row(block, "http_reqs").ok_or_else(|| missing("http_reqs"))?;
     let times = row(block, ANCHOR).ok_or_else(|| missing(ANCHOR))?;
@@ -26,7 +26,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         rounding: 0.01,
     });
     let most = row(block, "vus_max").or_else(|| row(block, "vus"));
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "k6",
         clients: most.and_then(|rest| Scan(rest).count()),
         seconds: completed
@@ -36,9 +36,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         failed,
         rate,
         total_ms: times,
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// What stands behind `name......:`.

@@ -1,7 +1,7 @@
 //! siege.
 
 use super::scan::{Scan, number};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Transactions: 1000 hits`, since 4.1 in JSON at `"transactions": 1000`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -16,7 +16,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("siege", label);
     let either = |label: &str, key: &str| scan.after(key).or_else(|| scan.after(label));
@@ -33,7 +33,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     let mean = millis("Response time:", "\"response_time\":");
     let max = millis("Longest transaction:", "\"longest_transaction\":");
     let seconds = millis("Elapsed time:", "\"elapsed_time\":");
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "siege",
         seconds: seconds.map(|millis| millis / 1000.0),
         completed: good,
@@ -45,9 +45,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             max,
             rounding: 10.0,
         }),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// Milliseconds; what has no unit is in seconds.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scan::{Scan, number};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Requests [total, rate…]`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -15,7 +15,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     places.filter(is_report).collect()
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("vegeta", label);
     let (names, requests) = row(block, "Requests").ok_or_else(|| missing("Requests"))?;
     let (_, counts) = row(block, "Status Codes").ok_or_else(|| missing("Status Codes"))?;
@@ -35,7 +35,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
     let answered = statuses.iter().filter(|(status, _)| **status > 0);
     let completed: u64 = answered.map(|(_, count)| count).sum();
     let seconds = row(block, "Duration").and_then(|(_, span)| Scan(span).millis());
-    let figures = Figures {
+    let figures = TextFigures {
         tool: "vegeta",
         seconds: seconds.map(|millis| millis / 1000.0),
         completed: Some(completed),
@@ -46,9 +46,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             .collect(),
         rate,
         total_ms: times(block),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 fn times(block: &str) -> Option<Times> {

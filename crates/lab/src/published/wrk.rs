@@ -1,7 +1,7 @@
 //! wrk and wrk2.
 
 use super::scan::{Scan, number, word_before};
-use super::{Figures, Published, TextFault, Times};
+use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where its reports begin: at `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
@@ -13,7 +13,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     places.filter(is_report).collect()
 }
 
-pub(super) fn read(block: &str) -> Result<Published, TextFault> {
+pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let tool = match block.contains("Thread calibration") || block.contains("(HdrHistogram") {
         true => "wrk2",
@@ -35,7 +35,7 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
         let count = errors.and_then(|errors| errors.after(label));
         count.and_then(Scan::count).unwrap_or(0)
     };
-    let figures = Figures {
+    let figures = TextFigures {
         tool,
         clients: scan.after(ANCHOR).and_then(Scan::count),
         seconds: seconds.map(|millis| millis / 1000.0),
@@ -48,9 +48,9 @@ pub(super) fn read(block: &str) -> Result<Published, TextFault> {
             .and_then(Scan::count),
         rate: Some(rate),
         total_ms: times(scan),
-        ..Figures::default()
+        ..TextFigures::default()
     };
-    Ok(Published::Run(Box::new(figures)))
+    Ok(PublishedText::Run(Box::new(figures)))
 }
 
 /// The row `Latency` of the table of threads, and the median if `--latency` was given.

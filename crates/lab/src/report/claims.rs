@@ -4,7 +4,7 @@ use catamaran_units::show_count;
 
 use crate::claim::{Outcome, PublishedRatio, Survival, Verdict, can_only_suggest, number};
 use crate::experiment::label;
-use crate::gate::{self, Fired};
+use crate::gate::{self, GateFinding};
 use crate::measure::CAPACITY;
 use crate::result::{CellResult, ResultDocument};
 
@@ -142,8 +142,8 @@ pub(super) fn survivors(claim: &Outcome) -> String {
 }
 
 /// Gates that the sentence has not named yet.
-pub(super) fn gates(claim: &Outcome) -> impl Iterator<Item = &Fired> {
-    let is_new = |fired: &&Fired| !claim.sentence.contains(&fired.words);
+pub(super) fn gates(claim: &Outcome) -> impl Iterator<Item = &GateFinding> {
+    let is_new = |fired: &&GateFinding| !claim.sentence.contains(&fired.words);
     claim.gates.iter().filter(is_new)
 }
 
@@ -165,14 +165,14 @@ pub(super) fn remark(result: &ResultDocument) -> String {
 }
 
 /// What none of the published figures can carry, if there are several.
-pub(super) fn shared(result: &ResultDocument) -> Vec<&Fired> {
+pub(super) fn shared(result: &ResultDocument) -> Vec<&GateFinding> {
     let [first, others @ ..] = &result.published[..] else {
         return Vec::new();
     };
     if others.is_empty() {
         return Vec::new();
     }
-    let is_shared = |fired: &&Fired| others.iter().all(|run| run.found.contains(fired));
+    let is_shared = |fired: &&GateFinding| others.iter().all(|run| run.found.contains(fired));
     first.found.iter().filter(is_shared).collect()
 }
 

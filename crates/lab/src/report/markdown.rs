@@ -7,7 +7,7 @@ use catamaran_chart::escaped;
 use super::headline::headline;
 use super::{claims, runs, setting, table};
 use crate::claim::{Outcome, number, word};
-use crate::gate::Fired;
+use crate::gate::GateFinding;
 use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
 /// The result as Markdown.
@@ -113,7 +113,7 @@ fn published(result: &ResultDocument) -> String {
         text += &rows(&heads.map(str::to_owned), &ratios);
     }
     let shared = claims::shared(result);
-    let words = |fired: &Fired| format!("**{}**: {}", fired.gate, fired.words);
+    let words = |fired: &GateFinding| format!("**{}**: {}", fired.gate, fired.words);
     let run = |run: &PublishedResult| {
         let found = run.found.iter().filter(|fired| !shared.contains(fired));
         let found = found.map(words);

@@ -2,7 +2,7 @@
 
 use catamaran_chart::StripRow;
 
-use crate::measure::{FAILED, Measure, SILENCES, Table};
+use crate::measure::{FAILED, Measure, ReportTable, SILENCES};
 use crate::result::{CellResult, MeasureResult, ResultDocument};
 
 /// Measures that stand in one table.
@@ -19,9 +19,9 @@ pub(super) struct Group {
 pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
     let names = measures(result);
     let groups = [
-        (Table::Times, "Throughput and latency"),
-        (Table::Costs, "CPU, system calls, memory"),
-        (Table::Hops, "Between the servers"),
+        (ReportTable::Times, "Throughput and latency"),
+        (ReportTable::Costs, "CPU, system calls, memory"),
+        (ReportTable::Hops, "Between the servers"),
     ]
     .map(|(table, title)| Group {
         title,
@@ -30,7 +30,7 @@ pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
             .filter(|name| table_of(name) == table)
             .cloned()
             .collect(),
-        is_times: table == Table::Times,
+        is_times: table == ReportTable::Times,
     });
     groups
         .into_iter()
@@ -61,8 +61,8 @@ pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
 }
 
 /// What only another version measures stands among the costs.
-fn table_of(name: &str) -> Table {
-    Measure::parse(name).map_or(Table::Costs, |measure| measure.record().table)
+fn table_of(name: &str) -> ReportTable {
+    Measure::parse(name).map_or(ReportTable::Costs, |measure| measure.record().table)
 }
 
 /// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
@@ -119,7 +119,7 @@ pub(super) fn head(name: &str) -> String {
 }
 
 /// The figure of a cell.
-pub(super) struct Shown {
+pub(super) struct CellFigure {
     /// The median of its valid runs.
     pub(super) median: String,
     /// The lowest and the highest, if these are not the same.
@@ -128,7 +128,7 @@ pub(super) struct Shown {
     pub(super) runs: Option<String>,
 }
 
-impl Shown {
+impl CellFigure {
     /// The figure in one line.
     pub(super) fn line(&self) -> String {
         let beside: Vec<&str> = self.beside().collect();
@@ -146,11 +146,11 @@ impl Shown {
 }
 
 /// The median of a cell's measure, and what stands beside it.
-pub(super) fn figure(cell: &CellResult, name: &str) -> Option<Shown> {
+pub(super) fn figure(cell: &CellResult, name: &str) -> Option<CellFigure> {
     let measure = cell.measures.get(name)?;
     let (min, max) = (digits(measure.min), digits(measure.max));
     let count = measure.values.len();
-    Some(Shown {
+    Some(CellFigure {
         median: digits(measure.median),
         spread: (min != max).then(|| format!("{min}..{max}")),
         runs: (count < cell.runs).then(|| format!("{count} of {} runs", cell.runs)),

@@ -10,14 +10,14 @@ use crate::experiment::{Experiment, Form};
 use crate::host::Host;
 use crate::result::{PublishedResult, ResultDocument};
 use crate::run::{Run, Second};
-use crate::store::{Printed, Stored};
+use crate::store::{PrintedRun, Stored};
 use crate::{builtin, published, report};
 
 /// What all rounds of the whole form of an experiment may come to.
 fn result(name: &str) -> ResultDocument {
     let experiment = builtin::experiment(name, Form::default()).unwrap();
     let again = experiment.as_published.iter();
-    let as_published = again.map(|run| Printed {
+    let as_published = again.map(|run| PrintedRun {
         name: run.name.clone(),
         deviations: run.deviations.clone(),
         text: published::BUILTIN[4].1.to_owned(),

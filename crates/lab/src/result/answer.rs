@@ -12,10 +12,10 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
     if claims.is_empty() {
         return "Nothing was claimed.".to_owned();
     }
-    let shown = Told::of(claims, subject, |verdict| {
+    let shown = ClaimPhrase::of(claims, subject, |verdict| {
         matches!(verdict, Verdict::Differs | Verdict::DiffersLittle)
     });
-    let suggested = Told::of(claims, subject, |verdict| verdict == Verdict::Suggests);
+    let suggested = ClaimPhrase::of(claims, subject, |verdict| verdict == Verdict::Suggests);
     let mut sentences = Vec::new();
     if !shown.is_empty() {
         sentences.push(list("Shown", &shown));
@@ -41,11 +41,11 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
 }
 
 /// A claim of which something may be told: its cases, the one farthest from 1 first.
-struct Told<'a> {
+struct ClaimPhrase<'a> {
     cases: Vec<&'a Outcome>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ClaimPhrase<'a> {
     /// All claims with a case of such a verdict: those with the subject first, then the one farthest from 1.
     fn of(
         claims: &'a [Outcome],
@@ -134,8 +134,8 @@ fn figure(claim: &Outcome) -> String {
     }
 }
 
-fn list(head: &str, told: &[Told<'_>]) -> String {
-    let words: Vec<String> = told.iter().take(TOLD_MAX).map(Told::words).collect();
+fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
+    let words: Vec<String> = told.iter().take(TOLD_MAX).map(ClaimPhrase::words).collect();
     let more = match told.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!("; and {more} more"),

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
 use crate::claim::{Outcome, PublishedRatio, number};
-use crate::experiment::{Experiment, Figures, How, PublishedRun};
-use crate::gate::{self, Effect, Fired, Subject};
+use crate::experiment::{Experiment, PublishedFigure, PublishedRun, Selection};
+use crate::gate::{self, Effect, GateFinding, Subject};
 use crate::judge;
-use crate::published::{self, Published};
-use crate::store::{Printed, Stored};
+use crate::published::{self, PublishedText};
+use crate::store::{PrintedRun, Stored};
 
 pub(super) fn results(
     experiment: &Experiment,
@@ -20,9 +20,11 @@ pub(super) fn results(
         let (says, found) = theirs(run, &experiment.published)?;
         let cell = cells.iter().find(|cell| cell.levels == run.cell);
         let ours = match &run.figures {
-            Figures::Text(_) => cell.and_then(|cell| of_text(cell, run.name.contains("strace"))),
-            Figures::Rate { .. } => cell.and_then(of_rate),
-            Figures::Ratio {
+            PublishedFigure::Text(_) => {
+                cell.and_then(|cell| of_text(cell, run.name.contains("strace")))
+            }
+            PublishedFigure::Rate { .. } => cell.and_then(of_rate),
+            PublishedFigure::Ratio {
                 cells: sides,
                 claim,
                 ..
@@ -45,7 +47,7 @@ pub(super) fn results(
 /// The published ratio of a row, or its range.
 fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
     match &run.figures {
-        Figures::Ratio {
+        PublishedFigure::Ratio {
             ratio, interval, ..
         } => ratio
             .map(PublishedRatio::One)
@@ -55,15 +57,15 @@ fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
 }
 
 /// What was published, and what it cannot carry.
-fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<Fired>)> {
+fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<GateFinding>)> {
     let figure = match &run.figures {
-        Figures::Text(text) => return text_of(run, text),
-        Figures::Rate { mean, interval } => {
+        PublishedFigure::Text(text) => return text_of(run, text),
+        PublishedFigure::Rate { mean, interval } => {
             let mean =
                 mean.map_or_else(|| "no figure at hand".to_owned(), |it| format!("{it} TPS"));
             format!("{mean}{}", between(*interval))
         }
-        Figures::Ratio {
+        PublishedFigure::Ratio {
             ratio, interval, ..
         } => {
             let ratio = ratio.map_or_else(|| "×".to_owned(), |it| format!("×{it}"));
@@ -78,25 +80,25 @@ fn between(interval: Option<[f64; 2]>) -> String {
     interval.map_or_else(String::new, |[low, high]| format!(" [{low}..{high}]"))
 }
 
-fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<Fired>)> {
+fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<GateFinding>)> {
     let texts = [(run.name.clone(), text.to_owned())];
     let judgement = judge::judge(&texts).ok()?.pop()?;
     let mut found = judgement.found;
-    if run.how == How::BestOfSeveral {
+    if run.how == Selection::BestOfSeveral {
         let words = gate::limit_of(run.how).to_owned();
-        found.push(Fired::new("published", Effect::Note, words));
+        found.push(GateFinding::new("published", Effect::Note, words));
     }
     let note = run.note.iter();
-    found.extend(note.map(|note| Fired::new("published", Effect::Note, note.clone())));
+    found.extend(note.map(|note| GateFinding::new("published", Effect::Note, note.clone())));
     Some((judgement.title, found))
 }
 
 /// Each call of a published table for one request, there and here, the most frequent first.
 fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
-    let (Figures::Text(text), Some(requests)) = (&run.figures, run.requests) else {
+    let (PublishedFigure::Text(text), Some(requests)) = (&run.figures, run.requests) else {
         return Vec::new();
     };
-    let Ok(Published::Calls(theirs)) = published::parse(text) else {
+    let Ok(PublishedText::Calls(theirs)) = published::parse(text) else {
         return Vec::new();
     };
     if cell.calls.is_empty() {
@@ -128,7 +130,7 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
 
 /// Published runs that were made again: theirs, ours, and what the rounds say of the same cell.
 pub(super) fn again(stored: &Stored, cells: &[CellResult]) -> Vec<AsPublishedResult> {
-    let result = |printed: &Printed| {
+    let result = |printed: &PrintedRun| {
         let mut runs = stored.experiment.as_published.iter();
         let run = runs.find(|run| run.name == printed.name)?;
         let cell = cells.iter().find(|cell| cell.levels == run.cell);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use catamaran_gauge::{Syscalls, cpu, memory, network};
 
 use super::topology::Hop;
-use crate::drive::{Running, Sample, Stage, Traffic};
+use crate::drive::{RunningServer, Sample, Stage, Traffic};
 
 /// Counters and levels at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moment {
+pub(crate) struct TierMoment {
     pub(crate) sample: Sample,
     pub(crate) servers: BTreeMap<String, ServerMoment>,
     /// Connections that were opened so far; `None` in a network that others share.
@@ -31,7 +31,7 @@ pub(crate) struct ServerMoment {
     pub(crate) calls: Option<u64>,
 }
 
-impl Moment {
+impl TierMoment {
     /// What cannot be read is left out.
     pub(crate) fn read(
         stage: &Stage,
@@ -44,7 +44,8 @@ impl Moment {
         let at = |port: &u16| established.get(port).copied().unwrap_or(0);
         let namespace = stage.space.namespace();
         let own = namespace.and_then(|_| network::of(anchor).ok());
-        let server = |it: &Running| (it.record.name.clone(), ServerMoment::read(it, syscalls));
+        let server =
+            |it: &RunningServer| (it.record.name.clone(), ServerMoment::read(it, syscalls));
         Self {
             sample: Sample::read(stage),
             servers: stage.servers.iter().map(server).collect(),
@@ -59,7 +60,7 @@ impl Moment {
 }
 
 impl ServerMoment {
-    fn read(server: &Running, syscalls: Option<&Syscalls>) -> Self {
+    fn read(server: &RunningServer, syscalls: Option<&Syscalls>) -> Self {
         let process = &server.process;
         let group = process.group();
         let used = match group {
@@ -128,7 +129,7 @@ impl Point {
             .map(|rate| count / rate)
     }
 
-    pub(crate) fn between(before: &Moment, after: &Moment) -> Self {
+    pub(crate) fn between(before: &TierMoment, after: &TierMoment) -> Self {
         let (one, other) = (&before.sample, &after.sample);
         let wall = (other.time_s - one.time_s).max(1e-3);
         let cores = |of| other.cores_since(one, of) / wall;
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn differences_are_by_the_second_and_levels_are_the_last() {
-        let moment = |seconds: f64, calls: u64, opened: u64| Moment {
+        let moment = |seconds: f64, calls: u64, opened: u64| TierMoment {
             sample: Sample {
                 time_s: 100.0 + seconds,
                 cores: vec![
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn without_a_load_there_is_no_rate() {
-        let point = Point::between(&Moment::default(), &Moment::default());
+        let point = Point::between(&TierMoment::default(), &TierMoment::default());
         assert_eq!((point.rate, point.p50_ms, point.opened), (None, None, None));
         assert_eq!(point.per_request(1.0), None);
         let idle = Point {

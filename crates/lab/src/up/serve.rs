@@ -24,24 +24,24 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 /// Serves a page until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct PageServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<PageState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct PageState {
     // A std mutex: held to replace or to copy a text.
     page: Mutex<Arc<str>>,
     is_over: AtomicBool,
     connections: AtomicUsize,
 }
 
-impl Site {
+impl PageServer {
     pub(crate) fn start(listener: TcpListener, page: String) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(PageState::default());
         let accepting = Arc::clone(&shared);
         let mut site = Self {
             address,
@@ -65,7 +65,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for PageServer {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -78,7 +78,7 @@ impl Drop for Site {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<PageState>) {
     for client in listener.incoming() {
         if shared.is_over.load(Ordering::SeqCst) {
             return;
@@ -106,7 +106,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// One request, and the connection is closed: the next one is a second away.
-fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
+fn serve(mut client: TcpStream, shared: &PageState) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut server = Server::new(Limits::request());
@@ -197,7 +197,7 @@ mod tests {
     fn only_those_who_name_this_machine_get_the_page() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let _site = Site::start(listener, "<p>page".to_owned()).unwrap();
+        let _site = PageServer::start(listener, "<p>page".to_owned()).unwrap();
         for (method, host, path, status) in [
             ("GET", "127.0.0.1:8081", "/", "200"),
             ("GET", "127.8.0.1", "/", "200"),
@@ -226,7 +226,7 @@ mod tests {
     fn the_latest_page_is_served_and_hostile_bytes_are_not() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let site = Site::start(listener, "<p>one".to_owned()).unwrap();
+        let site = PageServer::start(listener, "<p>one".to_owned()).unwrap();
         let get = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let text = ask(address, &get);
         assert!(text.starts_with("HTTP/1.1 200 "), "{text}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{fs, thread};
 
-use catamaran_lab::gate::{Changed, Effect, MachineFacts, check_pair, check_run};
+use catamaran_lab::gate::{Effect, LevelChange, MachineFacts, check_pair, check_run};
 use catamaran_lab::run::Run;
 use catamaran_testkit::Deadline;
 
@@ -283,7 +283,7 @@ fn somebody_else_on_the_machine() {
 fn something_that_begins_within_a_run() {
     let mut facts = Scene::QUIET.run().facts;
     let machine = facts.machine.as_mut().unwrap();
-    machine.changed = Some(Changed {
+    machine.changed = Some(LevelChange {
         what: "rate".to_owned(),
         after_s: 1.5,
         shift: -0.5,

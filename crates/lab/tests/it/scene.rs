@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catamaran_lab::drive::{At, Driver, RunRequest, Stages};
+use catamaran_lab::drive::{Driver, RunKey, RunRequest, Stages};
 use catamaran_lab::experiment::Experiment;
-use catamaran_lab::gate::Fired;
+use catamaran_lab::gate::GateFinding;
 use catamaran_lab::run::Run;
 use catamaran_testkit::binary;
 
@@ -68,7 +68,7 @@ impl Scene {
             stop: Arc::clone(&stop),
         };
         let request = RunRequest {
-            at: At { cell: 0, round: 0 },
+            at: RunKey { cell: 0, round: 0 },
             place: 0,
             attempt: 0,
             capacity: &BTreeMap::new(),
@@ -117,7 +117,7 @@ pub(crate) fn space() -> String {
 
 /// Fails unless the gate `wanted` fired, and none but it, `companions` and those that a busy machine fires.
 #[track_caller]
-pub(crate) fn only(gates: &[Fired], wanted: &str, companions: &[&str]) -> Fired {
+pub(crate) fn only(gates: &[GateFinding], wanted: &str, companions: &[&str]) -> GateFinding {
     let fired = gates.iter().find(|fired| fired.gate == wanted);
     let Some(fired) = fired else {
         panic!("{wanted} did not fire: {gates:#?}");

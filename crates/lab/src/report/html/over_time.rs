@@ -7,7 +7,7 @@ use crate::report::table::digits;
 use crate::result::{CellResult, OverTime, ResultDocument};
 
 /// What one set of panels shows.
-struct Measure {
+struct Plot {
     title: &'static str,
     unit: &'static str,
     /// Rows of [`OverTime`] and their names in the legend. A row that ends in a dot stands for one of
@@ -18,7 +18,7 @@ struct Measure {
 }
 
 /// A cell with its values.
-struct Shown<'a> {
+struct PanelCell<'a> {
     cell: &'a CellResult,
     over: &'a OverTime,
     /// What tells it from its neighbours.
@@ -66,7 +66,7 @@ pub(super) fn section(page: &mut Page, result: &ResultDocument) {
 }
 
 /// The cells that differ from the control in the first factor at most, and the others.
-fn shown(result: &ResultDocument) -> (Vec<Shown<'_>>, Vec<Shown<'_>>) {
+fn shown(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
     let control = result.cells.get(result.control);
     let varied = result.factors.iter().find(|it| it.levels.len() > 1);
     let (mut first, mut others) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ fn shown(result: &ResultDocument) -> (Vec<Shown<'_>>, Vec<Shown<'_>>) {
         });
         let level = cell.levels.get(name).filter(|_| is_first);
         let label = level.map_or_else(|| cell.label.clone(), |level| format!("{name}={level}"));
-        let shown = Shown { cell, over, label };
+        let shown = PanelCell { cell, over, label };
         if is_first {
             first.push(shown);
         } else {
@@ -93,9 +93,9 @@ fn shown(result: &ResultDocument) -> (Vec<Shown<'_>>, Vec<Shown<'_>>) {
 
 fn draw(
     page: &mut Page,
-    (number, measure): (usize, &Measure),
+    (number, measure): (usize, &Plot),
     names: &[(String, String)],
-    [first, others]: [&[Shown<'_>]; 2],
+    [first, others]: [&[PanelCell<'_>]; 2],
 ) {
     let all: Vec<Panel> = first
         .iter()
@@ -146,7 +146,7 @@ fn legend(page: &mut Page, (names, is_plain): (&[(String, String)], bool), deepe
     page.put(format_args!("</p>\n"));
 }
 
-fn row(page: &mut Page, shown: &[Shown<'_>], panels: &[String]) {
+fn row(page: &mut Page, shown: &[PanelCell<'_>], panels: &[String]) {
     page.put(format_args!("<div class=\"panels\">\n"));
     for (shown, panel) in shown.iter().zip(panels) {
         let label = escaped(&shown.label);
@@ -155,7 +155,7 @@ fn row(page: &mut Page, shown: &[Shown<'_>], panels: &[String]) {
     page.put(format_args!("</div>\n"));
 }
 
-impl Measure {
+impl Plot {
     /// The rows that any cell has, with their names.
     fn lines(&self, result: &ResultDocument) -> Vec<(String, String)> {
         let all = || {
@@ -181,7 +181,7 @@ impl Measure {
         lines
     }
 
-    fn panel(&self, names: &[(String, String)], shown: &Shown<'_>) -> Panel {
+    fn panel(&self, names: &[(String, String)], shown: &PanelCell<'_>) -> Panel {
         let steps = |row: &String| Steps {
             edges: shown.over.edges(row),
             values: shown
@@ -214,20 +214,20 @@ fn bars(base: &str, over: &OverTime) -> Option<Steps> {
     })
 }
 
-const MEASURES: [Measure; 13] = [
-    Measure {
+const MEASURES: [Plot; 13] = [
+    Plot {
         title: "Answers",
         unit: "1/s",
         rows: &[("answers", "answers")],
         bars: Some("collecting."),
     },
-    Measure {
+    Plot {
         title: "99th percentile of each second's latencies",
         unit: "ms",
         rows: &[("p99", "p99")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "CPU of the machine",
         unit: "% of all cores",
         rows: &[
@@ -238,61 +238,61 @@ const MEASURES: [Measure; 13] = [
         ],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "CPU of each server",
         unit: "% of a core",
         rows: &[("server.", "")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Network",
         unit: "MiB/s sent",
         rows: &[("network.sent", "sent")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Packets",
         unit: "1/s sent",
         rows: &[("network.packets", "sent")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Disks",
         unit: "MiB/s",
         rows: &[("disk.read", "read"), ("disk.written", "written")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Disk transfers",
         unit: "1/s",
         rows: &[("disk.transfers", "reads and writes")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Free memory",
         unit: "MiB",
         rows: &[("memory.free", "free")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Slab",
         unit: "MiB",
         rows: &[("memory.slab", "slab")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "TCP buffers of the machine",
         unit: "MiB",
         rows: &[("memory.tcp", "TCP")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Heap in use",
         unit: "MiB",
         rows: &[("heap.", "")],
         bars: None,
     },
-    Measure {
+    Plot {
         title: "Garbage collection",
         unit: "ms/s",
         rows: &[("collecting.", "")],

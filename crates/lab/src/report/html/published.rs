@@ -4,7 +4,7 @@ use catamaran_chart::escaped;
 
 use super::page::Page;
 use crate::claim::word;
-use crate::gate::Fired;
+use crate::gate::GateFinding;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
@@ -103,7 +103,7 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
 }
 
 /// `shared` is said of all at once.
-fn row(run: &PublishedResult, shared: &[&Fired]) -> Vec<String> {
+fn row(run: &PublishedResult, shared: &[&GateFinding]) -> Vec<String> {
     let own = run.found.iter().filter(|fired| !shared.contains(fired));
     let found = own.map(|fired| format!("<li>{}</li>", words(fired)));
     let ours = run.ours.as_deref().unwrap_or("not run in this form");
@@ -114,7 +114,7 @@ fn row(run: &PublishedResult, shared: &[&Fired]) -> Vec<String> {
     ]
 }
 
-fn words(fired: &Fired) -> String {
+fn words(fired: &GateFinding) -> String {
     format!("<b>{}</b> {}", escaped(&fired.gate), escaped(&fired.words))
 }
 
