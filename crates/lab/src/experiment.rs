@@ -30,7 +30,7 @@ pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
 pub use file::{Expectation, Selection};
 pub(crate) use hops::PlannedHop;
-pub use load::{Act, Crowd, CrowdKind, Load};
+pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
 pub use screen::{Keep, Screen};
 use serde::{Deserialize, Serialize};
 

@@ -261,6 +261,8 @@ pub(crate) const CAPACITY: &str = "capacity";
 pub(crate) const THROUGHPUT: &str = "throughput";
 /// Requests without a good answer.
 pub(crate) const FAILED: &str = "failed";
+/// Those, and requests that were answered with another status than 2xx.
+pub(crate) const ERRORS: &str = "errors";
 /// Spans without an answer, and the longest of them.
 pub(crate) const SILENCES: &str = "silences";
 pub(crate) const LONGEST_SILENCE: &str = "longest_silence";

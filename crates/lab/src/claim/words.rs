@@ -5,7 +5,7 @@ use catamaran_stats::order::{self, MedianInterval};
 use super::{CaseEstimate, LEVEL, Verdict, can_only_suggest, number};
 use crate::experiment::label;
 use crate::gate::Effect;
-use crate::measure::SILENCES;
+use crate::measure::{ERRORS, SILENCES};
 
 /// Makes sentences of a case.
 pub(super) struct Words<'a> {

@@ -108,6 +108,7 @@ impl Scene<'_> {
             document: &timed.report.document,
             requests: timed.requests(),
             failed: timed.failed(),
+            errors: timed.errors(),
             acted: timed.acted,
             has_several: self.experiment.servers() > 1,
             cpu: &timed.spent.cpu,

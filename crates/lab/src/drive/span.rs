@@ -47,6 +47,12 @@ impl MeasuredSpan {
         self.reports().map(failed).sum()
     }
 
+    /// The same, with those that had an answer of another status than 2xx.
+    pub(super) fn errors(&self) -> u64 {
+        let others = self.reports().map(|it| it.document.requests.non_2xx);
+        self.failed() + others.sum::<u64>()
+    }
+
     /// Connections that all loads have opened.
     pub(super) fn opened(&self) -> u64 {
         self.reports()

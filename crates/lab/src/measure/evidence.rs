@@ -20,6 +20,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) requests: u64,
     /// Requests of all loads that had no good answer.
     pub(crate) failed: u64,
+    /// Those, and requests that were answered with another status than 2xx.
+    pub(crate) errors: u64,
     /// Actions on servers that were done.
     pub(crate) acted: u64,
     /// Whether the experiment has several servers, so that each has measures of its own.

@@ -6,7 +6,7 @@ use catamaran_gauge::Counts;
 
 use super::evidence::{AbFigures, Evidence, MeasureValues};
 use super::{
-    BYTES, Better, CAPACITY, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind, MeasureRecord,
+    BYTES, Better, CAPACITY, ERRORS, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind, MeasureRecord,
     ReportTable, SILENCES, SYSCALLS, Scope, Spoiler, THROUGHPUT,
 };
 use crate::drive::Sample;
@@ -76,6 +76,13 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         is_mostly_zero: true,
         read: |it| whole(Some(it.failed as f64)),
         ..time(FAILED, MeasureKind::Count, "requests")
+    },
+    MeasureRecord {
+        words: ["has", "requests without a 2xx"],
+        spoiler: Spoiler::Nothing,
+        is_mostly_zero: true,
+        read: |it| whole(Some(it.errors as f64)),
+        ..time(ERRORS, MeasureKind::Count, "requests")
     },
     MeasureRecord {
         words: ["has", "actions"],
@@ -193,7 +200,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
 
 /// All measures, for whoever has named one that there is not.
 pub(super) const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
-                              held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, first, acted, silences, \
+                              held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, errors, first, acted, silences, \
                               longest_silence, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
                               ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 

@@ -2,7 +2,7 @@
 
 use catamaran_chart::StripRow;
 
-use crate::measure::{FAILED, Measure, ReportTable, SILENCES};
+use crate::measure::{ERRORS, FAILED, Measure, ReportTable, SILENCES};
 use crate::result::{CellResult, MeasureResult, ResultDocument};
 
 /// Measures that stand in one table.
@@ -68,7 +68,7 @@ fn table_of(name: &str) -> ReportTable {
 /// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
 /// the application, or a count of failures that there were not.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
-    if [FAILED, SILENCES].contains(&name) {
+    if [FAILED, ERRORS, SILENCES].contains(&name) {
         return is_zero(result, name);
     }
     let Some((base, _)) = name.split_once('.') else {
