@@ -1,9 +1,10 @@
 //! Servers of the files of a directory, each a process.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use anyhow::{Context as _, ensure};
 use catamaran_e2e::Front;

@@ -9,13 +9,6 @@ use catamaran_e2e::{Browser, Front};
 use catamaran_testkit::tls::Authority;
 use serde_json::json;
 
-/// The application of a page, with a route that only the browser knows.
-const PAGE: &str = "<!doctype html><link rel=icon href=data:,><title></title><h1></h1>\
-                    <script src=/assets/app.js></script>";
-
-const SCRIPT: &str = "document.title = 'at ' + location.pathname;\
-                      document.querySelector('h1').textContent = 'Orders';";
-
 #[test]
 fn a_browser_opens_a_route_of_its_own() {
     let files = tempfile::tempdir().unwrap();
@@ -157,3 +150,10 @@ fn a_browser_seeks_in_a_media_file() {
         .unwrap();
     assert!(browser.complaints().is_empty());
 }
+
+/// The application of a page, with a route that only the browser knows.
+const PAGE: &str = "<!doctype html><link rel=icon href=data:,><title></title><h1></h1>\
+                    <script src=/assets/app.js></script>";
+
+const SCRIPT: &str = "document.title = 'at ' + location.pathname;\
+                      document.querySelector('h1').textContent = 'Orders';";
