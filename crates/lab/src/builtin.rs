@@ -72,7 +72,7 @@ pub fn demo() -> Experiment {
 }
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 18] = [
+const BUILTIN: [(&str, &str); 19] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     ("static", include_str!("../experiments/static.toml")),
     (
@@ -86,6 +86,7 @@ const BUILTIN: [(&str, &str); 18] = [
     ("fronts", include_str!("../experiments/fronts.toml")),
     ("reload", include_str!("../experiments/reload.toml")),
     ("redeploy", include_str!("../experiments/redeploy.toml")),
+    ("cache", include_str!("../experiments/cache.toml")),
     (
         "slow-clients",
         include_str!("../experiments/slow-clients.toml"),

@@ -110,6 +110,11 @@ const BUILTIN: &[Builtin] = &[
             ),
         )],
     ),
+    (
+        "varnish",
+        include_str!("../targets/varnish.toml"),
+        &[("cache.vcl.j2", include_str!("../targets/cache.vcl.j2"))],
+    ),
 ];
 
 /// A certificate for measurements.
