@@ -72,7 +72,7 @@ pub fn demo() -> Experiment {
 }
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 19] = [
+const BUILTIN: [(&str, &str); 20] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     ("static", include_str!("../experiments/static.toml")),
     (
@@ -87,6 +87,10 @@ const BUILTIN: [(&str, &str); 19] = [
     ("reload", include_str!("../experiments/reload.toml")),
     ("redeploy", include_str!("../experiments/redeploy.toml")),
     ("cache", include_str!("../experiments/cache.toml")),
+    (
+        "memcached-clients",
+        include_str!("../experiments/memcached-clients.toml"),
+    ),
     (
         "slow-clients",
         include_str!("../experiments/slow-clients.toml"),

@@ -61,6 +61,14 @@ const BUILTIN: &[Builtin] = &[
     ("link", include_str!("../targets/link.toml"), &[]),
     ("memcached", include_str!("../targets/memcached.toml"), &[]),
     (
+        "memcached-clients",
+        include_str!("../targets/memcached-clients.toml"),
+        &[(
+            "MemcachedClients.java",
+            include_str!("../java/MemcachedClients.java"),
+        )],
+    ),
+    (
         "nginx",
         include_str!("../targets/nginx.toml"),
         &[

@@ -29,6 +29,12 @@ pub const CLIENTS: Jars = Jars {
     folder: "clients",
     list: include_str!("../java/clients.xml"),
 };
+/// Clients of memcached that an experiment compares.
+pub const MEMCACHED: Jars = Jars {
+    name: "memcached_clients",
+    folder: "memcached-clients",
+    list: include_str!("../java/memcached.xml"),
+};
 /// Payara, which a long run needs and no test: not among [`ALL`].
 pub const PAYARA: Jars = Jars {
     name: "payara",
@@ -36,7 +42,7 @@ pub const PAYARA: Jars = Jars {
     list: include_str!("../java/payara.xml"),
 };
 /// All lists that tests and experiments use.
-pub const ALL: [Jars; 2] = [CONTAINERS, CLIENTS];
+pub const ALL: [Jars; 3] = [CONTAINERS, CLIENTS, MEMCACHED];
 /// Launches Tomcat 7 to 11.
 pub const TOMCAT: &str = include_str!("../java/Tomcat.java");
 /// Launches Undertow.

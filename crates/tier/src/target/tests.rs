@@ -7,7 +7,11 @@ fn faults(text: &str) -> String {
 }
 
 fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
-    with_programs(target, set, &["catamaran", "jars", "clients"])
+    with_programs(
+        target,
+        set,
+        &["catamaran", "jars", "clients", "memcached_clients"],
+    )
 }
 
 fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Result<Server, Faults> {
