@@ -44,8 +44,6 @@ fn skimmed(
     (value, replies, None)
 }
 
-const OWN: Reply = Reply::Value { is_own: true };
-
 /// However the bytes are cut, they are this value and these replies.
 fn check(dialect: Dialect, asked: &[Asked], bytes: &[u8], value: &[u8], replies: &[Reply]) {
     for size in 1..=bytes.len() {
@@ -203,3 +201,5 @@ proptest! {
         }
     }
 }
+
+const OWN: Reply = Reply::Value { is_own: true };
