@@ -95,7 +95,7 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
             Some(Scheme::Https) => some_tls,
             None => true,
         })
-        .filter(|rule| is_sayable(&rule.matcher.exclusion()))
+        .filter(|rule| is_sayable(&rule.matcher.exclusion()) && !has_control(&rule.matcher.shown()))
         .cloned()
         .map(sayable)
         .collect();
@@ -111,11 +111,17 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
     excluding(rules)
 }
 
+/// Whether a text has a control character, which the front refuses in every path.
+fn has_control(text: &str) -> bool {
+    text.bytes().any(|it| it.is_ascii_control())
+}
+
 /// A rewrite is of a prefix: where other patterns are left of one, nobody is served.
 fn sayable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
+    let is_odd = rule.action.rewrite_mut().is_some_and(|it| has_control(it));
     let takes_rest = matches!(&rule.action, Action::Redirect { to, .. } if to.contains("{rest"));
-    if !is_prefix && (rule.action.rewrite_mut().is_some() || takes_rest) {
+    if is_odd || !is_prefix && (rule.action.rewrite_mut().is_some() || takes_rest) {
         rule.action = Action::Closed;
     }
     rule

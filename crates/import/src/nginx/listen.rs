@@ -92,7 +92,7 @@ impl Listens<'_> {
             is_open |= ip.is_none();
             self.listen(
                 directive.word(0),
-                &directive.words[1..],
+                directive.words.get(1..).unwrap_or_default(),
                 (plan, host, ledger),
             );
             self.proxy_protocol(directive, (plan, host, ledger));

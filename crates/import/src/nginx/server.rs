@@ -76,6 +76,15 @@ pub(crate) fn convert(
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
     }
+    // Without a server every request is left to the old one, or answered 404.
+    if plan.hosts.is_empty() {
+        let all: Vec<usize> = (0..plan.listeners.len()).collect();
+        plan.hosts.push(VirtualHost {
+            listeners: all.clone(),
+            default_on: all,
+            ..VirtualHost::default()
+        });
+    }
     for directive in outer.iter().chain(servers().flat_map(Directive::inside)) {
         if matches!(
             directive.name.as_str(),
