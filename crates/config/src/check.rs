@@ -14,9 +14,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig, Placeholder,
-    ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig, Source,
-    StickyConfig, Template,
+    Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
+    MemberSource, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme,
+    RouteTarget, ServerConfig, StickyConfig, Template,
 };
 use http::HeaderName;
 
@@ -83,7 +83,7 @@ fn backends(file: &File, report: &mut Report) {
 /// Whether the nodes of `[mcmp]` are members of one upstream.
 fn nodes(file: &File, report: &mut Report) {
     let Some(mcmp) = &file.mcmp else { return };
-    let of_nodes = |it: &&Members| matches!(it.value.source, Source::Mcmp(_));
+    let of_nodes = |it: &&Members| matches!(it.value.source, MemberSource::Mcmp(_));
     let members = file.upstreams.iter().filter_map(|it| it.members.as_ref());
     let mut members = members.filter(of_nodes);
     match (members.next(), members.next()) {
@@ -202,7 +202,7 @@ fn sessions(upstream: &Upstream, report: &mut Report) {
     routes_of_sessions(upstream, report);
     fallbacks(upstream, report);
     let ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
-    let by_address = |it: &Members| matches!(&it.value.source, Source::Dns(dns) if dns.kind != DnsKind::Services);
+    let by_address = |it: &Members| matches!(&it.value.source, MemberSource::Dns(dns) if dns.kind != DnsKind::Services);
     if let (
         Some(members),
         Sticky::On(StickyConfig {

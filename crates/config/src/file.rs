@@ -131,7 +131,7 @@ pub(crate) fn read(
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => {
-                file.upstreams = upstream::read(value, (surroundings, nodes.as_ref()), report)
+                file.upstreams = upstream::read(value, (surroundings, nodes.as_ref()), report);
             }
             "mcmp" => {} // Read before upstreams, which need it.
             "cache" => file.caches = cache::read(value, report),

@@ -65,7 +65,7 @@ struct Service {
 }
 
 impl DnsSource {
-    /// See [`crate::Source::run`].
+    /// See [`crate::MemberSource::run`].
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         let mut failures = 0_u32;
         loop {

@@ -38,7 +38,7 @@ impl Eq for FileSource {}
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 impl FileSource {
-    /// See [`crate::Source::run`].
+    /// See [`crate::MemberSource::run`].
     pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
         let mut known: Option<Stamp> = None;
         loop {

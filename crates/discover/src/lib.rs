@@ -23,7 +23,7 @@ use tokio::sync::{Notify, mpsc};
 
 /// Where members are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MemberSource {
     /// A file that lists them.
     File(FileSource),
     /// A name in DNS.
@@ -32,7 +32,7 @@ pub enum Source {
     Mcmp(McmpSource),
 }
 
-impl Source {
+impl MemberSource {
     /// Its name in the configuration, for logs and metrics.
     #[must_use]
     pub fn token(&self) -> &'static str {

@@ -84,7 +84,7 @@ struct Desk {
 }
 
 impl McmpSource {
-    /// See [`crate::Source::run`].
+    /// See [`crate::MemberSource::run`].
     pub(crate) async fn run(
         self,
         answers: mpsc::Sender<Answer>,

@@ -24,8 +24,8 @@ pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::{Coding, StreamCoding};
 pub use catamaran_discover::{
-    AdvertConfig, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource,
-    Place as MemberPlace, Source, Speech,
+    AdvertConfig, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource, MemberSource,
+    Place as MemberPlace, Speech,
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;

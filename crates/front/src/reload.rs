@@ -122,21 +122,16 @@ impl Running {
             .switch(log)
             .map_err(StartError::AccessLog)?;
 
-        let mut report = ReloadReport {
-            at_next_start,
-            ..ReloadReport::default()
-        };
         let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
         replaced.retain(|backend| known.contains(&Arc::as_ptr(backend)));
-        report.compare_backends(&known, &site, &replaced);
+        let mut report = ReloadReport::of_backends(&known, &site, &replaced);
+        report.at_next_start = at_next_start;
         let site = self.shared.control.settle(&site, &mut overrides);
         site.configure();
         self.shared.site.store(Arc::new(site));
         self.shared.control.discovered.follow(&sources, &own);
         drop(overrides);
-        if let Err(error) = self.discovery.follow(&self.shared, sources) {
-            tracing::error!(%error, "there can be no thread that finds members; reload again");
-        }
+        self.ask_sources(sources);
         if let (Some(admin), Some(config)) = (&self.admin, config.admin) {
             admin.configure(config);
         }
@@ -166,6 +161,13 @@ impl Running {
         self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
         Ok(report)
+    }
+
+    /// Asks the sources of members of a configuration that is in force.
+    fn ask_sources(&self, sources: Vec<Sourced>) {
+        if let Err(error) = self.discovery.follow(&self.shared, sources) {
+            tracing::error!(%error, "there can be no thread that finds members; reload again");
+        }
     }
 
     /// Lets a listener finish what it has accepted.
@@ -232,22 +234,21 @@ impl Running {
 }
 
 impl ReloadReport {
-    fn compare_backends(
-        &mut self,
-        known: &HashSet<*const Backend>,
-        now: &Site,
-        replaced: &[Arc<Backend>],
-    ) {
+    fn of_backends(known: &HashSet<*const Backend>, now: &Site, replaced: &[Arc<Backend>]) -> Self {
         let name = |backend: &Arc<Backend>| backend.settings().name.clone();
-        self.backends_removed = replaced.iter().map(name).collect();
-        self.backends_kept = known.len() - replaced.len();
+        let mut report = Self {
+            backends_removed: replaced.iter().map(name).collect(),
+            backends_kept: known.len() - replaced.len(),
+            ..Self::default()
+        };
         for member in now.members() {
             if !known.contains(&Arc::as_ptr(&member.backend)) {
-                self.backends_added.push(member.name().to_owned());
+                report.backends_added.push(member.name().to_owned());
             } else if !Arc::ptr_eq(&member.settings, &member.backend.settings()) {
-                self.backends_changed.push(member.name().to_owned());
+                report.backends_changed.push(member.name().to_owned());
             }
         }
+        report
     }
 }
 

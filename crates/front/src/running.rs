@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{AdminConfig, Config, ListenAddress};
 use crate::control::discovered::{Sourced, own_addresses};
 use crate::control::{self, Control, ReloadRequest};
 use crate::counters::{Counters, CountersSnapshot};
@@ -121,15 +121,7 @@ pub fn start_inheriting(
         };
         bound.push((listener, sockets));
     }
-    let mut admin_bound = Vec::new();
-    for address in config.admin.iter().flat_map(|admin| &admin.addresses) {
-        let mode = config.admin.as_ref().map_or(0, |admin| admin.socket_mode);
-        let sockets = match inheritance.take(address) {
-            Some(sockets) => listener::inherit(address, sockets, 1)?,
-            None => listener::bind_as(address, &ports, 1, mode)?,
-        };
-        admin_bound.push((address.clone(), sockets));
-    }
+    let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
     let control = Control::start(config.admin.as_ref(), overrides);
     let site = control.settle_at_start(&site);
     site.configure();
@@ -154,8 +146,7 @@ pub fn start_inheriting(
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
     shared.control.discovered.follow(&sources, &own);
-    let followed = running.discovery.follow(&shared, sources);
-    shared.control.discovered.wait_for_first(FIRST_ANSWER_MAX);
+    let followed = running.find_members(sources);
     let profiles = shared.profiles.load();
     let started = followed.and_then(|()| running.adopt(bound, &profiles));
     let started = started.and_then(|adopted| {
@@ -176,6 +167,25 @@ pub fn start_inheriting(
     }
     inheritance.say_ready();
     Ok(running)
+}
+
+/// The sockets of the admin listener, if there is to be one.
+fn bind_admin(
+    admin: Option<&AdminConfig>,
+    ports: &Ipv4Ports,
+    inheritance: &mut Inheritance,
+) -> Result<Vec<(ListenAddress, Bound)>, BindError> {
+    let Some(admin) = admin else {
+        return Ok(Vec::new());
+    };
+    let bind = |address: &ListenAddress| {
+        let sockets = match inheritance.take(address) {
+            Some(sockets) => listener::inherit(address, sockets, 1)?,
+            None => listener::bind_as(address, ports, 1, admin.socket_mode)?,
+        };
+        Ok((address.clone(), sockets))
+    };
+    admin.addresses.iter().map(bind).collect()
 }
 
 impl Running {
@@ -297,6 +307,14 @@ impl Running {
     #[must_use]
     pub fn backends(&self) -> Vec<BackendStatus> {
         self.shared.site.load().status()
+    }
+
+    /// Asks the sources of members, and waits a while for their first answers.
+    fn find_members(&self, sources: Vec<Sourced>) -> io::Result<()> {
+        self.discovery.follow(&self.shared, sources)?;
+        let discovered = &self.shared.control.discovered;
+        discovered.wait_for_first(FIRST_ANSWER_MAX);
+        Ok(())
     }
 
     pub(crate) fn listeners(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, DnsKind, DnsSource, FileSource, Found, MemberTemplate, MemberTrust,
-    MembersConfig, Protocol, Source, Speech,
+    Address, BackendConfig, DnsKind, DnsSource, FileSource, Found, MemberSource, MemberTemplate,
+    MemberTrust, MembersConfig, Protocol, Speech,
 };
 use toml::Spanned;
 use toml::de::DeValue;
@@ -86,8 +86,8 @@ pub(super) fn read(
         None => (None, Vec::new()),
     };
     let speech = match &source {
-        Some(Source::Dns(dns)) => Some(dns.speech),
-        Some(Source::File(_) | Source::Mcmp(_)) | None => None,
+        Some(MemberSource::Dns(dns)) => Some(dns.speech),
+        Some(MemberSource::File(_) | MemberSource::Mcmp(_)) | None => None,
     };
     let trust = match source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
         true => trust(&mut table, group, surroundings),
@@ -122,7 +122,7 @@ struct DnsKeys {
 }
 
 impl DnsKeys {
-    fn source(self, table: &mut Table<'_>, from: From) -> Option<Source> {
+    fn source(self, table: &mut Table<'_>, from: From) -> Option<MemberSource> {
         let word = if from == From::Srv { "srv" } else { "dns" };
         let needs = [
             (NAME.name, table.has(&NAME), "name = \"app.internal\""),
@@ -144,7 +144,7 @@ impl DnsKeys {
             From::Srv => DnsKind::Services,
             From::Dns | From::File | From::Mcmp => DnsKind::Addresses { port: self.port? },
         };
-        Some(Source::Dns(DnsSource {
+        Some(MemberSource::Dns(DnsSource {
             name: self.name?,
             kind,
             speech: self.speech?,
@@ -188,14 +188,14 @@ fn without_use(table: &mut Table<'_>, from: Option<From>) {
 }
 
 /// Nodes that announce themselves, by the rules of `[mcmp]`.
-fn nodes(table: &mut Table<'_>, group: &Group<'_>) -> Option<Source> {
+fn nodes(table: &mut Table<'_>, group: &Group<'_>) -> Option<MemberSource> {
     let Some(mcmp) = group.mcmp else {
         let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
         let hint = "add [mcmp] with `listen` and `peers`";
         table.push(Finding::fault(message, table.place_of(&FROM)).hint(hint));
         return None;
     };
-    mcmp.value.clone().map(Source::Mcmp)
+    mcmp.value.clone().map(MemberSource::Mcmp)
 }
 
 /// A file, whose faults are said like those of this one, and what it lists now.
@@ -204,7 +204,7 @@ fn file(
     path: Option<PathBuf>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
-) -> (Option<Source>, Vec<Found>) {
+) -> (Option<MemberSource>, Vec<Found>) {
     if !table.has(&PATH) {
         let message = "from = \"file\" needs `path`, the file that lists the members";
         let hint = "write path = \"members.toml\"";
@@ -237,7 +237,7 @@ fn file(
         }
     }
     let read = read_members;
-    (Some(Source::File(FileSource { path, read })), listed)
+    (Some(MemberSource::File(FileSource { path, read })), listed)
 }
 
 /// How members are trusted that speak HTTP over TLS. The keys are those of the upstream.

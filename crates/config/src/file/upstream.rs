@@ -90,13 +90,7 @@ fn one(
     backend::settings(&mut table, surroundings, &mut shared);
     let mut shared_tls = TlsKeys::default();
     backend_tls::read(&mut table, surroundings.base, &mut shared_tls);
-    table.set(&RETRY_STATUS, &mut shared.retry_status);
-    let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
-    if !shared.retry_status.iter().all(is_failure) {
-        let message = "`retry_status` has a status below 400, which is no failure";
-        let place = table.place_of(&RETRY_STATUS);
-        table.push(Finding::fault(message, place).hint("write retry_status = [\"503\"]"));
-    }
+    retry_status(&mut table, &mut shared);
     if let Some(value) = entries.get("probe") {
         shared.probe = probe::read(value, report);
     }
@@ -130,19 +124,7 @@ fn one(
         .into_iter()
         .filter_map(read)
         .collect();
-    let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
-    let member_speaks = |protocol| members.as_ref().is_some_and(|it| it.may_speak(protocol));
-    let is_known = !backends.is_empty() || members.is_some();
-    if is_known && !backends.iter().any(ajp) && !member_speaks(Protocol::Ajp) {
-        backend::ajp_keys_without_use(&mut table);
-        attributes::without_use(&mut table);
-    }
-    // A backend whose certificates are at fault has none, too.
-    let tls = |backend: &Backend| backend.value.tls.is_some();
-    let member_tls = members.as_ref().is_some_and(Members::may_have_tls);
-    if report.faults() == 0 && is_known && !backends.iter().any(tls) && !member_tls {
-        backend_tls::without_use(&mut table);
-    }
+    keys_without_use(&mut table, &backends, members.as_ref(), report);
     table.finish(report);
     Upstream {
         name: name.to_owned(),
@@ -156,6 +138,41 @@ fn one(
         backends,
         members,
         finds_members,
+    }
+}
+
+/// Which statuses another backend is asked after.
+fn retry_status(table: &mut Table<'_>, shared: &mut BackendConfig) {
+    table.set(&RETRY_STATUS, &mut shared.retry_status);
+    let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
+    if !shared.retry_status.iter().all(is_failure) {
+        let message = "`retry_status` has a status below 400, which is no failure";
+        let place = table.place_of(&RETRY_STATUS);
+        table.push(Finding::fault(message, place).hint("write retry_status = [\"503\"]"));
+    }
+}
+
+/// Warns of keys of the group that none of its backends and members can have.
+fn keys_without_use(
+    table: &mut Table<'_>,
+    backends: &[Backend],
+    members: Option<&Members>,
+    report: &Report,
+) {
+    if backends.is_empty() && members.is_none() {
+        return;
+    }
+    let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
+    let member_ajp = members.is_some_and(|it| it.may_speak(Protocol::Ajp));
+    if !backends.iter().any(ajp) && !member_ajp {
+        backend::ajp_keys_without_use(table);
+        attributes::without_use(table);
+    }
+    // A backend whose certificates are at fault has none, too.
+    let tls = |backend: &Backend| backend.value.tls.is_some();
+    let member_tls = members.is_some_and(Members::may_have_tls);
+    if report.faults() == 0 && !backends.iter().any(tls) && !member_tls {
+        backend_tls::without_use(table);
     }
 }
 

@@ -9,10 +9,6 @@ use crate::file::SECTIONS;
 use crate::key::{Described, Preset};
 use crate::reference::own;
 
-/// Members that are found in DNS.
-const IN_DNS: &str =
-    "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
-
 /// A file with everything that is needed, and a line added to one of its tables.
 fn file(header: &str, added: &str) -> String {
     let mut text = String::new();
@@ -466,3 +462,7 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
     assert_eq!(seen(of_route)[1..], general);
     assert!(of_route.replaced.is_empty() && of_route.maintenance.is_some());
 }
+
+/// Members that are found in DNS.
+const IN_DNS: &str =
+    "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";

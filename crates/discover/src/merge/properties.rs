@@ -6,8 +6,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::member::{Place, Speech};
 
-const LEAVE: Duration = Duration::from_secs(30);
-
 fn rules() -> Rules<'static> {
     Rules {
         leave: LEAVE,
@@ -296,3 +294,5 @@ fn names_and_addresses_are_unique_and_there_is_a_limit() {
     );
     assert_eq!(more.refused.len(), 8);
 }
+
+const LEAVE: Duration = Duration::from_secs(30);

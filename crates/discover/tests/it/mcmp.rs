@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use catamaran_discover::{Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, Source};
+use catamaran_discover::{
+    Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource,
+};
 use catamaran_testkit::{Deadline, HttpClient, Response, address};
 use tokio::sync::{Notify, mpsc};
 
@@ -20,7 +22,7 @@ struct Listener {
 impl Listener {
     fn start(peers: &str, members: &str) -> Self {
         let address = address::refusing().unwrap();
-        let source = Source::Mcmp(McmpSource {
+        let source = MemberSource::Mcmp(McmpSource {
             listen: address,
             peers: vec![peers.parse().unwrap()],
             members: vec![members.parse().unwrap()],
@@ -28,9 +30,9 @@ impl Listener {
             nodes_max: 3,
             advertise: None,
         });
-        let (answers, counts) = (Arc::default(), Arc::default());
-        let (said, counted): (Arc<Mutex<Vec<Answer>>>, Arc<Mutex<Vec<McmpCount>>>) =
-            (Arc::clone(&answers), Arc::clone(&counts));
+        let answers = Arc::new(Mutex::new(Vec::new()));
+        let counts = Arc::new(Mutex::new(Vec::new()));
+        let (said, counted) = (Arc::clone(&answers), Arc::clone(&counts));
         let hooks = McmpHooks {
             in_flight: Box::new(|_| 0),
             count: Box::new(move |count| counted.lock().unwrap().push(count)),

@@ -8,12 +8,6 @@ use serde_json::Value;
 
 use crate::reload::application;
 
-/// A front that finds its members in `members.toml`.
-const CONFIG: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
-                      [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"file\"\n\
-                      path = \"members.toml\"\nleave = \"1h\"\n\
-                      [admin]\naddress = [\"unix:admin.sock\", \"127.0.0.1:0\"]\n";
-
 fn member(name: &str, url: &str) -> String {
     format!("[[member]]\nname = \"{name}\"\nurl = \"{url}\"\n")
 }
@@ -185,3 +179,9 @@ fn commands_change_every_front_or_say_where_not() {
     assert!(said.contains(&format!("not changed at {gone}: ")), "{said}");
     assert!(said.contains(&format!("it was changed at {one}")), "{said}");
 }
+
+/// A front that finds its members in `members.toml`.
+const CONFIG: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                      [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"file\"\n\
+                      path = \"members.toml\"\nleave = \"1h\"\n\
+                      [admin]\naddress = [\"unix:admin.sock\", \"127.0.0.1:0\"]\n";

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use catamaran_discover::{FoundState, Member, Place, Source, Speech};
+use catamaran_discover::{FoundState, Member, MemberSource, Place, Speech};
 
 use crate::config::{Activation, Address, BackendConfig, Protocol, SentHost, Trust, TrustSettings};
 
@@ -12,7 +12,7 @@ use crate::config::{Activation, Address, BackendConfig, Protocol, SentHost, Trus
 #[derive(Debug)]
 pub struct MembersConfig {
     /// Whom to ask.
-    pub source: Source,
+    pub source: MemberSource,
     /// How long a member that is no longer found drains. Default: `session_timeout` of an upstream that keeps
     /// sessions, else 0.
     pub leave: Duration,
@@ -85,7 +85,7 @@ impl MemberTemplate {
 impl MembersConfig {
     /// Members of that source, with every default.
     #[must_use]
-    pub fn new(source: Source, template: MemberTemplate) -> Self {
+    pub fn new(source: MemberSource, template: MemberTemplate) -> Self {
         Self {
             source,
             leave: Duration::ZERO,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_discover::{
-    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, Members, Refusal, Rules,
-    Source, Standing, merge,
+    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberSource, Members, Refusal,
+    Rules, Standing, merge,
 };
 use tokio::time::Instant;
 
@@ -309,7 +309,7 @@ pub(crate) fn fill_from_files(config: &mut Config) {
     let discovered = Discovered::default();
     discovered.follow(&Sourced::all(config), &[]);
     for upstream in &config.upstreams {
-        if let Some(Source::File(file)) = upstream.members.as_ref().map(|it| &it.source) {
+        if let Some(MemberSource::File(file)) = upstream.members.as_ref().map(|it| &it.source) {
             let answer = match (file.read)(&file.path) {
                 Ok(found) => Answer::members(found),
                 Err(faults) => Answer::Failed(faults),
@@ -332,8 +332,8 @@ pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
         .upstreams
         .iter()
         .filter_map(|it| match &it.members.as_ref()?.source {
-            Source::Mcmp(mcmp) => Some(mcmp.listen),
-            Source::File(_) | Source::Dns(_) => None,
+            MemberSource::Mcmp(mcmp) => Some(mcmp.listen),
+            MemberSource::File(_) | MemberSource::Dns(_) => None,
         });
     tcp.chain(mcmp).collect()
 }
@@ -417,7 +417,7 @@ impl Known {
     }
 
     fn routes(&self, upstream: &str) -> Vec<RouteConfig> {
-        let Source::Mcmp(McmpSource { paths, .. }) = &self.config.source else {
+        let MemberSource::Mcmp(McmpSource { paths, .. }) = &self.config.source else {
             return Vec::new();
         };
         let is_below = |path: &str| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use catamaran_front::config::{
     Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, MemberPlace,
-    MemberTemplate, MembersConfig, Protocol, Source, Speech,
+    MemberSource, MemberTemplate, MembersConfig, Protocol, Speech,
 };
 use catamaran_front::{Running, start};
 use catamaran_testkit::{DnsAnswer, DnsRecord, DnsServer, Peer, dns};
@@ -36,7 +36,7 @@ fn lines(path: &Path) -> Result<Vec<Found>, String> {
     };
     let all = text
         .lines()
-        .map(|line| member(line).ok_or(format!("no member: {line}")));
+        .map(|line| member(line).ok_or_else(|| format!("no member: {line}")));
     all.collect()
 }
 
@@ -105,7 +105,7 @@ fn config(directory: &Path, leave: Duration) -> Config {
 
 fn config_of(directory: &Path, file: &str, own: Vec<BackendConfig>, leave: Duration) -> Config {
     let mut config = site(directory, own);
-    let source = Source::File(FileSource {
+    let source = MemberSource::File(FileSource {
         path: directory.join(file),
         read: lines,
     });
@@ -119,8 +119,6 @@ fn config_of(directory: &Path, file: &str, own: Vec<BackendConfig>, leave: Durat
 fn line(name: &str, peer: &Peer) -> String {
     format!("{name} {}\n", peer.tcp_address())
 }
-
-const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn members_serve_from_the_start_drain_when_they_are_missing_and_return() {
@@ -319,7 +317,7 @@ fn named_by(running: &Running, count: usize) -> Vec<String> {
 }
 
 fn in_dns(server: &DnsServer, kind: DnsKind, name: &str) -> MembersConfig {
-    let source = Source::Dns(DnsSource {
+    let source = MemberSource::Dns(DnsSource {
         name: name.to_owned(),
         kind,
         speech: Speech::Http,
@@ -494,3 +492,5 @@ fn this_machine_is_no_member_by_dns() {
     }
     stop(running);
 }
+
+const HOUR: Duration = Duration::from_secs(3600);
