@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use crate::common_settings::{CommonSettings, REPLACE_ERRORS, shows_pages};
 use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
 use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Scheme};
 use crate::routes::{Route, RouteGroup, outcome};
-use crate::shared::{REPLACE_ERRORS, Shared, shows_pages};
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Written {
 pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Written {
     let mut writer = Writer {
         form,
-        shared: Shared::new(groups),
+        shared: CommonSettings::new(groups),
         out: String::new(),
         files: Vec::new(),
         routes: 0,
@@ -152,7 +152,7 @@ pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> 
 
 struct Writer<'a> {
     form: Form<'a>,
-    shared: Shared,
+    shared: CommonSettings,
     out: String,
     files: Vec<SideFile>,
     routes: usize,

@@ -9,6 +9,7 @@
 //! The crate opens no file: it is lent [`Files`].
 #![forbid(unsafe_code)]
 
+mod common_settings;
 mod compress;
 mod condition;
 mod directive;
@@ -30,7 +31,6 @@ pub mod read;
 mod regex;
 mod report;
 mod routes;
-mod shared;
 mod stock;
 mod tomcat;
 

@@ -73,11 +73,42 @@ fn a_virtual_host_is_taken_over_by_three_commands() {
     let log = fs::read_to_string(place.join("access.log")).unwrap();
     assert!(log.lines().count() >= REQUESTS.len(), "{log}");
 
-    // The first command: what cannot be converted stays with the old server, at another address.
+    // The first command.
     let keep = format!("http://{after}");
+    converts(place, &keep);
+
+    // The old server moves, and learns who its clients are.
+    write_host(place, after, REMOTE_IP);
+    let _old = httpd(place, after);
+    // The second command.
+    let front = Front::with_file(&place.join("catamaran.toml"), &[]).unwrap();
+    for (target, expected) in REQUESTS {
+        assert_eq!(
+            status(front.address(), target, ""),
+            *expected,
+            "{target} by the front"
+        );
+    }
+    for (host, expected) in [
+        ("example.org", 301),
+        ("old-shop.example.org", 301),
+        ("shop.example.org", 200),
+    ] {
+        let found = status(front.address(), "/open/x", &format!("Host: {host}\r\n"));
+        assert_eq!(found, expected, "{host}");
+    }
+
+    browser_signs_on(&front);
+
+    // The third.
+    replays_alike(place, &keep, front.address());
+}
+
+/// What cannot be converted stays with the old server, at another address.
+fn converts(place: &Path, keep: &str) {
     let arguments = [
         "--keep",
-        &keep,
+        keep,
         "--listen",
         "127.0.0.1:0",
         "--report",
@@ -114,37 +145,16 @@ fn a_virtual_host_is_taken_over_by_three_commands() {
         .output()
         .unwrap();
     assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
 
-    // The old server moves, and learns who its clients are.
-    write_host(place, after, REMOTE_IP);
-    let _old = httpd(place, after);
-    // The second command.
-    let front = Front::with_file(&place.join("catamaran.toml"), &[]).unwrap();
-    for (target, expected) in REQUESTS {
-        assert_eq!(
-            status(front.address(), target, ""),
-            *expected,
-            "{target} by the front"
-        );
-    }
-    for (host, expected) in [
-        ("example.org", 301),
-        ("old-shop.example.org", 301),
-        ("shop.example.org", 200),
-    ] {
-        let found = status(front.address(), "/open/x", &format!("Host: {host}\r\n"));
-        assert_eq!(found, expected, "{host}");
-    }
-
-    browser_signs_on(&front);
-
-    // The third.
-    let new = format!("http://{}", front.address());
+/// The requests of the log have the same answers from both.
+fn replays_alike(place: &Path, keep: &str, front: SocketAddr) {
+    let new = format!("http://{}", front);
     let arguments = [
         "--replay",
         "access.log",
         "--old",
-        &keep,
+        keep,
         "--new",
         &new,
         "--host",

@@ -610,61 +610,7 @@ fn two_fronts_share_an_address_by_keepalived() {
         "keepalived2.conf",
         &first.replace("priority 200", "priority 100"),
     );
-    let printed = reader.types(
-        "ip link add name br0 type bridge
-         ip addr add 10.78.0.3/24 dev br0
-         ip link set br0 up
-         front() {
-             ip netns exec f$1 catamaran serve --config catamaran.toml > access$1.log 2>> front$1.log &
-             echo $! > front$1.pid
-         }
-         for n in 1 2; do
-             ip netns add f$n
-             ip link add v$n type veth peer name eth0 netns f$n
-             ip link set v$n master br0 up
-             ip -n f$n addr add 10.78.0.1$n/24 dev eth0
-             ip -n f$n link set eth0 up
-             ip -n f$n link set lo up
-             front $n
-             ip netns exec f$n keepalived --dont-fork --log-console --use-file $PWD/keepalived$n.conf \
-                 --pid /run/k$n.pid --vrrp_pid /run/v$n.pid > keepalived$n.log 2>&1 &
-         done
-         catamaran app --ajp 10.78.0.3:8009 --secret 'change me' 2> app.log &
-         holds() { ip -n f$1 addr show eth0 | grep --quiet 10.78.0.100; }
-         until holds 1; do sleep 0.1; done
-         answer http://10.78.0.100/ > /dev/null
-         poll() {
-             until [ -e polled ]; do
-                 status=$(curl --silent --max-time 0.5 --output /dev/null --write-out '%{http_code}' \
-                     http://10.78.0.100/ || true)
-                 echo $(date +%s%3N) $status
-                 sleep 0.05
-             done
-         }
-         poll > planned &
-         polling=$!
-         kill -TERM $(cat front1.pid)
-         until holds 2; do sleep 0.1; done
-         while kill -0 $(cat front1.pid) 2> /dev/null; do sleep 0.1; done
-         sleep 1
-         touch polled
-         wait $polling
-         rm polled
-         front 1
-         until holds 1; do sleep 0.1; done
-         sleep 2
-         poll > killed &
-         polling=$!
-         sleep 1
-         kill -KILL $(cat front1.pid)
-         until holds 2; do sleep 0.1; done
-         sleep 2
-         touch polled
-         wait $polling
-         echo planned $(grep --count --invert-match ' 200$' planned || true) of $(wc --lines < planned)
-         awk '$2 == 200 && out { gap = $1 - out; if (gap > most) most = gap; out = 0 }
-              $2 != 200 && !out { out = $1 } END { print \"killed\", most + 0 }' killed",
-    );
+    let printed = reader.types(TWO_FRONTS);
     let (planned, killed) = printed.split_once('\n').unwrap();
     assert!(planned.starts_with("planned 0 of "), "{printed}");
     let outage: u64 = killed.trim().trim_start_matches("killed ").parse().unwrap();
@@ -744,3 +690,58 @@ url = \"ajp://127.0.0.1:8010\"
 [admin]
 address = \"unix:/run/catamaran/admin.sock\"
 ";
+
+/// Two fronts behind one address: a planned stop of the first, then its sudden death.
+const TWO_FRONTS: &str = "ip link add name br0 type bridge
+ip addr add 10.78.0.3/24 dev br0
+ip link set br0 up
+front() {
+    ip netns exec f$1 catamaran serve --config catamaran.toml > access$1.log 2>> front$1.log &
+    echo $! > front$1.pid
+}
+for n in 1 2; do
+    ip netns add f$n
+    ip link add v$n type veth peer name eth0 netns f$n
+    ip link set v$n master br0 up
+    ip -n f$n addr add 10.78.0.1$n/24 dev eth0
+    ip -n f$n link set eth0 up
+    ip -n f$n link set lo up
+    front $n
+    ip netns exec f$n keepalived --dont-fork --log-console --use-file $PWD/keepalived$n.conf \
+        --pid /run/k$n.pid --vrrp_pid /run/v$n.pid > keepalived$n.log 2>&1 &
+done
+catamaran app --ajp 10.78.0.3:8009 --secret 'change me' 2> app.log &
+holds() { ip -n f$1 addr show eth0 | grep --quiet 10.78.0.100; }
+until holds 1; do sleep 0.1; done
+answer http://10.78.0.100/ > /dev/null
+poll() {
+    until [ -e polled ]; do
+        status=$(curl --silent --max-time 0.5 --output /dev/null --write-out '%{http_code}' \
+            http://10.78.0.100/ || true)
+        echo $(date +%s%3N) $status
+        sleep 0.05
+    done
+}
+poll > planned &
+polling=$!
+kill -TERM $(cat front1.pid)
+until holds 2; do sleep 0.1; done
+while kill -0 $(cat front1.pid) 2> /dev/null; do sleep 0.1; done
+sleep 1
+touch polled
+wait $polling
+rm polled
+front 1
+until holds 1; do sleep 0.1; done
+sleep 2
+poll > killed &
+polling=$!
+sleep 1
+kill -KILL $(cat front1.pid)
+until holds 2; do sleep 0.1; done
+sleep 2
+touch polled
+wait $polling
+echo planned $(grep --count --invert-match ' 200$' planned || true) of $(wc --lines < planned)
+awk '$2 == 200 && out { gap = $1 - out; if (gap > most) most = gap; out = 0 }
+     $2 != 200 && !out { out = $1 } END { print \"killed\", most + 0 }' killed";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common_settings::REPLACE_ERRORS;
 use crate::directive::Directive;
 use crate::emit::quoted;
 use crate::httpd::files::Site;
@@ -9,7 +10,6 @@ use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::pages::{page, status};
 use crate::plan::{Access, Action, Keys, Rule};
-use crate::shared::REPLACE_ERRORS;
 
 /// Gives all rules of a virtual host the pages that it shows.
 pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {

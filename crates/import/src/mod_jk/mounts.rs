@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::common_settings::REPLACE_ERRORS;
 use crate::emit::quoted;
 use crate::files::Text;
 use crate::index::{FirstMatch, below};
@@ -14,7 +15,6 @@ use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, split};
 use crate::read::properties;
-use crate::shared::REPLACE_ERRORS;
 
 /// Where a mount is written; the first in this list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -85,24 +85,30 @@ pub(crate) fn convert(
             ..VirtualHost::default()
         });
     }
-    for directive in outer.iter().chain(servers().flat_map(Directive::inside)) {
-        if matches!(
-            directive.name.as_str(),
-            "root" | "index" | "expires" | "autoindex"
-        ) {
-            let text = "no location serves files by it";
-            expansion.ledger.dropped_if_open(directive.id, text);
-        }
-    }
+    let rest: Vec<&Directive> = outer
+        .iter()
+        .chain(servers().flat_map(Directive::inside))
+        .collect();
+    drop_unused(&rest, expansion.ledger);
+}
+
+/// Drops settings that no location asked for, of servers and of what they inherit.
+fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     let unused = |it: &Directive, ledger: &mut Ledger| {
         if matches!(it.name.as_str(), "gzip" | "gzip_types" | "gzip_min_length") {
             ledger.dropped_if_open(it.id, "nothing is compressed by it");
         }
     };
-    for directive in outer.iter().chain(servers().flat_map(Directive::inside)) {
-        unused(directive, expansion.ledger);
+    for directive in directives {
+        if matches!(
+            directive.name.as_str(),
+            "root" | "index" | "expires" | "autoindex"
+        ) {
+            ledger.dropped_if_open(directive.id, "no location serves files by it");
+        }
+        unused(directive, ledger);
         for inner in directive.inside() {
-            unused(inner, expansion.ledger);
+            unused(inner, ledger);
         }
     }
 }

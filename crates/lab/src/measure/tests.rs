@@ -201,28 +201,6 @@ fn measures_are_read_from_what_a_run_has_shown() {
         first: None,
         published: &BTreeMap::from([("ab1".to_owned(), ab1)]),
     };
-    let expected = [
-        ("ab1.longest", 1552.0),
-        ("ab1.throughput", 1098.36),
-        ("bytes.upstream", 900.0),
-        ("capacity", 50_000.0),
-        ("cpu", 60.0),
-        ("cpu.app", 40.0),
-        ("cpu.front", 20.0),
-        ("disk", 3.0),
-        ("errors", 5.0),
-        ("failed", 3.0),
-        ("free", 3.0),
-        ("held", 70.0),
-        ("held.app", 60.0),
-        ("memory", 5.0),
-        ("memory.app", 5.0),
-        ("p50", 1.5),
-        ("p90", 2.5),
-        ("sockets", 0.5),
-        ("throughput", 500.0),
-        ("time_wait", 0.25),
-    ];
     let measures = evidence.measures();
     for name in [
         "p99",
@@ -235,8 +213,32 @@ fn measures_are_read_from_what_a_run_has_shown() {
     ] {
         assert!(!measures.contains_key(name), "of {name} nothing was shown");
     }
-    for (name, value) in expected {
-        let found = measures[name];
+    for (name, value) in READ {
+        let found = measures[*name];
         assert!((found / value - 1.0).abs() < 1e-9, "{name} {found}");
     }
 }
+
+/// What that run has shown.
+const READ: &[(&str, f64)] = &[
+    ("ab1.longest", 1552.0),
+    ("ab1.throughput", 1098.36),
+    ("bytes.upstream", 900.0),
+    ("capacity", 50_000.0),
+    ("cpu", 60.0),
+    ("cpu.app", 40.0),
+    ("cpu.front", 20.0),
+    ("disk", 3.0),
+    ("errors", 5.0),
+    ("failed", 3.0),
+    ("free", 3.0),
+    ("held", 70.0),
+    ("held.app", 60.0),
+    ("memory", 5.0),
+    ("memory.app", 5.0),
+    ("p50", 1.5),
+    ("p90", 2.5),
+    ("sockets", 0.5),
+    ("throughput", 500.0),
+    ("time_wait", 0.25),
+];

@@ -7,12 +7,12 @@ use crate::routes::{Route, RouteGroup, outcome};
 
 /// What `[server.response_headers]` and `[error_pages]` say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shared {
+pub(crate) struct CommonSettings {
     pub(crate) response_fields: Fields,
     pub(crate) pages: Keys,
 }
 
-impl Shared {
+impl CommonSettings {
     /// What is alike in all of these. Of a single route nothing is.
     pub(crate) fn new(groups: &[RouteGroup]) -> Self {
         let routes = || groups.iter().flat_map(|it| it.routes.iter());
@@ -145,7 +145,7 @@ mod tests {
             ),
             (&[("A", "1"), ("B", "3")], &[("404", "a"), ("503", "b")]),
         ]);
-        let shared = Shared::new(&groups);
+        let shared = CommonSettings::new(&groups);
         let names: Vec<&String> = shared.response_fields.set.keys().collect();
         assert_eq!(names, ["A"]);
         assert_eq!(shared.pages.keys().collect::<Vec<_>>(), ["404"]);
@@ -159,6 +159,6 @@ mod tests {
     #[test]
     fn one_route_says_all_itself() {
         let groups = group(&[(&[("A", "1")], &[("404", "a")])]);
-        assert_eq!(Shared::new(&groups), Shared::default());
+        assert_eq!(CommonSettings::new(&groups), CommonSettings::default());
     }
 }
