@@ -11,7 +11,7 @@ use crate::value::{OneOrMore, Parsed, Sizes};
 /// Reads them; `None` if the route compresses nothing. Whether its responses have bodies of an upstream or
 /// of files: the front's own answers are not compressed.
 pub(super) fn read(table: &mut Table<'_>, has_bodies: bool) -> Option<CompressConfig> {
-    if !KEYS.iter().any(|key| table.has_named(key.name())) {
+    if !table.has(&COMPRESS) && !KEYS.iter().any(|key| table.has_named(key.name())) {
         return None;
     }
     let mut compress = CompressConfig::new(table.take(&COMPRESS).unwrap_or_default());
