@@ -396,6 +396,7 @@ impl Configuration {
         let links = format!("[\"{files}/acme\"]");
         self.maybe(rng, "links", &[r#""off""#, r#""inside""#, &links]);
         self.maybe(rng, "hide", &[r#"["*.gif", "y"]"#, r#""x1.*""#]);
+        self.maybe(rng, "etag", &[r#""time""#, r#""content""#]);
         self.maybe(rng, "cache_control", &[r#""max-age=60""#]);
         self.maybe(rng, "charset", &[r#""off""#, r#""iso-8859-1""#]);
         self.maybe(rng, "types", &[r#"{ do = "text/plain" }"#]);
