@@ -293,8 +293,11 @@ fn a_server_that_never_serves_is_told_with_what_it_said() {
     let space = space("never");
     let text = include_str!("../../targets/nginx.toml");
     let text = text.replace("ready = { ", "ready = { within = \"1s\", ");
-    let template = ("nginx.conf.j2", include_str!("../../targets/nginx.conf.j2"));
-    let target = Target::parse("nginx.toml", &text, &[template]).unwrap();
+    let templates = [
+        ("nginx.conf.j2", include_str!("../../targets/nginx.conf.j2")),
+        ("localhost.pem", include_str!("../../targets/localhost.pem")),
+    ];
+    let target = Target::parse("nginx.toml", &text, &templates).unwrap();
     // Nobody listens there.
     let set = [("backend", "http://127.0.0.1:1"), ("ready_path", "/")];
     let fault = launch(&space, &target, &set).unwrap_err();
