@@ -1,6 +1,6 @@
 //! Members of upstreams that come and go: sources that name them, and the rules by which they join and leave.
 //!
-//! A source gives [`Answer`]s, each with all members that it knows. [`merge`] makes a list of members of
+//! A source gives [`Answer`]s, each with all members that it knows. [`merge()`] makes a list of members of
 //! the last list and an answer, and holds every rule: what an error changes, what becomes of a member that
 //! is no longer named, which addresses are refused. It is pure: the time is an argument. What a member is
 //! to an upstream, and how requests reach it, is the front's business.

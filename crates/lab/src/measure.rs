@@ -1,6 +1,6 @@
 //! What is measured: the names by which files call measures, and what is known of each.
 //!
-//! A measure is a record in [`records`]: what it is called, what it is, and how it is read from what a run has shown.
+//! A measure is a record in `records`: what it is called, what it is, and how it is read from what a run has shown.
 //! A new one takes a record there and a row in docs/lab.md.
 
 mod evidence;

@@ -27,9 +27,9 @@ pub(super) struct MeasuredSpan {
     pub(super) traces: Traces,
     /// Actions that were done.
     pub(super) acted: u64,
-    /// As [`MachineFacts::changed`].
+    /// As `changed` of the facts about the machine.
     pub(super) changed: Option<LevelChange>,
-    /// As [`Run::thirds`].
+    /// As `thirds` of a run.
     pub(super) thirds: ThirdValues,
 }
 
