@@ -84,16 +84,7 @@ impl FileBody {
                 None
             }
         };
-        Self {
-            fd,
-            facts: *file.facts(),
-            segments,
-            threads: threads.clone(),
-            reading: None,
-            warming: None,
-            given: 0,
-            thread_reads: 0,
-        }
+        Self::with(fd, segments, file, threads)
     }
 
     /// How often a thread had to read because the kernel did not have the bytes in memory.
@@ -111,10 +102,20 @@ impl FileBody {
     /// A body of these bytes, which are in memory.
     #[must_use]
     pub fn of_bytes(file: &FoundFile, bytes: Bytes, threads: &FileThreads) -> Self {
+        let segments = VecDeque::from([Segment::Text(bytes)]);
+        Self::with(None, segments, file, threads)
+    }
+
+    fn with(
+        fd: Option<Arc<OwnedFd>>,
+        segments: VecDeque<Segment>,
+        file: &FoundFile,
+        threads: &FileThreads,
+    ) -> Self {
         Self {
-            fd: None,
+            fd,
             facts: *file.facts(),
-            segments: VecDeque::from([Segment::Text(bytes)]),
+            segments,
             threads: threads.clone(),
             reading: None,
             warming: None,
