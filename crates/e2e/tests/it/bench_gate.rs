@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use catamaran_e2e::{App, binary, catamaran};
+use catamaran_e2e::{App, binary, catamaran, outcome};
 use catamaran_testkit::{Deadline, Process, address};
 use serde_json::Value;
 
@@ -17,9 +17,8 @@ fn script(text: &str, url: &str) -> (Option<i32>, String, String) {
         .env("bench", format!("{} bench", binary().unwrap().display()))
         .env("url", url)
         .current_dir(directory.path());
-    let mut process = Process::spawn(&mut command).unwrap();
-    let status = process.wait(Deadline::default()).unwrap();
-    (status.code(), process.stdout(), process.stderr())
+    let process = Process::spawn(&mut command).unwrap();
+    outcome(process).unwrap()
 }
 
 /// No error is fewer than half, no server answers a billion requests a second, and of 50 requests

@@ -4,15 +4,14 @@
 
 use std::fs;
 
-use catamaran_e2e::{Nginx, catamaran};
-use catamaran_testkit::{Deadline, address};
+use catamaran_e2e::{Nginx, catamaran, outcome};
+use catamaran_testkit::address;
 use serde_json::Value;
 
 fn knee(words: &str) -> (Option<i32>, String, String) {
     let words = format!("bench knee --duration 200ms --warmup 50ms -k {words}");
-    let mut process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
-    let status = process.wait(Deadline::default()).unwrap();
-    (status.code(), process.stdout(), process.stderr())
+    let process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    outcome(process).unwrap()
 }
 
 fn rates(knee: &Value) -> Vec<f64> {

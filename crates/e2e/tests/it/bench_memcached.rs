@@ -10,13 +10,7 @@ use serde_json::Value;
 
 /// Runs `bench` with these words to its end.
 fn bench(words: &str) -> (Option<i32>, String, String) {
-    let arguments: Vec<&str> = ["bench"]
-        .into_iter()
-        .chain(words.split_whitespace())
-        .collect();
-    let mut process = catamaran(&arguments).unwrap();
-    let status = process.wait(Deadline::default()).unwrap();
-    (status.code(), process.stdout(), process.stderr())
+    catamaran_e2e::bench(words).unwrap()
 }
 
 fn report(words: &str) -> (Option<i32>, Value) {

@@ -6,22 +6,13 @@
 use std::fs;
 use std::process::Command;
 
-use catamaran_e2e::{App, Nginx, binary, catamaran};
-use catamaran_testkit::{Deadline, Peer, Process, Script, Signal, address};
+use catamaran_e2e::{App, Nginx, binary, catamaran, outcome};
+use catamaran_testkit::{Peer, Process, Script, Signal, address};
 use serde_json::Value;
 
 /// Runs `bench` with these words to its end.
 fn bench(words: &str) -> (Option<i32>, String, String) {
-    let arguments: Vec<&str> = ["bench"]
-        .into_iter()
-        .chain(words.split_whitespace())
-        .collect();
-    ended(catamaran(&arguments).unwrap())
-}
-
-fn ended(mut process: Process) -> (Option<i32>, String, String) {
-    let status = process.wait(Deadline::default()).unwrap();
-    (status.code(), process.stdout(), process.stderr())
+    catamaran_e2e::bench(words).unwrap()
 }
 
 /// The report as JSON, and the exit code.
@@ -154,7 +145,7 @@ fn descriptors_that_run_out_fail_requests_and_not_the_run() {
     command.arg("--nofile=50:50").arg(binary().unwrap());
     command.args("bench --json -k -n 300 -c 100 --threads 1".split(' '));
     command.arg(format!("http://{}/", nginx.address()));
-    let (code, stdout, stderr) = ended(Process::spawn(&mut command).unwrap());
+    let (code, stdout, stderr) = outcome(Process::spawn(&mut command).unwrap()).unwrap();
     let report: Value =
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"));
     assert_eq!(code, Some(1), "{report}");
@@ -317,7 +308,7 @@ fn an_interrupt_ends_with_the_report_of_what_was_done() {
         let last = before.max(3);
         let _ = peer.wait_received(last, 20);
         process.signal(Signal::Interrupt).unwrap();
-        let (ended, stdout, stderr) = ended(process);
+        let (ended, stdout, stderr) = outcome(process).unwrap();
         assert_eq!(ended, Some(code), "{flags} {stdout}{stderr}");
         assert!(stdout.contains(expected), "{flags} {stdout}");
     }

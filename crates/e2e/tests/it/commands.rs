@@ -3,14 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use catamaran_e2e::{binary, catamaran};
+use catamaran_e2e::{binary, catamaran, outcome};
 use catamaran_testkit::{Deadline, HttpClient, Pattern, Process, Signal};
 
 /// Runs a command to its end: exit code, stdout, stderr.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut process = catamaran(arguments).unwrap();
-    let status = process.wait(Deadline::default()).unwrap();
-    (status.code(), process.stdout(), process.stderr())
+    let process = catamaran(arguments).unwrap();
+    outcome(process).unwrap()
 }
 
 /// Runs `check` on a file with this text.
