@@ -38,6 +38,9 @@ pub(crate) struct LabResult {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct LabClaim {
     pub(crate) says: String,
+    /// What is compared, such as `syscalls`.
+    #[serde(default)]
+    pub(crate) measure: String,
     /// The levels of the claim's case.
     #[serde(default)]
     pub(crate) each: serde_json::Map<String, serde_json::Value>,

@@ -39,6 +39,8 @@ enum Evidence {
         ends: [f64; 2],
         words: String,
         lab: Option<String>,
+        /// Whether it is of a count, or of a ratio of two counts.
+        is_count: bool,
     },
     /// Counts of single runs.
     Counts(Vec<f64>),
@@ -93,8 +95,14 @@ fn conclude(published: &Published, evidence: Evidence) -> (Finding, String) {
             let finding = of_counts(published, &counts);
             (finding, in_words(published, &counts))
         }
-        Evidence::Interval { ends, words, lab } => {
+        Evidence::Interval {
+            ends,
+            words,
+            lab,
+            is_count,
+        } => {
             let finding = match published {
+                Published::Ratio(ratio) if is_count => of_count(*ratio, ends),
                 Published::Ratio(ratio) => of_ratio(*ratio, ends),
                 Published::Range(range) => of_range(*range, ends),
                 Published::Count(count) => of_count(*count, ends),
@@ -182,6 +190,7 @@ fn of_claim(claim: &LabClaim) -> Evidence {
         ends: [low, high],
         words,
         lab: Some(claim.verdict.clone()),
+        is_count: is_count(&claim.measure),
     }
 }
 
@@ -194,26 +203,15 @@ fn of_texts(expression: &str, result: &LabResult) -> anyhow::Result<f64> {
     })
 }
 
-/// A count of a cell, or the ratio of two cells', over the starts of their servers.
+/// A count of a cell, or the ratio of two cells', over the starts of their servers; or the ratio of two of ab's runs.
 fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<Evidence> {
-    let base = measure.split('.').next().unwrap_or_default();
-    if !COUNTS.contains(&base) {
+    // Gates look at the span that is measured. ab's runs come before it, on servers that were just started.
+    let is_of_ab = here.divisor.is_some() && is_in(&RUNS_OF_AB, measure);
+    if !is_count(measure) && !is_of_ab {
         bail!("{measure} is no count: gates on times forbid claims on it, so name a claim");
     }
-    let is_ratio = !here.level.is_empty();
-    let by_round = if is_ratio {
-        let side = |side: &Levels| {
-            let levels = here.cells.iter().chain(side);
-            let levels = levels.map(|(name, level)| (name.clone(), level.clone()));
-            by_round(result, &levels.collect(), measure)
-        };
-        let (above, below) = (side(&here.level)?, side(&here.over)?);
-        let ratio = |(round, value): (usize, f64)| Some((round, value / below.get(&round)?));
-        above.into_iter().filter_map(ratio).collect()
-    } else {
-        by_round(result, &here.cell, measure)?
-    };
-    let starts = of_starts(result, &by_round);
+    let is_ratio = !here.level.is_empty() || here.divisor.is_some();
+    let starts = of_starts(result, &values(here, measure, result)?);
     let words = |value: f64| match is_ratio {
         true => ratio_in_words(value),
         false => count_in_words(value),
@@ -228,6 +226,7 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
                 words(interval.high).trim_start_matches('×')
             ),
             lab: None,
+            is_count: !is_of_ab,
         },
         None => {
             let [low, high] = [f64::min, f64::max].map(|end| starts.iter().copied().reduce(end));
@@ -238,6 +237,39 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
             })
         }
     })
+}
+
+/// What is looked at, by round: a measure of a cell, or its ratio to another one or to that of another cell.
+fn values(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<BTreeMap<usize, f64>> {
+    if let Some(divisor) = &here.divisor {
+        let of_cell = |measure: &str| by_round(result, &here.cell, measure);
+        return Ok(quotients(of_cell(measure)?, &of_cell(divisor)?));
+    }
+    if here.level.is_empty() {
+        return by_round(result, &here.cell, measure);
+    }
+    let side = |side: &Levels| {
+        let levels = here.cells.iter().chain(side);
+        let levels = levels.map(|(name, level)| (name.clone(), level.clone()));
+        by_round(result, &levels.collect(), measure)
+    };
+    Ok(quotients(side(&here.level)?, &side(&here.over)?))
+}
+
+/// Those of the rounds that have both.
+fn quotients(above: BTreeMap<usize, f64>, below: &BTreeMap<usize, f64>) -> BTreeMap<usize, f64> {
+    let ratio = |(round, value): (usize, f64)| Some((round, value / below.get(&round)?));
+    above.into_iter().filter_map(ratio).collect()
+}
+
+/// Whether a measure has no noise of a clock.
+fn is_count(measure: &str) -> bool {
+    is_in(&COUNTS, measure)
+}
+
+/// Whether a measure is one of these, of whatever server.
+fn is_in(bases: &[&str], measure: &str) -> bool {
+    bases.contains(&measure.split('.').next().unwrap_or_default())
 }
 
 /// The values of a measure of a cell, by round.
@@ -313,5 +345,66 @@ pub(super) fn count_in_words(count: f64) -> String {
 /// Measures that have no noise of a clock.
 const COUNTS: [&str; 3] = ["bytes", "sockets", "syscalls"];
 
+/// What ab prints of a published run in each round: of the first, of the second, and of one on warm servers.
+const RUNS_OF_AB: [&str; 3] = ["ab1", "ab2", "ab"];
+
 /// How surely an interval holds the median.
 const LEVEL: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::LabMeasure;
+
+    #[test]
+    fn a_ratio_of_two_counts_is_the_same_within_a_hundredth() {
+        let finding = |is_count| {
+            let evidence = Evidence::Interval {
+                ends: [0.010_05, 0.010_06],
+                words: String::new(),
+                lab: None,
+                is_count,
+            };
+            conclude(&Published::Ratio(0.010_08), evidence).0
+        };
+        assert_eq!(finding(true), Finding::Reproduced);
+        assert_eq!(finding(false), Finding::Refuted);
+        assert!(is_count("syscalls.web") && !is_count("ab2.throughput"));
+    }
+
+    #[test]
+    fn a_second_run_of_ab_is_set_beside_the_first_of_its_start() {
+        let measure = |value: f64| LabMeasure {
+            median: value,
+            min: value,
+            max: value,
+            values: vec![value; 6],
+            rounds: (0..6).collect(),
+        };
+        let cell = LabCell {
+            levels: BTreeMap::from([("model".to_owned(), "t7-bio".into())]),
+            measures: BTreeMap::from([
+                ("ab1.throughput".to_owned(), measure(1.0)),
+                ("ab2.throughput".to_owned(), measure(2.0)),
+            ]),
+            calls: BTreeMap::new(),
+        };
+        let result = LabResult {
+            cells: vec![cell],
+            starts: (0..6).collect(),
+            ..LabResult::default()
+        };
+        let here = |text: &str| -> Here { toml::from_str(text).unwrap() };
+        let both = here(
+            "result = 'r'\nmeasure = 'ab2.throughput'\ndivisor = 'ab1.throughput'\ncell.model = 't7-bio'",
+        );
+        let evidence = of_measure(&both, "ab2.throughput", &result).unwrap();
+        let (finding, words) = conclude(&Published::Direction(Direction::More), evidence);
+        assert_eq!(
+            (finding, words.as_str()),
+            (Finding::Reproduced, "×2.000 [2.000..2.000]")
+        );
+        let alone = here("result = 'r'\nmeasure = 'ab2.throughput'\ncell.model = 't7-bio'");
+        assert!(of_measure(&alone, "ab2.throughput", &result).is_err());
+    }
+}

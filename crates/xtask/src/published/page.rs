@@ -9,7 +9,7 @@ use super::Judged;
 use super::evidence::{PageVerdict, cell, count_in_words, ratio_in_words};
 use super::source::{CellPlace, Direction, PrintedText, Published, Reason, Source, number};
 use super::text::{Figure, figures};
-use crate::figures::{LabClaim, LabResult, rounded};
+use crate::figures::{LabCell, LabClaim, LabResult, rounded};
 
 /// The page of all sources.
 ///
@@ -131,10 +131,12 @@ fn section(
         text += &row(source, judged)?;
     }
     let is_open = |it: &Judged<'_>| it.answer.verdict == PageVerdict::Decided(Finding::Open);
+    let is_repeated = |it: &Judged<'_>| {
+        let mut here = it.claim.here.iter();
+        here.any(|it| it.result.ends_with(REPETITION))
+    };
     if claims.iter().any(is_open) {
-        let open = claims
-            .iter()
-            .filter(|it| is_open(it) && it.claim.here.is_empty());
+        let open = claims.iter().filter(|it| is_open(it) && !is_repeated(it));
         let left: Vec<&str> = open.map(|it| it.claim.id.as_str()).collect();
         let left = match left.as_slice() {
             [] => String::new(),
@@ -158,6 +160,7 @@ fn section(
 fn row(source: &Source, Judged { claim, answer }: &Judged<'_>) -> anyhow::Result<String> {
     let published = match claim.published(source)? {
         None => String::new(),
+        Some(Published::Ratio(ratio)) if claim.is_one_number() => format!("×{ratio}"),
         Some(Published::Ratio(ratio)) => ratio_in_words(ratio),
         Some(Published::Range([from, to])) => format!("×{from} to ×{to}"),
         Some(Published::Count(count)) => count_in_words(count),
@@ -245,16 +248,16 @@ fn numbers(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<S
     for table in tables {
         text += &of_calls(table, results)?;
     }
+    if source.numbers.iter().any(|it| it.from.is_some()) {
+        text += "\nBrackets in this table are the source's interval, and the lowest and the highest of our runs.\n";
+    }
     if !source.numbers.is_empty() {
         text += "\n| number | where it stands | published | here |\n|---|---|---|---|\n";
     }
     for it in &source.numbers {
         let interval = it.from.zip(it.to);
         let interval = interval.map_or_else(String::new, |(from, to)| format!(" [{from}..{to}]"));
-        let ours = match &it.here {
-            Some(place) => throughput(place, results)?,
-            None => String::new(),
-        };
+        let ours = throughput(&it.here, results)?;
         let _ = writeln!(
             text,
             "| {} | {} | {}{interval} | {ours} |",
@@ -321,13 +324,8 @@ fn of_calls(table: &PrintedText, results: &[(String, LabResult)]) -> anyhow::Res
     let per = table.requests.as_deref().unwrap_or_default();
     let requests = number(&table.figures, per);
     let requests = requests.with_context(|| format!("{} has no call {per}", table.name))?;
-    let ours = match &table.calls {
-        Some(place) => match results.iter().find(|(folder, _)| *folder == place.result) {
-            Some((_, result)) => cell(result, &place.cell)?.calls.values().collect(),
-            None => Vec::new(),
-        },
-        None => Vec::new(),
-    };
+    let ours = first_cell(&table.calls, results)?;
+    let ours = ours.map_or_else(Vec::new, |cell| cell.calls.values().collect());
     let mut text = format!(
         "\n{}, {}; for a request: by `{per}`, of which there is one each.\n\n| call | calls | errors | for a \
          request | here | % of time | seconds | µs a call |\n|---|---|---|---|---|---|---|---|\n",
@@ -367,12 +365,22 @@ fn of_calls(table: &PrintedText, results: &[(String, LabResult)]) -> anyhow::Res
     Ok(text)
 }
 
+/// Our cell: of the first of these places whose result is committed.
+fn first_cell<'a>(
+    places: &[CellPlace],
+    results: &'a [(String, LabResult)],
+) -> anyhow::Result<Option<&'a LabCell>> {
+    let committed = places.iter().find_map(|place| {
+        let (_, result) = results.iter().find(|(folder, _)| *folder == place.result)?;
+        Some(cell(result, &place.cell))
+    });
+    committed.transpose()
+}
+
 /// Our throughput of a cell: the median, from the lowest to the highest run.
-fn throughput(place: &CellPlace, results: &[(String, LabResult)]) -> anyhow::Result<String> {
-    let Some((_, result)) = results.iter().find(|(folder, _)| *folder == place.result) else {
-        return Ok(String::new());
-    };
-    let rate = cell(result, &place.cell)?.measures.get("throughput");
+fn throughput(places: &[CellPlace], results: &[(String, LabResult)]) -> anyhow::Result<String> {
+    let ours = first_cell(places, results)?;
+    let rate = ours.and_then(|cell| cell.measures.get("throughput"));
     let rate = rate.map(|it| format!("{:.0} [{:.0}..{:.0}]", it.median, it.min, it.max));
     Ok(rate.unwrap_or_default())
 }
@@ -385,6 +393,9 @@ fn anchor(source: &Source) -> String {
         .filter(|it| it.is_alphanumeric() || [' ', '-', '_'].contains(it));
     format!("#{}", kept.collect::<String>().replace(' ', "-"))
 }
+
+/// How the names of results of published forms end.
+const REPETITION: &str = "-repetition";
 
 /// Calls that are rarer than this for each request are left out.
 const CALLS_MIN: f64 = 0.005;
@@ -413,14 +424,15 @@ stand beside ours and are not counted.
   [the lab](lab.md#the-gates) forbids the claim, it is open.
 - **Ratio**: outside our interval it is *refuted here*. Inside it is *reproduced*, unless the interval holds no difference
   as well: then it is open. A range is reproduced if it holds our whole interval, and refuted if it holds nothing of it.
-- **Direction**: reproduced if the difference is shown, refuted if the other direction is shown or no difference beyond 5 %.
-- **Count**: reproduced within 1 %, refuted beyond. A count has no noise of a clock, so one run is enough. So is the ratio
-  of two counts.
+- **Direction**, *more* or *less* of what the claim names: reproduced if the difference is shown, refuted if the other
+  direction is shown or no difference beyond 5 % (0.1 % of free memory).
+- **Count**: reproduced within 1 % of ours, refuted beyond. A count has no noise of a clock, so one run is enough. Both
+  hold for the ratio of two counts, too.
 
 *Not comparable* has one of these reasons, and is counted apart:
 
 ";
 
 const MISSING: &str = "
-Not to be had are WebLogic, Windows, JBoss 4.2.1, SIP hardware and the replication of state by JGroups.
+Not to be had are WebLogic, Windows, JBoss 4.2.1 and 5, SIP hardware and the replication of state by JGroups.
 ";

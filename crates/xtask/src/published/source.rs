@@ -62,8 +62,9 @@ pub(super) struct PrintedText {
     pub(super) here: Vec<String>,
     /// Of strace: the call that there is one of for each request.
     pub(super) requests: Option<String>,
-    /// Of strace: our cell.
-    pub(super) calls: Option<CellPlace>,
+    /// Of strace: our cell, the first of these whose result is committed.
+    #[serde(default)]
+    pub(super) calls: Vec<CellPlace>,
     #[serde(skip)]
     pub(super) figures: Vec<Figure>,
 }
@@ -81,8 +82,9 @@ pub(super) struct Number {
     pub(super) to: Option<f64>,
     /// Where it stands in the source.
     pub(super) at: String,
-    /// Our cell, whose throughput stands beside it.
-    pub(super) here: Option<CellPlace>,
+    /// Our cell, whose throughput stands beside it: the first of these whose result is committed.
+    #[serde(default)]
+    pub(super) here: Vec<CellPlace>,
 }
 
 /// A cell of a result.
@@ -193,10 +195,13 @@ pub(super) struct Here {
     pub(super) claim: Option<String>,
     #[serde(default)]
     pub(super) case: String,
-    /// A measure without the noise of a clock: of one cell, or of two that differ in `level` and `over`.
+    /// A measure without the noise of a clock: of one cell, or of two that differ in `level` and `over`. With a
+    /// `divisor` also one of ab's runs.
     pub(super) measure: Option<String>,
     #[serde(default)]
     pub(super) cell: Levels,
+    /// Another measure of the same cell that divides `measure`: of one of ab's runs, that of another one.
+    pub(super) divisor: Option<String>,
     #[serde(default, rename = "where")]
     pub(super) cells: Levels,
     #[serde(default)]
@@ -316,6 +321,12 @@ impl Claim {
             ),
         };
         Ok(Some(published))
+    }
+
+    /// Whether its ratio is one number of the source, which says it with as few digits as it has.
+    pub(super) fn is_one_number(&self) -> bool {
+        let ratio = self.published.ratio.as_ref();
+        ratio.is_some_and(|it| it.starts_with('#') && !it.contains(['*', '/']))
     }
 
     /// The expressions that give our figure from our own texts.
