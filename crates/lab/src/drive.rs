@@ -338,7 +338,7 @@ impl Scene<'_> {
             memory: counters::memory(self.experiment, &stage.servers),
             held,
             first: warm_up.first.filter(|_| is_first_second),
-            is_of_machine: self.experiment.is_published,
+            is_published: self.experiment.is_published,
             published: repeated.figures,
             warm_up,
         };

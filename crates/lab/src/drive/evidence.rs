@@ -36,8 +36,8 @@ pub(super) struct Surroundings {
     pub(super) held: BTreeMap<String, f64>,
     /// As [`Evidence::first`].
     pub(super) first: Option<f64>,
-    /// As [`Evidence::is_of_machine`].
-    pub(super) is_of_machine: bool,
+    /// As [`Evidence::is_published`].
+    pub(super) is_published: bool,
     /// As [`Evidence::published`].
     pub(super) published: BTreeMap<String, AbFigures>,
 }
@@ -121,7 +121,7 @@ impl Scene<'_> {
             held: around.held.clone(),
             samples: &timed.samples,
             jvms: &self.experiment.measure.jvm,
-            is_of_machine: around.is_of_machine,
+            is_published: around.is_published,
             first: around.first,
             published: &around.published,
         };

@@ -46,8 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) samples: &'a [Sample],
     /// Servers whose heap and collections are measured.
     pub(crate) jvms: &'a [String],
-    /// Whether the machine's memory and disks are measured, as published forms do.
-    pub(crate) is_of_machine: bool,
+    /// Whether it is of a published form, which also measures the machine's memory and disks, and connects.
+    pub(crate) is_published: bool,
     /// Answers of the first second after a start.
     pub(crate) first: Option<f64>,
     /// What the published runs of a round have printed, by `ab1`, `ab2` and `ab`.

@@ -98,6 +98,11 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
         ..time("first", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
+        words: ["spends", "time on connecting"],
+        read: |it| whole(connecting(it)),
+        ..time("connect", MeasureKind::Time, "µs/req")
+    },
+    MeasureRecord {
         words: ["has", "longest request of a first run"],
         read: |it| whole(published(it, "ab1").longest_ms),
         ..time("ab1.longest", MeasureKind::Time, "ms")
@@ -201,7 +206,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
 /// All measures, for whoever has named one that there is not.
 pub(super) const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
                               held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, errors, first, acted, silences, \
-                              longest_silence, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
+                              longest_silence, connect, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
                               ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 
 /// What holds of a measure of throughput or latency, unless its record says otherwise.
@@ -323,16 +328,24 @@ fn collecting(it: &Evidence<'_>) -> MeasureValues {
     it.jvms.iter().filter_map(share).collect()
 }
 
+/// The time of all connects, for each answer: 0 of an answer on a connection that was there.
+fn connecting(it: &Evidence<'_>) -> Option<f64> {
+    let document = it.document;
+    let (connects, answers) = (&document.latency.connect, document.requests.completed);
+    let is_known = it.is_published && connects.count > 0 && answers > 0;
+    is_known.then(|| connects.mean_us as f64 * connects.count as f64 / answers as f64)
+}
+
 /// The mean of the machine's free memory.
 fn free(it: &Evidence<'_>) -> Option<f64> {
     let free = it.samples.iter().map(|it| it.memory.free as f64);
     let mean = free.sum::<f64>() / it.samples.len() as f64 / MIB;
-    (it.is_of_machine && !it.samples.is_empty()).then_some(mean)
+    (it.is_published && !it.samples.is_empty()).then_some(mean)
 }
 
 /// Of all disks.
 fn disk(it: &Evidence<'_>) -> Option<f64> {
-    let span = it.sampled().filter(|_| it.is_of_machine)?;
+    let span = it.sampled().filter(|_| it.is_published)?;
     let transfers = |sample: &Sample| {
         let disks = sample.disks.values();
         disks.map(|disk| disk.reads + disk.writes).sum::<u64>()

@@ -30,6 +30,7 @@ fn names_units_and_words() {
             " on the server front",
         ),
         ("p99@0.5", "ms", ["has", "p99"], " at 50 % of the capacity"),
+        ("connect", "µs/req", ["spends", "time on connecting"], ""),
         ("free", "MiB", ["leaves", "free memory"], ""),
         (
             "ab1.longest",
@@ -155,6 +156,9 @@ fn shown() -> (Document, [Sample; 2]) {
     document.latency.total.p50_us = 1500;
     document.latency.total.p90_us = 2500;
     document.latency.total.p99_us = 9000;
+    document.requests.completed = 100;
+    document.latency.connect.count = 50;
+    document.latency.connect.mean_us = 80;
     let mut samples = [Sample::default(), Sample::default()];
     samples[1].time_s = 2.0;
     for (sample, reads) in samples.iter_mut().zip([10, 16]) {
@@ -197,7 +201,7 @@ fn measures_are_read_from_what_a_run_has_shown() {
         held: BTreeMap::from([(String::new(), 70.0), ("app".to_owned(), 60.0)]),
         samples: &samples,
         jvms: &[],
-        is_of_machine: true,
+        is_published: true,
         first: None,
         published: &BTreeMap::from([("ab1".to_owned(), ab1)]),
     };
@@ -225,6 +229,7 @@ const READ: &[(&str, f64)] = &[
     ("ab1.throughput", 1098.36),
     ("bytes.upstream", 900.0),
     ("capacity", 50_000.0),
+    ("connect", 40.0),
     ("cpu", 60.0),
     ("cpu.app", 40.0),
     ("cpu.front", 20.0),
