@@ -403,10 +403,13 @@ fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
 
 /// The gate of a run that forbids to use this measure of it.
 fn takes_away<'a>(gates: &'a [GateFinding], measure: &Measure) -> Option<&'a GateFinding> {
+    let record = measure.record();
     gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
-        Effect::Machine => measure.record().spoiler != Spoiler::Nothing,
-        Effect::Time => measure.record().spoiler == Spoiler::Times,
+        // The gate is of the measured span, and such a measure of what was before.
+        Effect::Machine if record.is_cold && fired.gate == gate::UNSTEADY => false,
+        Effect::Machine => record.spoiler != Spoiler::Nothing,
+        Effect::Time => record.spoiler == Spoiler::Times,
         // It is of claims, not of runs.
         Effect::Claim | Effect::Note => false,
     })

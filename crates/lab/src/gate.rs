@@ -26,7 +26,7 @@ pub use self::facts::{
     Expect, Facts, LatencyFacts, LevelChange, MachineFacts, PathFacts, ShareFacts, SilenceFacts,
 };
 pub(crate) use self::samples::limit_of;
-pub(crate) use self::server::COMPILING_MAX;
+pub(crate) use self::server::{COMPILING_MAX, UNSTEADY};
 use crate::claim::{self, CaseSubject};
 use crate::experiment::PublishedRun;
 use crate::judge;

@@ -93,6 +93,8 @@ pub struct MeasureRecord {
     pub has_shares: bool,
     /// Whether it is a count that is 0 of most runs, so that its ratios say little.
     pub is_mostly_zero: bool,
+    /// Whether it is of a server that was just started, so that a server that is not warm is what it is about.
+    pub is_cold: bool,
     scope: Scope,
     read: fn(&Evidence<'_>) -> MeasureValues,
 }

@@ -5,7 +5,7 @@ use catamaran_stats::order;
 use super::starts::{Ratio, StartSpans};
 use super::{LEVEL, Runs, is_in, moved, number, ratio, silent};
 use crate::experiment::{Case, Claim, Experiment};
-use crate::gate::{Effect, GateFinding, GateRecord, Look};
+use crate::gate::{Effect, GateFinding, GateRecord, Look, UNSTEADY};
 use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
 use crate::run::MemoryCount;
 
@@ -35,7 +35,7 @@ pub(crate) static GATES: &[GateRecord] = &[
         look: Look::Case(capacity),
     },
     GateRecord {
-        name: "unsteady",
+        name: UNSTEADY,
         words: "the ratio of a claim moved by over 5 % within the span",
         rank: 30,
         look: Look::Case(moved::check),

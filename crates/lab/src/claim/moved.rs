@@ -9,7 +9,7 @@ use catamaran_stats::{MOVEMENT_MAX, Spread, order};
 
 use super::starts::Ratio;
 use super::{CaseSubject, LEVEL, number, of_sides};
-use crate::gate::{Effect, GateFinding};
+use crate::gate::{Effect, GateFinding, UNSTEADY};
 use crate::measure::Measure;
 use crate::run::Run;
 
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
             change.to_words,
             starts.len()
         );
-        Some(GateFinding::new("unsteady", Effect::Claim, words))
+        Some(GateFinding::new(UNSTEADY, Effect::Claim, words))
     })
 }
 

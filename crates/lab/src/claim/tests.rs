@@ -116,6 +116,23 @@ fn noise_shows_nothing_and_says_what_it_may_hide() {
 }
 
 #[test]
+fn a_server_that_is_not_warm_spoils_only_what_is_measured_warm() {
+    let cold = [GateFinding::new(gate::UNSTEADY, Effect::Machine, "")];
+    let dear = [GateFinding::new("own-cost", Effect::Machine, "")];
+    for (name, is_cold) in [
+        ("throughput", false),
+        ("ab.throughput", false),
+        ("first", true),
+        ("ab1.longest", true),
+        ("ab2.throughput", true),
+    ] {
+        let measure = Measure::parse(name).unwrap();
+        assert_eq!(takes_away(&cold, &measure).is_none(), is_cold, "{name}");
+        assert!(takes_away(&dear, &measure).is_some(), "{name}");
+    }
+}
+
+#[test]
 fn few_rounds_and_void_runs_give_no_verdict() {
     let experiment = experiment();
     let outcomes = evaluate(&experiment, &runs(&experiment, 4, |_| 0.5));

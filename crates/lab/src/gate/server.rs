@@ -76,7 +76,7 @@ pub(super) static GATES: &[GateRecord] = &[
         },
     },
     GateRecord {
-        name: "unsteady",
+        name: UNSTEADY,
         words: "the rate or the CPU time of a request still moved by over 5 % after the warm-up",
         rank: 100,
         look: Look::Run {
@@ -345,7 +345,7 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
             true => Effect::Machine,
             false => Effect::Note,
         };
-        return Some(GateFinding::new("unsteady", effect, words));
+        return Some(GateFinding::new(UNSTEADY, effect, words));
     }
     if let Some(LevelChange {
         what,
@@ -358,7 +358,7 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
             "Within the run, {after_s:.1} s after its beginning, the {what} {way} by {:.0} %.",
             shift.abs() * 100.0
         );
-        return Some(GateFinding::new("unsteady", Effect::Note, words));
+        return Some(GateFinding::new(UNSTEADY, Effect::Note, words));
     }
     let words = match (machine.moving, machine.hidden) {
         (_, Some(hidden)) if hidden >= 1.0 => {
@@ -378,7 +378,7 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
         }
         _ => return None,
     };
-    Some(GateFinding::new("unsteady", Effect::Note, words))
+    Some(GateFinding::new(UNSTEADY, Effect::Note, words))
 }
 
 /// Whether servers lived and had nothing to complain about.
@@ -474,6 +474,9 @@ const CPU_MIN_US: f64 = 0.5;
 /// From here on a core counts as busy.
 const SERVER_BUSY: f64 = 0.9;
 const LOAD_BUSY: f64 = 0.9;
+
+/// A server that was not warm, or did not stay what it was.
+pub(crate) const UNSTEADY: &str = "unsteady";
 
 /// The time that all compiling threads of a warm virtual machine may take, as a share of the span.
 pub(crate) const COMPILING_MAX: f64 = 0.02;

@@ -94,6 +94,7 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     MeasureRecord {
         words: ["has", "throughput in the first second"],
         better: Better::More,
+        is_cold: true,
         read: |it| whole(it.first),
         ..time("first", MeasureKind::Rate, "req/s")
     },
@@ -104,23 +105,27 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     },
     MeasureRecord {
         words: ["has", "longest request of a first run"],
+        is_cold: true,
         read: |it| whole(published(it, "ab1").longest_ms),
         ..time("ab1.longest", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a first run"],
         better: Better::More,
+        is_cold: true,
         read: |it| whole(published(it, "ab1").throughput),
         ..time("ab1.throughput", MeasureKind::Rate, "req/s")
     },
     MeasureRecord {
         words: ["has", "longest request of a second run"],
+        is_cold: true,
         read: |it| whole(published(it, "ab2").longest_ms),
         ..time("ab2.longest", MeasureKind::Time, "ms")
     },
     MeasureRecord {
         words: ["has", "throughput in a second run"],
         better: Better::More,
+        is_cold: true,
         read: |it| whole(published(it, "ab2").throughput),
         ..time("ab2.throughput", MeasureKind::Rate, "req/s")
     },
@@ -221,6 +226,7 @@ const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> Meas
         table: ReportTable::Times,
         has_shares: false,
         is_mostly_zero: false,
+        is_cold: false,
         scope: Scope::Run,
         read: |_| Vec::new(),
     }
