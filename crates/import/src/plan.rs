@@ -5,6 +5,8 @@
 //! routes that decide the same by the front's own order, and [`crate::proof`] compares the two.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 
 use crate::condition::When;
 use crate::index::FirstMatch;
@@ -97,7 +99,7 @@ pub(crate) struct Rule {
     /// Only requests for some hosts, until [`crate::hosts`] has made virtual hosts of them.
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SharedSettings,
 }
 
 /// How a client came.
@@ -177,6 +179,61 @@ impl Action {
     }
 }
 
+/// The settings of a rule. Rules that have the same share them until one of them changes: a configuration has
+/// very many rules, and few that say something of their own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedSettings(Option<Rc<Settings>>);
+
+impl SharedSettings {
+    /// Adds what a section says that comes later, or lies deeper.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        match (&self.0, &later.0) {
+            (_, None) => {}
+            (None, Some(_)) => self.clone_from(later),
+            (Some(_), Some(later)) => Settings::merge(self, later),
+        }
+    }
+
+    /// Those of `last`, if they are the same.
+    pub(crate) fn like(settings: Settings, last: &mut Self) -> Self {
+        if settings != **last {
+            *last = Self::from(settings);
+        }
+        last.clone()
+    }
+}
+
+impl PartialEq for SharedSettings {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) if Rc::ptr_eq(one, two) => true,
+            _ => **self == **other,
+        }
+    }
+}
+
+impl Eq for SharedSettings {}
+
+impl Deref for SharedSettings {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        self.0.as_deref().unwrap_or(&NO_SETTINGS)
+    }
+}
+
+impl DerefMut for SharedSettings {
+    fn deref_mut(&mut self) -> &mut Settings {
+        Rc::make_mut(self.0.get_or_insert_with(Rc::default))
+    }
+}
+
+impl From<Settings> for SharedSettings {
+    fn from(settings: Settings) -> Self {
+        Self((settings != NO_SETTINGS).then(|| Rc::new(settings)))
+    }
+}
+
 /// What else holds for the requests of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -221,6 +278,12 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
+    const NONE: Self = Self {
+        remove: Vec::new(),
+        set: BTreeMap::new(),
+        add: BTreeMap::new(),
+    };
+
     pub(crate) fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
@@ -302,7 +365,7 @@ impl Rule {
             scheme: None,
             when: None,
             action,
-            settings: Settings::default(),
+            settings: SharedSettings::default(),
         }
     }
 
@@ -540,6 +603,17 @@ pub(crate) fn table_name(name: &str) -> String {
 pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";
 
 const NAME_MAX: usize = 60;
+
+/// Those of a rule that says nothing of its own.
+static NO_SETTINGS: Settings = Settings {
+    access: Access::Open,
+    compat: Access::Open,
+    tls_only: false,
+    keys: Keys::new(),
+    pages: Keys::new(),
+    request_fields: Fields::NONE,
+    response_fields: Fields::NONE,
+};
 
 #[cfg(test)]
 mod tests;

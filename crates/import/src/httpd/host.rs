@@ -423,8 +423,10 @@ impl Reader<'_, '_> {
             whole(directives, has_tls, &mut rules, self.files);
         }
         let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
-        for rule in &mut rules {
-            rule.settings.keys.extend(compression.clone());
+        if !compression.is_empty() {
+            for rule in &mut rules {
+                rule.settings.keys.extend(compression.clone());
+            }
         }
         self.sections(main, inner, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
@@ -729,7 +731,7 @@ fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
 
 /// What holds for all rules of a host.
 fn whole(directives: &[Directive], has_tls: bool, rules: &mut [Rule], files: &mut Expansion<'_>) {
-    let settings = fields::settings(directives, Some(has_tls), files.ledger);
+    let settings = fields::settings(directives, Some(has_tls), files.ledger).into();
     rules.iter_mut().for_each(|it| it.settings.merge(&settings));
     for directive in directives {
         match directive.name.as_str() {

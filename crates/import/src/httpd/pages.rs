@@ -63,10 +63,13 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
 
 /// Those errors, for rules that lead to backends of mod_proxy.
 pub(super) fn replace(replaced: Option<&str>, rules: &mut [Rule]) {
+    let Some(replaced) = replaced else {
+        return;
+    };
     let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
     for rule in rules.iter_mut().filter(forwards) {
-        let value = replaced.map(|it| (REPLACE_ERRORS.to_owned(), it.to_owned()));
-        rule.settings.pages.extend(value);
+        let pages = &mut rule.settings.pages;
+        pages.insert(REPLACE_ERRORS.to_owned(), replaced.to_owned());
     }
 }
 

@@ -257,8 +257,10 @@ pub(crate) fn pass(
         false => rewrite(path, &target_path),
     };
     let mut found = rules(Action::Forward { upstream, rewrite });
-    for rule in &mut found {
-        rule.settings.keys.extend(keys.clone());
+    if !keys.is_empty() {
+        for rule in &mut found {
+            rule.settings.keys.extend(keys.clone());
+        }
     }
     found
 }

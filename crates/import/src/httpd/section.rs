@@ -6,7 +6,7 @@ use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, proxy, redirect};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
-use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings};
+use crate::plan::{Access, Action, Plan, Rule, Scheme, SharedSettings};
 use crate::regex::path_set;
 use crate::stock;
 
@@ -57,15 +57,15 @@ pub(crate) fn overlay(
 }
 
 /// Fields, bodies and compression of a section.
-fn of_section(inner: &[Directive], ledger: &mut Ledger) -> Settings {
+fn of_section(inner: &[Directive], ledger: &mut Ledger) -> SharedSettings {
     let mut settings = fields::settings(inner, None, ledger);
     settings.keys.extend(compress::of_httpd(inner, ledger));
-    settings
+    settings.into()
 }
 
 /// What a section changes of the rules for its paths.
 struct Laid {
-    change: Settings,
+    change: SharedSettings,
     guards: Guards,
     answer: Option<Action>,
 }
@@ -73,7 +73,7 @@ struct Laid {
 impl Laid {
     /// Whether it changes nothing, as a section that only passes requests on.
     fn is_nothing(&self) -> bool {
-        !self.guards.is_some() && self.answer.is_none() && self.change == Settings::default()
+        !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()
     }
 
     /// For more paths than the section is about: who is kept out cannot be said, and nothing else is changed.
@@ -81,7 +81,7 @@ impl Laid {
         let guards = self.guards.closes()
             || self.answer.is_some()
             || self.change.keys.contains_key("client_certificate");
-        self.change = Settings::default();
+        self.change = SharedSettings::default();
         self.answer = None;
         self.guards = match guards {
             true => Guards::unsaid(),
@@ -104,7 +104,9 @@ impl Laid {
         if let Some(access) = &self.guards.compat {
             rule.settings.compat = access.clone();
         }
-        rule.settings.tls_only |= self.guards.tls_only;
+        if self.guards.tls_only {
+            rule.settings.tls_only = true;
+        }
         if let Some(action) = &self.answer {
             rule.action = action.clone();
         }
@@ -300,7 +302,12 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
 pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
-        let settings = &mut rule.settings;
+        let said = &rule.settings;
+        if !said.tls_only && said.compat == Access::Open {
+            settled.push(rule);
+            continue;
+        }
+        let settings = &mut *rule.settings;
         let compat = std::mem::take(&mut settings.compat);
         let authz = std::mem::take(&mut settings.access);
         let is_said = authz != Access::Unsaid || compat != Access::Open;
@@ -312,7 +319,8 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         if tls_only && rule.scheme != Some(Scheme::Https) {
             let mut clear = rule.clone();
             clear.scheme = Some(Scheme::Http);
-            clear.settings.access = access::both(clear.settings.access, Access::Nobody);
+            let said = std::mem::take(&mut clear.settings.access);
+            clear.settings.access = access::both(said, Access::Nobody);
             settled.push(clear);
         }
         settled.push(rule);

@@ -241,22 +241,25 @@ fn rule(
 }
 
 fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Ledger) {
-    let keys = &mut rule.settings.keys;
+    let settings = &mut rule.settings;
     match name {
         "reply_timeout" => {
             let time = number(value).and_then(|it| duration(it, 1));
             let time = time.unwrap_or_else(|| quoted("24h"));
+            let keys = &mut settings.keys;
             keys.insert("first_byte_timeout".to_owned(), time.clone());
             keys.insert("idle_body_timeout".to_owned(), time);
         }
         "sticky_ignore" | "stateless" => {
             if value != "0" {
-                keys.insert("sticky".to_owned(), "false".to_owned());
+                settings
+                    .keys
+                    .insert("sticky".to_owned(), "false".to_owned());
             }
         }
         "use_server_errors" => match number(value) {
             Some(from @ 400..600) => {
-                let pages = &mut rule.settings.pages;
+                let pages = &mut settings.pages;
                 pages.insert(REPLACE_ERRORS.to_owned(), from.to_string());
             }
             _ => ledger.risk(
@@ -275,7 +278,8 @@ fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Led
             let pairs: Vec<String> = members
                 .map(|it| format!("{} = {}", quoted(it), quoted(state)))
                 .collect();
-            if keys
+            if settings
+                .keys
                 .insert(
                     "activation".to_owned(),
                     format!("{{ {} }}", pairs.join(", ")),

@@ -19,7 +19,7 @@ use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
-use crate::plan::{Access, Action, Keys, Plan, Rule, VirtualHost};
+use crate::plan::{Access, Action, Keys, Plan, Rule, SharedSettings, VirtualHost};
 use crate::regex::path_set;
 
 /// Converts the directives of nginx into the plan.
@@ -67,6 +67,7 @@ pub(crate) fn convert(
             upstreams: &upstreams,
             outer: &outer,
             addresses: &addresses,
+            last_settings: SharedSettings::default(),
         };
         reader.server(server, vhosts);
     }
@@ -120,6 +121,8 @@ struct Reader<'a, 'e> {
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
     addresses: &'a Addresses,
+    /// Those of the location before, which most have as well.
+    last_settings: SharedSettings,
 }
 
 /// A server's block, with what is known of it.
@@ -296,6 +299,7 @@ impl Reader<'_, '_> {
         if settled.access == Access::Unsaid {
             location::leave_guards(scope, self.expansion.ledger);
         }
+        let settled = SharedSettings::like(settled, &mut self.last_settings);
         let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
             let ledger = &mut *self.expansion.ledger;
@@ -367,7 +371,7 @@ impl Reader<'_, '_> {
         let found = self.location(location, (&everything, None), server).pop();
         let rule = found?;
         // Two guards of one request: what one of them says suffices only if the other says nothing.
-        let (mine, theirs) = (std::mem::take(outer), rule.settings.access);
+        let (mine, theirs) = (std::mem::take(outer), rule.settings.access.clone());
         *outer = match (mine, theirs) {
             (Access::Open, other) | (other, Access::Open) => other,
             (one, two) if one == two => one,
@@ -495,7 +499,7 @@ impl Reader<'_, '_> {
             (action, _) => action,
         };
         let mut rule = Rule::new(None, matcher, action);
-        rule.settings = settled;
+        rule.settings = settled.into();
         vec![rule]
     }
 }
