@@ -422,13 +422,9 @@ fn profiles(file: &File, report: &mut Report) {
 
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {
-    let target = |route: &Route| match &route.target {
-        RouteTarget::Upstream(name) => Some(name.clone()),
-        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
-    };
-    let used: HashSet<String> = file.routes.iter().filter_map(target).collect();
+    let used: HashSet<&str> = file.routes.iter().filter_map(upstream_of).collect();
     for upstream in &file.upstreams {
-        if !used.contains(&upstream.name) {
+        if !used.contains(upstream.name.as_str()) {
             let message = format!("no route leads to upstream `{}`", upstream.name);
             let hint = "add a [[route]] with this `upstream`, or remove it";
             report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
@@ -436,8 +432,15 @@ fn unused(file: &File, report: &mut Report) {
     }
 }
 
+fn upstream_of(route: &Route) -> Option<&str> {
+    match &route.target {
+        RouteTarget::Upstream(name) => Some(name),
+        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
+    }
+}
+
 fn routes(file: &File, report: &mut Report) {
-    let mut seen = HashMap::new();
+    let mut seen = HashMap::with_capacity(file.routes.len());
     for route in file.routes.iter().filter(|route| route.matching) {
         let first = route
             .values
@@ -473,46 +476,41 @@ fn routes(file: &File, report: &mut Report) {
 
 /// What a route matches, in the form of comparison.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Matched {
+struct Matched<'v> {
     /// Empty for any.
-    host: String,
+    host: &'v str,
     /// `None` for all.
     listener: Option<usize>,
     scheme: Option<RouteScheme>,
-    pattern: Option<String>,
+    pattern: Option<&'v str>,
     path: Bytes,
     exact: bool,
     suffix: Option<Bytes>,
 }
 
 /// What a route matches: once for each host and listener.
-fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched> {
-    let hosts = match &value.hosts[..] {
-        [] => vec![String::new()],
-        hosts => hosts.to_vec(),
-    };
-    let listeners = match &value.listen[..] {
-        [] => vec![None],
-        listeners => listeners.iter().copied().map(Some).collect(),
-    };
+fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched<'_>> {
+    let hosts = value.hosts.iter().map(String::as_str);
+    let hosts = hosts.chain(value.hosts.is_empty().then_some(""));
     let any = Matched {
-        host: String::new(),
+        host: "",
         listener: None,
         scheme: value.scheme,
-        pattern: value.pattern.clone(),
+        pattern: value.pattern.as_deref(),
         // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
         path: value.compared_path(),
         exact: value.exact,
         suffix: value.compared_suffix(),
     };
-    hosts.into_iter().flat_map(move |host| {
-        let of_listener = |listener| Matched {
-            host: host.clone(),
+    hosts.flat_map(move |host| {
+        let any = any.clone();
+        let listeners = value.listen.iter().copied().map(Some);
+        let listeners = listeners.chain(value.listen.is_empty().then_some(None));
+        listeners.map(move |listener| Matched {
+            host,
             listener,
             ..any.clone()
-        };
-        let each: Vec<Matched> = listeners.iter().copied().map(of_listener).collect();
-        each
+        })
     })
 }
 

@@ -1,5 +1,6 @@
 //! Writes a plan as a file of the front.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -80,24 +81,31 @@ pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     );
     let of = |weight: Weight| remarks.iter().filter(move |it| it.weight == weight);
     for (number, remark) in of(Weight::Risk).enumerate() {
-        let _ = writeln!(text, "# RISK {}: {}", number + 1, said(remark));
+        let _ = write!(text, "# RISK {}: ", number + 1);
+        say(remark, &mut text);
     }
     for remark in of(Weight::Note) {
-        let _ = writeln!(text, "# NOTE: {}", said(remark));
+        text.push_str("# NOTE: ");
+        say(remark, &mut text);
     }
     text
 }
 
-/// A remark with its place, on one line.
-pub(crate) fn said(remark: &Remark) -> String {
-    let place = remark.place.as_ref();
-    let place = place.map(|it| format!("{it}: ")).unwrap_or_default();
-    comment(&format!("{place}{}", remark.text))
+/// Adds a remark with its place, as the rest of a line.
+pub(crate) fn say(remark: &Remark, out: &mut String) {
+    if let Some(place) = &remark.place {
+        let _ = write!(out, "{}:{}: ", comment(&place.file), place.line);
+    }
+    out.push_str(&comment(&remark.text));
+    out.push('\n');
 }
 
-/// One line of a comment; a text of the source must not end it.
-fn comment(text: &str) -> String {
-    text.replace(char::is_control, " ")
+/// A part of a comment's line; a text of the source must not end it.
+fn comment(text: &str) -> Cow<'_, str> {
+    match text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.replace(char::is_control, " ")),
+    }
 }
 
 /// A text as TOML.

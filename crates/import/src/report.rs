@@ -41,7 +41,8 @@ pub(crate) fn text(import: &Import) -> String {
             "NOTE"
         };
         for remark in import.remarks.iter().filter(|it| it.weight == weight) {
-            let _ = writeln!(out, "{word} {}", emit::said(remark));
+            let _ = write!(out, "{word} ");
+            emit::say(remark, &mut out);
         }
     }
     let sums = import.sums;

@@ -113,7 +113,12 @@ fn routes(import: &Import) -> Vec<String> {
 
 fn said(import: &Import, weight: Weight) -> Vec<String> {
     let of = import.remarks.iter().filter(|it| it.weight == weight);
-    of.map(emit::said).collect()
+    let line = |remark: &Remark| {
+        let mut line = String::new();
+        emit::say(remark, &mut line);
+        line.trim_end().to_owned()
+    };
+    of.map(line).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! `JkMount` before `mount` of a worker. Exclusions are tested after the match, so that what a worker does
 //! not take goes to no other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::common_settings::REPLACE_ERRORS;
 use crate::emit::quoted;
@@ -17,7 +17,7 @@ use crate::plan::{Access, Action, Plan, Rule, split};
 use crate::read::properties;
 
 /// Where a mount is written; the first in this list wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Source {
     Map,
     Directive,
@@ -92,7 +92,7 @@ pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String)
 /// mod_jk keeps them in a table by what is written; only behind it `X|Y` becomes two.
 fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Vec<&'m Mount> {
     let mut kept: Vec<&Mount> = Vec::new();
-    let mut at: BTreeMap<(Source, &str, &str), usize> = BTreeMap::new();
+    let mut at: HashMap<(Source, &str, &str), usize> = HashMap::new();
     for mount in mounts.iter().filter(|it| it.excludes == excludes) {
         let key = (mount.source, mount.written.as_str(), mount.pattern.as_str());
         match at.get(&key) {
