@@ -112,8 +112,8 @@ pub enum Speech {
     Https,
 }
 
-/// Whether a member takes new sessions, as its source says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a member takes new sessions, as its source says. The first takes most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FoundState {
     /// It takes all requests.
     Active,

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use md5::{Digest as _, Md5};
+
 use super::message::{AppMessage, Message, NodeConfig, Verb};
 use crate::member::{Found, FoundContext, FoundState, Place};
 use crate::merge::Answer;
@@ -31,7 +33,24 @@ struct Node {
     id: u64,
     load: i32,
     heard: Duration,
-    contexts: BTreeMap<String, FoundState>,
+    contexts: BTreeMap<ContextKey, FoundState>,
+}
+
+/// A context of a virtual host: several hosts of a node may have contexts of the same path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ContextKey {
+    path: String,
+    /// Stands for the host's aliases, which may be long.
+    host: [u8; 16],
+}
+
+impl ContextKey {
+    fn new(path: &str, alias: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            host: Md5::digest(alias).into(),
+        }
+    }
 }
 
 /// What a node is answered.
@@ -234,7 +253,7 @@ impl Nodes {
                 true
             }
             (None, verb) => node.set_all(*verb),
-            (Some(context), verb) => node.set(context, *verb)?,
+            (Some(context), verb) => node.set(ContextKey::new(context, alias), *verb)?,
         };
         let context = context.as_deref().unwrap_or("/");
         let text = match verb {
@@ -285,7 +304,7 @@ impl Nodes {
             .expect("a string takes all");
         }
         for (number, node) in (1..).zip(self.nodes.values()) {
-            for (context, state) in &node.contexts {
+            for FoundContext { path, state } in node.contexts() {
                 let state = match state {
                     FoundState::Active => "ENABLED",
                     FoundState::Drain => "DISABLED",
@@ -293,7 +312,7 @@ impl Nodes {
                 };
                 writeln!(
                     text,
-                    "Context: [{number}:1:1], Context: {context}, Status: {state}"
+                    "Context: [{number}:1:1], Context: {path}, Status: {state}"
                 )
                 .expect("a string takes all");
             }
@@ -308,14 +327,14 @@ fn known_count(nodes: &BTreeMap<String, Node>, route: &str) -> usize {
 }
 
 impl Node {
-    fn set(&mut self, context: &str, verb: Verb) -> Result<bool, McmpRefusal> {
+    fn set(&mut self, context: ContextKey, verb: Verb) -> Result<bool, McmpRefusal> {
         let Some(state) = state(verb) else {
-            return Ok(self.contexts.remove(context).is_some());
+            return Ok(self.contexts.remove(&context).is_some());
         };
-        if !self.contexts.contains_key(context) && self.contexts.len() >= CONTEXTS_MAX {
+        if !self.contexts.contains_key(&context) && self.contexts.len() >= CONTEXTS_MAX {
             return Err(McmpRefusal::TooMany);
         }
-        Ok(self.contexts.insert(context.to_owned(), state) != Some(state))
+        Ok(self.contexts.insert(context, state) != Some(state))
     }
 
     fn set_all(&mut self, verb: Verb) -> bool {
@@ -336,10 +355,6 @@ impl Node {
             (false, true) => FoundState::Drain,
             (false, false) => FoundState::Stopped,
         };
-        let contexts = self.contexts.iter().map(|(path, state)| FoundContext {
-            path: path.clone(),
-            state: *state,
-        });
         let NodeConfig {
             route,
             host,
@@ -357,9 +372,23 @@ impl Node {
             jvm_route: Some(route.clone()),
             domain: domain.clone(),
             state,
-            contexts: contexts.collect(),
+            contexts: self.contexts(),
             ..Found::new(route.clone(), place, *speech)
         }
+    }
+
+    /// By their paths: a path serves what it serves at its best host.
+    fn contexts(&self) -> Vec<FoundContext> {
+        let mut best: BTreeMap<&str, FoundState> = BTreeMap::new();
+        for (ContextKey { path, .. }, state) in &self.contexts {
+            let known = best.entry(path).or_insert(*state);
+            *known = (*known).min(*state);
+        }
+        let context = |(path, state): (&str, FoundState)| FoundContext {
+            path: path.to_owned(),
+            state,
+        };
+        best.into_iter().map(context).collect()
     }
 }
 
@@ -513,6 +542,34 @@ mod tests {
             Err(McmpRefusal::TooMany)
         );
         played.says("CONFIG", &node("n2", 2)).unwrap();
+    }
+
+    /// WildFly has a context `/` for each of its hosts.
+    #[test]
+    fn a_context_of_one_host_is_not_that_of_another() {
+        let mut played = Played(Nodes::default(), Duration::ZERO);
+        played.says("CONFIG", &node("n1", 1)).unwrap();
+        let of = |host: &str| format!("JVMRoute=n1&Alias={host}&Context=%2F");
+        played
+            .says("ENABLE-APP", &of("default-host%2Clocalhost"))
+            .unwrap();
+        played.says("ENABLE-APP", &of("other-host")).unwrap();
+        let state = |played: &mut Played| played.found()[0].1;
+        for (command, left) in [
+            ("STOP-APP", FoundState::Active),
+            ("REMOVE-APP", FoundState::Active),
+            ("DISABLE-APP", FoundState::Active),
+        ] {
+            played.says(command, &of("other-host")).unwrap();
+            assert_eq!(state(&mut played), left, "{command}");
+        }
+        let info = played.says("INFO", "").unwrap();
+        assert!(info.ends_with("Context: /, Status: ENABLED\n"), "{info}");
+        assert_eq!(info.matches("Context: /,").count(), 1, "{info}");
+        played
+            .says("STOP-APP", &of("default-host%2Clocalhost"))
+            .unwrap();
+        assert_eq!(state(&mut played), FoundState::Drain);
     }
 
     #[test]
