@@ -303,8 +303,15 @@ impl Nodes {
             )
             .expect("a string takes all");
         }
+        // A node reads of a context only after its host. The front does not look at aliases: all contexts are of one
+        // host, which is none of the node's, so a node that asks tells all of its contexts anew.
         for (number, node) in (1..).zip(self.nodes.values()) {
-            for FoundContext { path, state } in node.contexts() {
+            if !node.contexts.is_empty() {
+                writeln!(text, "Vhost: [{number}:1:1], Alias: *").expect("a string takes all");
+            }
+            // Nodes split lines at commas.
+            let contexts = node.contexts().into_iter();
+            for FoundContext { path, state } in contexts.filter(|it| !it.path.contains(',')) {
                 let state = match state {
                     FoundState::Active => "ENABLED",
                     FoundState::Drain => "DISABLED",
@@ -502,7 +509,9 @@ mod tests {
             "{info}"
         );
         assert!(
-            info.ends_with("Context: [1:1:1], Context: /demo, Status: STOPPED\n"),
+            info.ends_with(
+                "Vhost: [1:1:1], Alias: *\nContext: [1:1:1], Context: /demo, Status: STOPPED\n"
+            ),
             "{info}"
         );
         played.says("REMOVE-APP*", "JVMRoute=n1").unwrap();
