@@ -16,8 +16,11 @@ use std::sync::Arc;
 pub use dns::{DnsKind, DnsSource};
 pub use file::FileSource;
 pub use mcmp::advert::AdvertConfig;
+pub use mcmp::nodes::record::NodeRecord;
+pub use mcmp::table::NodeTable;
 pub use mcmp::{McmpCount, McmpHooks, McmpSource};
 pub use member::{Found, FoundContext, FoundState, Place, Speech};
+pub use merge::record::MemberRecord;
 pub use merge::{Answer, Deadlines, Member, Members, Merged, Refusal, Rules, Standing, merge};
 use tokio::sync::{Notify, mpsc};
 
@@ -51,6 +54,17 @@ impl MemberSource {
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::File(_))
+    }
+
+    /// What stands for whom it asks: a source of another text is another source. For another process, which may
+    /// have read another configuration.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        match self {
+            Self::File(file) => format!("file {}", file.path.display()),
+            Self::Dns(dns) => format!("{} {} {:?}", self.token(), dns.name, dns.kind),
+            Self::Mcmp(_) => "mcmp".to_owned(),
+        }
     }
 
     /// Asks for ever and passes each answer on, the first at once. `again` asks at once; it is for doubts

@@ -1,17 +1,19 @@
 //! MCMP: WildFly's and Tomcat's mod_cluster nodes announce themselves.
 //!
-//! [`message`] reads what they say, [`nodes`] is what is known of them, [`advert`] tells them where the front is.
-//! Here is the listener. Whoever is not among `peers` is closed at once; each connection is limited in bytes,
-//! in time and in messages, and everything refused is counted by its reason.
+//! [`message`] reads what they say, [`nodes`] is what is known of them, [`table`] keeps that for a further
+//! listener, [`advert`] tells them where the front is. Here is the listener. Whoever is not among `peers` is closed
+//! at once; each connection is limited in bytes, in time and in messages, and everything refused is counted by its
+//! reason.
 
 pub mod advert;
 pub mod message;
 pub mod nodes;
+pub mod table;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -28,7 +30,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::advert::{AdvertConfig, advertise};
 use self::message::{BYTES_MAX, Message, SyntaxFault};
-use self::nodes::{McmpRefusal, NodeRules, Nodes};
+use self::nodes::{McmpRefusal, NodeRules};
+use self::table::NodeTable;
 use crate::merge::Answer;
 
 /// Where nodes announce themselves, and which of them are believed.
@@ -54,6 +57,8 @@ pub struct McmpHooks {
     pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
     /// Something is counted.
     pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
+    /// The nodes that are known already, and those that will be.
+    pub nodes: Arc<NodeTable>,
 }
 
 impl fmt::Debug for McmpHooks {
@@ -74,8 +79,6 @@ pub enum McmpCount {
 /// What connections share.
 struct Desk {
     config: McmpSource,
-    nodes: Mutex<Nodes>,
-    origin: Instant,
     /// Another list follows.
     changed: Notify,
     /// Open connections of each address.
@@ -84,6 +87,20 @@ struct Desk {
 }
 
 impl McmpSource {
+    /// Whether somebody at this address is heard.
+    fn hears(&self, peer: IpAddr) -> bool {
+        self.peers.iter().any(|it| it.contains(&peer))
+    }
+
+    /// Whether a member may be at this host, which is an address.
+    fn may_be_member(&self, host: &str) -> bool {
+        let ip = host.parse::<IpAddr>().ok();
+        ip.is_some_and(|ip| {
+            let ip = ip.to_canonical();
+            self.members.iter().any(|it| it.contains(&ip))
+        })
+    }
+
     /// See [`crate::MemberSource::run`].
     pub(crate) async fn run(
         self,
@@ -93,12 +110,11 @@ impl McmpSource {
     ) {
         let desk = Arc::new(Desk {
             config: self,
-            nodes: Mutex::default(),
-            origin: Instant::now(),
             changed: Notify::new(),
             open: Mutex::default(),
             hooks,
         });
+        desk.forget_strangers();
         tokio::select! {
             () = listen(&desk, &answers) => {}
             () = advertise(desk.config.advertise.clone(), desk.config.listen) => {}
@@ -108,42 +124,35 @@ impl McmpSource {
     }
 }
 
-/// Passes on the list when it changes, and when nodes were silent for too long.
+/// Passes on the list at once if nodes are known, when it changes, and when nodes were silent for too long.
 async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
     let mut has_said = false;
+    let mut asked = desk.knows_nodes();
     loop {
-        let deadline = desk.nodes().deadline().map(|at| desk.origin + at);
-        let asked = tokio::select! {
-            () = desk.changed.notified() => true,
-            () = again.notified() => has_said,
-            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                let now = desk.origin.elapsed();
-                desk.nodes().expire(now)
-            }
-        };
         if asked {
             has_said = true;
-            let answer = desk.nodes().answer();
+            let answer = desk.hooks.nodes.nodes().answer();
             if answers.send(answer).await.is_err() {
                 return;
             }
         }
+        let table = &desk.hooks.nodes;
+        let deadline = table.nodes().deadline().map(|at| table.at(at));
+        asked = tokio::select! {
+            () = desk.changed.notified() => true,
+            () = again.notified() => has_said,
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                let now = table.now();
+                table.nodes().expire(now)
+            }
+        };
     }
 }
 
-/// Accepts for ever. While the address is taken, by the process before this one perhaps, it is tried again.
+/// Accepts for ever.
 async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
-    let listener = loop {
-        match bind(desk.config.listen) {
-            Ok(listener) => break listener,
-            Err(error) => {
-                let reason = format!("cannot listen at {}: {error}", desk.config.listen);
-                if answers.send(Answer::Failed(reason)).await.is_err() {
-                    return;
-                }
-                sleep(BIND_PAUSE).await;
-            }
-        }
+    let Some(listener) = bind_at_last(desk, answers).await else {
+        return;
     };
     let mut connections = JoinSet::new();
     loop {
@@ -156,12 +165,39 @@ async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
             continue;
         };
         let peer = from.ip().to_canonical();
-        if !desk.config.peers.iter().any(|it| it.contains(&peer)) {
+        if !desk.config.hears(peer) {
             desk.refuse("peer");
         } else if !desk.admit(peer) {
             desk.refuse("connections-max");
         } else {
             connections.spawn(attend(Arc::clone(desk), stream, peer));
+        }
+    }
+}
+
+/// Binds the address. While it is taken, it is tried again, and that is told once: at once if no nodes are known, else
+/// after a time that the process before this one, which handed them over, needs to end. `None` if nobody listens any
+/// more to what is told.
+async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<TcpListener> {
+    let mut tries = 0;
+    let tell_at = if desk.knows_nodes() { BIND_TRIES } else { 1 };
+    loop {
+        match bind(desk.config.listen) {
+            Ok(listener) => {
+                if tries >= tell_at {
+                    // So that nobody takes the trouble for a present one.
+                    desk.changed.notify_one();
+                }
+                return Some(listener);
+            }
+            Err(error) => {
+                tries += 1;
+                if tries == tell_at {
+                    let reason = format!("cannot listen at {}: {error}", desk.config.listen);
+                    answers.send(Answer::Failed(reason)).await.ok()?;
+                }
+                sleep(BIND_PAUSE).await;
+            }
         }
     }
 }
@@ -186,7 +222,7 @@ async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
 async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
     let mut server = Server::new(Limits::request());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
-    let mut pace = Pace::new(desk.origin.elapsed());
+    let mut pace = Pace::new(desk.hooks.nodes.now());
     loop {
         let read = receive(&mut server, &mut input, stream);
         let message = match timeout(IDLE_MAX, read).await {
@@ -199,7 +235,7 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
                 return Ok(());
             }
         };
-        if !pace.takes(desk.origin.elapsed()) {
+        if !pace.takes(desk.hooks.nodes.now()) {
             desk.refuse("flood");
             return Ok(());
         }
@@ -321,18 +357,14 @@ impl Desk {
     }
 
     fn handle(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
-        let networks = &self.config.members;
-        let may_be_member = |host: &str| {
-            let ip = host.parse::<IpAddr>().ok();
-            ip.is_some_and(|ip| networks.iter().any(|it| it.contains(&ip.to_canonical())))
-        };
         let rules = NodeRules {
-            may_be_member: &may_be_member,
+            may_be_member: &|host| self.config.may_be_member(host),
             in_flight: &self.hooks.in_flight,
             nodes_max: self.config.nodes_max,
         };
-        let now = self.origin.elapsed();
-        let reply = self.nodes().handle(message, peer, now, &rules)?;
+        let table = &self.hooks.nodes;
+        let now = table.now();
+        let reply = table.nodes().handle(message, peer, now, &rules)?;
         if reply.changed {
             self.changed.notify_one();
         }
@@ -363,8 +395,17 @@ impl Desk {
         }
     }
 
-    fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn knows_nodes(&self) -> bool {
+        !self.hooks.nodes.nodes().is_empty()
+    }
+
+    /// Of the nodes that are known, those stay that would be believed today, and that said something lately.
+    fn forget_strangers(&self) {
+        let table = &self.hooks.nodes;
+        let now = table.now();
+        let mut nodes = table.nodes();
+        nodes.expire(now);
+        nodes.retain(|peer, host| self.config.hears(peer) && self.config.may_be_member(host));
     }
 }
 
@@ -421,7 +462,10 @@ const PEER_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 2000;
 const BACKLOG: u32 = 1024;
 
-const BIND_PAUSE: Duration = Duration::from_secs(1);
+const BIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the address is tried before that is told, if another process may have it.
+const BIND_TRIES: u32 = 50;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

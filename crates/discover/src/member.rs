@@ -4,8 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// What a source says of one member.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Its identity: for sessions, hashes, the API and metrics. Unique in an upstream.
     pub name: String,
@@ -30,7 +32,7 @@ pub struct Found {
 }
 
 /// An application of a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundContext {
     /// Its path, `/` for that of the root.
     pub path: String,
@@ -58,7 +60,7 @@ impl Found {
 }
 
 /// Where a member listens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Place {
     /// A host (a name, IPv4, or IPv6 without brackets) and its port.
     Tcp {
@@ -102,7 +104,7 @@ impl fmt::Display for Place {
 }
 
 /// What a member speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Speech {
     /// AJP13.
     Ajp,
@@ -113,7 +115,7 @@ pub enum Speech {
 }
 
 /// Whether a member takes new sessions, as its source says. The first takes most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FoundState {
     /// It takes all requests.
     Active,

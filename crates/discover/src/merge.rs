@@ -13,6 +13,7 @@
 
 #[cfg(test)]
 mod properties;
+pub mod record;
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;

@@ -28,7 +28,8 @@ use thiserror::Error;
 use crate::admin::Admin;
 use crate::config::ListenAddress;
 use crate::inheritance::{
-    END, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION, unintelligible,
+    END, MEMBERS, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION,
+    unintelligible,
 };
 use crate::listener::Listener;
 use crate::listener::drain::Ending;
@@ -43,6 +44,8 @@ pub struct Offer {
     listeners: Vec<Arc<Listener>>,
     /// What operators said, as JSON; empty if that is nothing.
     overrides: Vec<u8>,
+    /// The members that were found, as JSON; empty if nothing finds any.
+    members: Vec<u8>,
     /// The keys of each TLS profile's tickets.
     tickets: Vec<(String, Arc<TicketKeys>)>,
     shared: Arc<Shared>,
@@ -125,6 +128,7 @@ impl Offer {
             channel,
             listeners,
             overrides,
+            members: members(shared),
             tickets: tls::ticket_keys(&shared.profiles.load()),
             shared: Arc::clone(shared),
             taken: false,
@@ -149,7 +153,10 @@ impl Offer {
         offer(
             &self.channel,
             &self.listeners,
-            &self.overrides,
+            [
+                (OVERRIDES, &self.overrides[..]),
+                (MEMBERS, &self.members[..]),
+            ],
             &self.tickets,
         )
         .map_err(failed)?;
@@ -169,11 +176,25 @@ impl Offer {
     }
 }
 
-/// Sends all there is to hand over.
+/// The members that were found, as JSON.
+fn members(shared: &Shared) -> Vec<u8> {
+    let records = shared.control.discovered.records();
+    if records.is_empty() {
+        return Vec::new();
+    }
+    let written = serde_json::to_vec(&records);
+    written
+        .inspect_err(|error| {
+            tracing::error!(%error, "members that were found cannot be handed over: their sources are asked");
+        })
+        .unwrap_or_default()
+}
+
+/// Sends all there is to hand over. A text goes in as many messages of its kind as it needs.
 fn offer(
     channel: &OwnedFd,
     listeners: &[Arc<Listener>],
-    overrides: &[u8],
+    texts: [(u8, &[u8]); 2],
     tickets: &[(String, Arc<TicketKeys>)],
 ) -> Result<(), Errno> {
     for (index, listener) in (0_u16..).zip(listeners) {
@@ -194,10 +215,12 @@ fn offer(
             send_with(channel, &message, sockets)?;
         }
     }
-    for part in overrides.chunks(PART_MAX) {
-        let mut message = vec![VERSION, OVERRIDES, 0, 0];
-        message.extend(part);
-        send_with(channel, &message, &[])?;
+    for (kind, text) in texts {
+        for part in text.chunks(PART_MAX) {
+            let mut message = vec![VERSION, kind, 0, 0];
+            message.extend(part);
+            send_with(channel, &message, &[])?;
+        }
     }
     for (name, keys) in tickets {
         let mut message = vec![VERSION, TICKETS, 0, 0];
@@ -222,7 +245,7 @@ fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> R
     sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// Bytes of the overrides in one message: all of it fits [`MESSAGE_MAX`].
+/// Bytes of a text in one message: all of it fits [`MESSAGE_MAX`].
 const PART_MAX: usize = MESSAGE_MAX - 4;
 
 /// Version, kind and a byte for each listener.
@@ -264,7 +287,8 @@ mod tests {
         let overrides: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let keys = TicketKeys::generate().expect("random bytes");
         let tickets = [("www".to_owned(), Arc::clone(&keys))];
-        offer(&channel, &listeners, &overrides, &tickets).expect("sent");
+        let texts = [(OVERRIDES, &overrides[..]), (MEMBERS, &b""[..])];
+        offer(&channel, &listeners, texts, &tickets).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
         assert_eq!(inheritance.overrides_as_json(), overrides);
         let received = inheritance.ticket_keys("www").expect("keys");

@@ -2,8 +2,9 @@
 //!
 //! A message is one byte of version, one of kind, two of the listener's index, and its address. What
 //! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
-//! So do the keys of TLS tickets, a message for each profile: the keys, and the profile's name. A
-//! process that knows no such messages takes them for more of a listener, without sockets.
+//! So do the members that were found, and the keys of TLS tickets, a message for each profile: the
+//! keys, and the profile's name. A process that knows no such messages takes them for more of a
+//! listener, without sockets.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
@@ -18,6 +19,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlag
 use socket2::SockRef;
 
 use crate::config::ListenAddress;
+use crate::control::discovered::record::MembersRecord;
 use crate::site::overrides::Overrides;
 
 /// The listening sockets of the process before this one. The default is none.
@@ -27,6 +29,8 @@ pub struct Inheritance {
     listeners: Vec<Inherited>,
     /// As JSON.
     overrides: Vec<u8>,
+    /// As JSON.
+    members: Vec<u8>,
     /// By the name of the profile.
     tickets: HashMap<String, Arc<TicketKeys>>,
     since: Option<u64>,
@@ -48,7 +52,7 @@ impl Inheritance {
     /// otherwise.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<Inherited> = Vec::new();
-        let mut overrides = Vec::new();
+        let (mut overrides, mut members) = (Vec::new(), Vec::new());
         let mut tickets = HashMap::new();
         let mut message = [0; MESSAGE_MAX];
         loop {
@@ -57,6 +61,7 @@ impl Inheritance {
                 [] => return Err(io::ErrorKind::UnexpectedEof.into()),
                 [VERSION, END] => break,
                 [VERSION, OVERRIDES, _, _, part @ ..] => overrides.extend_from_slice(part),
+                [VERSION, MEMBERS, _, _, part @ ..] => members.extend_from_slice(part),
                 [VERSION, TICKETS, _, _, profile @ ..] => tickets.extend(decode_tickets(profile)),
                 [VERSION, kind, high, low, address @ ..] => {
                     let index = usize::from(u16::from_be_bytes([*high, *low]));
@@ -77,6 +82,7 @@ impl Inheritance {
             channel: Some(channel),
             listeners,
             overrides,
+            members,
             tickets,
             since: None,
         })
@@ -101,6 +107,18 @@ impl Inheritance {
             tracing::error!(%error, "changes that operators made before the upgrade are lost: the file's settings apply");
         })
         .ok()
+    }
+
+    /// The members that the process before this one found.
+    pub(crate) fn members(&self) -> Vec<MembersRecord> {
+        if self.members.is_empty() {
+            return Vec::new();
+        }
+        let read = serde_json::from_slice(&self.members);
+        read.inspect_err(|error| {
+            tracing::error!(%error, "members that were found before the upgrade are lost: their sources are asked");
+        })
+        .unwrap_or_default()
     }
 
     /// What operators said, as it came.
@@ -200,6 +218,7 @@ pub(crate) const TCP: u8 = b'T';
 pub(crate) const UNIX: u8 = b'U';
 pub(crate) const END: u8 = b'E';
 pub(crate) const OVERRIDES: u8 = b'O';
+pub(crate) const MEMBERS: u8 = b'M';
 pub(crate) const TICKETS: u8 = b'K';
 pub(crate) const READY: u8 = b'R';
 

@@ -4,6 +4,7 @@ mod discovery;
 mod watch;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
 use crate::config::{AdminConfig, Config, ListenAddress};
+use crate::control::discovered::record::MembersRecord;
 use crate::control::discovered::{Sourced, own_addresses};
 use crate::control::{self, Control, ReloadRequest};
 use crate::counters::{Counters, CountersSnapshot};
@@ -145,8 +147,7 @@ pub fn start_inheriting(
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
-    shared.control.discovered.follow(&sources, &own);
-    let followed = running.find_members(sources);
+    let followed = running.find_members(sources, &own, inheritance.members());
     let profiles = shared.profiles.load();
     let started = followed.and_then(|()| running.adopt(bound, &profiles));
     let started = started.and_then(|adopted| {
@@ -309,11 +310,26 @@ impl Running {
         self.shared.site.load().status()
     }
 
-    /// Asks the sources of members, and waits a while for their first answers.
-    fn find_members(&self, sources: Vec<Sourced>) -> io::Result<()> {
+    /// Begins with the members that were inherited, asks the sources, and waits a while for their first answers if
+    /// nothing was known. The front's own listeners are no members.
+    fn find_members(
+        &self,
+        sources: Vec<Sourced>,
+        own: &[SocketAddr],
+        inherited: Vec<MembersRecord>,
+    ) -> io::Result<()> {
+        let Shared {
+            control,
+            site,
+            retired,
+            ..
+        } = &*self.shared;
+        control.discovered.follow(&sources, own);
+        if control.discovered.inherit(inherited) {
+            control.publish(site, retired);
+        }
         self.discovery.follow(&self.shared, sources)?;
-        let discovered = &self.shared.control.discovered;
-        discovered.wait_for_first(FIRST_ANSWER_MAX);
+        control.discovered.wait_for_first(FIRST_ANSWER_MAX);
         Ok(())
     }
 

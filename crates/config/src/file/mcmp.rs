@@ -151,7 +151,7 @@ static LISTEN: Key<Parsed<SocketAddr, &'static str>> = Key {
         sample: "\"10.0.0.1:6666\"",
         effect: "Where nodes connect to. It is no listener of clients, and has no TLS: use an address of an \
                  inner network.",
-        extremes: "While another process has it, as at an upgrade, the front tries again each second.",
+        extremes: "While another process has it, as at an upgrade, the front tries again ten times a second.",
         elsewhere: "httpd `EnableMCMPReceive`",
     },
 };

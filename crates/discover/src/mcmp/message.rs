@@ -5,6 +5,8 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::member::Speech;
 
 /// What a node says.
@@ -28,7 +30,7 @@ pub enum Message {
 }
 
 /// How a node is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeConfig {
     /// Its name, and the suffix of its session ids.
     pub route: String,

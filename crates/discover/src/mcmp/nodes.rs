@@ -3,12 +3,15 @@
 //! A node is its JVMRoute, and belongs to the address that announced it: messages of others about it are
 //! refused. It is gone when it says so, or when it was silent for [`SILENCE_MAX`].
 
+pub mod record;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use md5::{Digest as _, Md5};
+use serde::{Deserialize, Serialize};
 
 use super::message::{AppMessage, Message, NodeConfig, Verb};
 use crate::member::{Found, FoundContext, FoundState, Place};
@@ -37,7 +40,7 @@ struct Node {
 }
 
 /// A context of a virtual host: several hosts of a node may have contexts of the same path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct ContextKey {
     path: String,
     /// Stands for the host's aliases, which may be long.
@@ -152,6 +155,18 @@ impl Nodes {
             }
             Message::App(app) => self.app(app, peer, now, rules),
         }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Forgets nodes that are not believed any more: `is_believed` is asked for who announced one, and its host.
+    pub fn retain(&mut self, is_believed: impl Fn(IpAddr, &str) -> bool) {
+        self.nodes
+            .retain(|_, node| is_believed(node.peer, &node.config.host));
     }
 
     /// Whether nodes were silent for too long, which are then gone.
@@ -579,6 +594,36 @@ mod tests {
             .says("STOP-APP", &of("default-host%2Clocalhost"))
             .unwrap();
         assert_eq!(state(&mut played), FoundState::Drain);
+    }
+
+    #[test]
+    fn another_process_knows_what_it_is_handed() {
+        let mut played = Played(Nodes::default(), Duration::from_secs(100));
+        played.says("CONFIG", &node("n1", 1)).unwrap();
+        played.says("CONFIG", &node("n2", 2)).unwrap();
+        let demo = "JVMRoute=n2&Alias=a&Context=%2Fdemo";
+        played.says("ENABLE-APP", demo).unwrap();
+        played.says("STATUS", "JVMRoute=n2&Load=50").unwrap();
+        let text = serde_json::to_string(&played.0.records()).unwrap();
+        let records = serde_json::from_str(&text).unwrap();
+        let mut next = Played(Nodes::from_records(records, Duration::ZERO), Duration::ZERO);
+        assert_eq!(next.0.answer(), played.0.answer());
+        assert_eq!(next.0.deadline(), Some(SILENCE_MAX));
+        assert_eq!(
+            next.says("STATUS", "JVMRoute=n2&Load=50"),
+            Ok("Type=STATUS-RSP&JVMRoute=n2&State=OK&id=2".to_owned())
+        );
+        let stranger = IpAddr::from([10, 77, 0, 9]);
+        assert_eq!(
+            next.says_from(stranger, "CONFIG", &node("n1", 9)),
+            Err(McmpRefusal::Forged)
+        );
+        // Who is announced after that is told from those before.
+        next.says("CONFIG", &node("n1", 1)).unwrap();
+        let told = next.says("STATUS", "JVMRoute=n1&Load=1").unwrap();
+        assert!(told.ends_with("&id=3"), "{told}");
+        next.0.retain(|_, host| host != "10.77.0.2");
+        assert_eq!(next.found().len(), 1);
     }
 
     #[test]

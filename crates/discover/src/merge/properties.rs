@@ -144,6 +144,30 @@ proptest! {
     }
 
     #[test]
+    fn another_process_goes_on_with_what_it_is_handed(all in answers(), last in 0_u64..1000) {
+        let mut members = Members::default();
+        for (turn, answer) in (0..).zip(&all) {
+            members = step(&members, answer, turn);
+        }
+        // It counts from elsewhere, and reads what it is told.
+        let (old, new) = (all.len() as u64 - 1, last);
+        let text = serde_json::to_string(&members.records(seconds(old))).expect("names and numbers");
+        let records = serde_json::from_str(&text).expect("as it was written");
+        let taken = Members::from_records(records, seconds(new));
+        prop_assert_eq!(names(&taken, |_| true), names(&members, |_| true));
+        prop_assert_eq!(serving(&taken), serving(&members));
+        let left = |members: &Members, now| {
+            let gone = members.deadlines().gone;
+            gone.map(|it: Duration| it - seconds(now))
+        };
+        prop_assert_eq!(left(&taken, new), left(&members, old));
+        // The same answer changes nothing, if it is the last one again.
+        if let Some(answer @ Answer::Members { .. }) = all.last() {
+            prop_assert_eq!(serving(&step(&taken, answer, new)), serving(&members));
+        }
+    }
+
+    #[test]
     fn a_member_drains_for_the_whole_time_unless_it_returns(all in answers(), every in 1_u64..9) {
         let mut members = Members::default();
         for (turn, answer) in (0..).zip(&all) {

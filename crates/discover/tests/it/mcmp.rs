@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use catamaran_discover::{
-    Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource,
+    Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource, NodeTable,
 };
 use catamaran_testkit::{Deadline, HttpClient, Response, address};
 use tokio::sync::{Notify, mpsc};
@@ -22,6 +22,11 @@ struct Listener {
 impl Listener {
     fn start(peers: &str, members: &str) -> Self {
         let address = address::refusing().unwrap();
+        Self::at(address, Arc::default(), peers, members)
+    }
+
+    /// One that goes on with these nodes.
+    fn at(address: SocketAddr, known: Arc<NodeTable>, peers: &str, members: &str) -> Self {
         let source = MemberSource::Mcmp(McmpSource {
             listen: address,
             peers: vec![peers.parse().unwrap()],
@@ -36,6 +41,7 @@ impl Listener {
         let hooks = McmpHooks {
             in_flight: Box::new(|_| 0),
             count: Box::new(move |count| counted.lock().unwrap().push(count)),
+            nodes: known,
         };
         let end = Arc::new(Notify::new());
         let ending = Arc::clone(&end);
@@ -220,6 +226,44 @@ fn a_node_joins_is_suspended_and_leaves() {
         left: vec!["node1".to_owned()],
     };
     assert_eq!(answers.last(), Some(&left));
+}
+
+/// As at an upgrade: the next process is there before the one before it ends.
+#[test]
+fn another_listener_goes_on_with_the_nodes_that_it_is_handed() {
+    let address = address::refusing().unwrap();
+    let known = Arc::new(NodeTable::default());
+    let (everywhere, nodes) = ("127.0.0.0/8", "10.77.0.0/24");
+    let first = Listener::at(address, Arc::clone(&known), everywhere, nodes);
+    let mut client = first.connect();
+    for number in 1..=2 {
+        let config = format!("JVMRoute=node{number}&Host=10.77.0.{number}&Port=8009&Type=ajp");
+        assert_eq!(say(&mut client, "CONFIG", "/", &config).status, 200);
+    }
+    let demo = "JVMRoute=node2&Alias=a&Context=%2Fdemo";
+    assert_eq!(say(&mut client, "ENABLE-APP", "/", demo).status, 200);
+    let handed = Arc::new(NodeTable::from_records(known.records()));
+    // Members may be at one address only.
+    let second = Listener::at(address, handed, everywhere, "10.77.0.2/32");
+    // Nobody has said anything to it, and it cannot listen yet.
+    second.wait_for(Some(FoundState::Active));
+    assert_eq!(second.found()[0].name, "node2");
+    drop((client, first));
+    let mut client = second.connect();
+    let told = say(&mut client, "STATUS", "/", "JVMRoute=node2&Load=1").text();
+    assert_eq!(told, "Type=STATUS-RSP&JVMRoute=node2&State=OK&id=2");
+    let forgotten = say(&mut client, "STATUS", "/", "JVMRoute=node1&Load=1");
+    assert_eq!(
+        (forgotten.status, forgotten.header("type")),
+        (500, Some("MEM"))
+    );
+    let answers = second.answers.lock().unwrap();
+    let failed = |it: &&Answer| matches!(it, Answer::Failed(_));
+    assert_eq!(
+        answers.iter().find(failed),
+        None,
+        "who listened was about to end"
+    );
 }
 
 #[test]

@@ -132,13 +132,15 @@ fn check_says_the_faults_of_a_file_of_members_at_their_lines() {
 
 #[test]
 fn a_reload_and_an_upgrade_keep_members() {
-    let mut fleet = Fleet::start();
+    let fleet = Fleet::start();
     let admin = at(&fleet.front);
     let (code, said) = run(&["reload", "--admin", &admin]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("backends: 2 kept"), "{said}");
     assert_eq!(fleet.front.get("/").unwrap().status, 200);
-    fleet.front.process();
+    // The next process cannot read it.
+    fs::remove_file(&fleet.list).unwrap();
+    fleet.front.wait_for_log("No such file").unwrap();
     let (code, said) = run(&["upgrade", "--admin", &admin]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(fleet.front.get("/").unwrap().status, 200);

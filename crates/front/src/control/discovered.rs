@@ -3,14 +3,16 @@
 //! `catamaran_discover` has the rules. Here is the last list of each upstream, and what administrators are
 //! told of it. Whoever holds this lock takes no other.
 
+pub(crate) mod record;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_discover::{
-    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberSource, Members, Refusal,
-    Rules, Standing, merge,
+    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberSource, Members,
+    NodeTable, Refusal, Rules, Standing, merge,
 };
 use tokio::time::Instant;
 
@@ -40,6 +42,8 @@ struct Known {
     /// Where the front itself listens.
     own: Arc<[SocketAddr]>,
     members: Members,
+    /// Those that announced themselves, if members do.
+    nodes: Arc<NodeTable>,
     /// Whether the source gave its first answer, good or bad, and what followed from it is in force.
     answered: bool,
     /// When the last good answer came.
@@ -140,6 +144,7 @@ impl Discovered {
                 taken: Vec::new(),
                 own: Arc::clone(&own),
                 members: Members::default(),
+                nodes: Arc::default(),
                 answered: false,
                 good: None,
                 failed: None,
@@ -215,6 +220,13 @@ impl Discovered {
             };
             *counts.entry(key).or_default() += 1;
         }
+    }
+
+    /// The nodes of an upstream that announced themselves, and where further ones are kept.
+    pub(crate) fn nodes(&self, upstream: &str) -> Arc<NodeTable> {
+        let known = self.lock();
+        let nodes = known.get(upstream).map(|it| Arc::clone(&it.nodes));
+        nodes.unwrap_or_default()
     }
 
     /// The routes that members bring: one for each context, which stops or drains the members that lack it.

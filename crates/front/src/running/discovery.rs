@@ -139,6 +139,8 @@ impl Discoverer {
             };
             self.asked.insert(upstream, asked);
         }
+        // Members that the process before this one had may be about to go.
+        self.gone.get_or_insert_with(Instant::now);
     }
 
     /// Asks a source from now on.
@@ -178,10 +180,12 @@ impl Discoverer {
             let member = site.upstream(&name).and_then(|it| it.member(member));
             member.map_or(0, |(_, member)| member.backend.in_flight() as u64)
         };
+        let nodes = self.shared.control.discovered.nodes(upstream);
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
         McmpHooks {
             in_flight: Box::new(in_flight),
             count: Box::new(move |count| shared.control.discovered.count(&name, count)),
+            nodes,
         }
     }
 

@@ -11,7 +11,7 @@ use catamaran_testkit::{Address, HttpClient};
 use crate::{REQUEST, ask, backend, config, get, loopback, stop, tcp, to, unix};
 
 /// Starts another front with the sockets of `old`, which then drains and ends.
-fn succeed(old: Running, config: Config) -> Running {
+pub(crate) fn succeed(old: Running, config: Config) -> Running {
     let (offer, theirs) = old.offer().unwrap();
     let successor = thread::spawn(move || {
         let inheritance = Inheritance::receive(theirs).unwrap();

@@ -1,17 +1,21 @@
 //! Members that a file or DNS names, which come and go while the front serves.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, MemberPlace,
-    MemberSource, MemberTemplate, MembersConfig, Protocol, Speech,
+    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource,
+    MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, Speech,
 };
 use catamaran_front::{Running, start};
-use catamaran_testkit::{DnsAnswer, DnsRecord, DnsServer, Peer, dns};
+use catamaran_testkit::{
+    DnsAnswer, DnsRecord, DnsServer, HttpClient, Peer, Response, address, dns,
+};
 
+use crate::handover::succeed;
 use crate::health::until;
 use crate::operate::{read, scrape, site, write};
 use crate::sticky::{ask, named};
@@ -306,6 +310,107 @@ fn a_reload_keeps_members_and_another_source_replaces_them() {
     fleet.running.reload(site(directory, of_file())).unwrap();
     assert_eq!(fleet.names(), ["own"]);
     stop(fleet.running);
+}
+
+#[test]
+fn the_next_process_goes_on_with_members_whose_source_is_gone() {
+    let (a, b) = (backend("a"), backend("b"));
+    let fleet = Fleet::start(&(line("a", &a) + &line("b", &b)), HOUR);
+    fleet.write(&line("a", &a));
+    fleet.wait_for_standing("b", "leaving");
+    fs::remove_file(fleet.directory.path().join("members")).unwrap();
+    until("no file", || {
+        failed(&fleet.running)?
+            .contains("No such file")
+            .then_some(())
+    });
+    let Fleet { directory, running } = fleet;
+    let running = succeed(running, config(directory.path(), HOUR));
+    let fleet = Fleet { directory, running };
+    assert_eq!(fleet.names(), ["a", "b"]);
+    assert!(scrape(&fleet.running).contains("catamaran_ready 1\n"));
+    for _ in 0..4 {
+        assert_eq!(fleet.served_by(""), "a");
+        assert_eq!(fleet.served_by("1.b"), "b", "it has the rest of its time");
+    }
+    // In another configuration they stay until the first answer.
+    let Fleet { directory, running } = fleet;
+    let others = config_of(directory.path(), "others", Vec::new(), Duration::ZERO);
+    fs::write(directory.path().join("others"), line("c", &b)).unwrap();
+    let fleet = Fleet {
+        running: succeed(running, others),
+        directory,
+    };
+    fleet.wait_for(&["b", "c"]);
+    stop(fleet.running);
+}
+
+#[test]
+fn the_next_process_knows_the_nodes_that_announced_themselves() {
+    let listen = address::refusing().unwrap();
+    let network = "127.0.0.0/8".parse().unwrap();
+    let source = MemberSource::Mcmp(McmpSource {
+        listen,
+        peers: vec![network],
+        members: vec!["192.0.2.0/24".parse().unwrap()],
+        paths: vec!["/".to_owned()],
+        nodes_max: 10,
+        advertise: None,
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let shared = BackendConfig::new(Protocol::Http, Address::Unix(PathBuf::new()));
+    let members = MembersConfig::new(source, MemberTemplate::new(shared, None));
+    let mut config = site(directory.path(), Vec::new());
+    config.upstreams[0].members = Some(Arc::new(members));
+    let running = start(config.clone()).unwrap();
+    says(
+        listen,
+        "CONFIG",
+        "JVMRoute=node1&Host=192.0.2.1&Port=8009&Type=ajp",
+    );
+    says(
+        listen,
+        "ENABLE-APP",
+        "JVMRoute=node1&Alias=a&Context=%2Fdemo",
+    );
+    let stands = |running: &Running| {
+        let names = running.backends();
+        let names: Vec<String> = names.into_iter().map(|it| it.backend).collect();
+        if names != ["node1"] {
+            return None;
+        }
+        let (value, _) = read(running, "/api/v1/upstreams/app/backends/node1");
+        value["found"]["state"].as_str().map(str::to_owned)
+    };
+    until("the node", || (stands(&running)? == "active").then_some(()));
+    let running = succeed(running, config);
+    assert_eq!(
+        stands(&running).as_deref(),
+        Some("active"),
+        "it is known at once"
+    );
+    assert!(scrape(&running).contains("catamaran_ready 1\n"));
+    // The node goes on where it was: it is not told to announce itself anew.
+    let told = says(listen, "STATUS", "JVMRoute=node1&Load=1");
+    assert_eq!(
+        told.text(),
+        "Type=STATUS-RSP&JVMRoute=node1&State=OK&id=1",
+        "{}",
+        told.status
+    );
+    stop(running);
+}
+
+/// What a node is told, by whoever listens.
+fn says(listen: SocketAddr, command: &str, form: &str) -> Response {
+    let length = form.len();
+    let request =
+        format!("{command} / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{form}");
+    until("an answer", || {
+        let mut client = HttpClient::connect(listen).ok()?;
+        client.send(request.as_bytes()).ok()?;
+        client.receive().ok()
+    })
 }
 
 /// Waits until the source has answered so, and gives the names of the members.

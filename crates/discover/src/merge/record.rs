@@ -1,0 +1,61 @@
+//! The members of an upstream as one process hands them to the next: with no moment that only one process knows.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Member, Members, Standing};
+use crate::member::Found;
+
+/// A member, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberRecord {
+    found: Found,
+    standing: StandingRecord,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum StandingRecord {
+    Present,
+    Doubted,
+    /// It is gone after this time.
+    Leaving(Duration),
+}
+
+impl Members {
+    /// What the next process is to know of each.
+    #[must_use]
+    pub fn records(&self, now: Duration) -> Vec<MemberRecord> {
+        let record = |member: &Member| MemberRecord {
+            found: member.found.clone(),
+            standing: match member.standing {
+                Standing::Present => StandingRecord::Present,
+                Standing::Doubted => StandingRecord::Doubted,
+                Standing::Leaving { until } => StandingRecord::Leaving(until.saturating_sub(now)),
+            },
+        };
+        self.iter().map(record).collect()
+    }
+
+    /// The members that the process before this one had. Those that leave have the rest of their time; doubts have
+    /// their full time again.
+    #[must_use]
+    pub fn from_records(records: Vec<MemberRecord>, now: Duration) -> Self {
+        let member = |MemberRecord { found, standing }| {
+            let standing = match standing {
+                StandingRecord::Present => Standing::Present,
+                StandingRecord::Doubted => Standing::Doubted,
+                StandingRecord::Leaving(left) => Standing::Leaving {
+                    until: now.saturating_add(left),
+                },
+            };
+            (found.name.clone(), Member { found, standing })
+        };
+        let mut all = Self {
+            members: records.into_iter().map(member).collect(),
+            ..Self::default()
+        };
+        all.stepped = all.has(Standing::Doubted).then_some(now);
+        all
+    }
+}
