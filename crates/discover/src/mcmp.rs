@@ -13,6 +13,7 @@ pub mod table;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use ipnet::IpNet;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -59,6 +60,8 @@ pub struct McmpHooks {
     pub count: Box<dyn Fn(McmpCount) + Send + Sync>,
     /// The nodes that are known already, and those that will be.
     pub nodes: Arc<NodeTable>,
+    /// How many answers of this listener requests are served by.
+    pub in_force: watch::Receiver<u64>,
 }
 
 impl fmt::Debug for McmpHooks {
@@ -81,6 +84,8 @@ struct Desk {
     config: McmpSource,
     /// Another list follows.
     changed: Notify,
+    /// How many answers were made. Counted while the nodes are locked, so that it is known which one has a change.
+    answers: AtomicU64,
     /// Open connections of each address.
     open: Mutex<HashMap<IpAddr, usize>>,
     hooks: Arc<McmpHooks>,
@@ -111,6 +116,7 @@ impl McmpSource {
         let desk = Arc::new(Desk {
             config: self,
             changed: Notify::new(),
+            answers: AtomicU64::new(0),
             open: Mutex::default(),
             hooks,
         });
@@ -131,7 +137,7 @@ async fn tell(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
     loop {
         if asked {
             has_said = true;
-            let answer = desk.hooks.nodes.nodes().answer();
+            let answer = desk.list();
             if answers.send(answer).await.is_err() {
                 return;
             }
@@ -194,6 +200,7 @@ async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<Tcp
                 tries += 1;
                 if tries == tell_at {
                     let reason = format!("cannot listen at {}: {error}", desk.config.listen);
+                    desk.answers.fetch_add(1, Ordering::Relaxed);
                     answers.send(Answer::Failed(reason)).await.ok()?;
                 }
                 sleep(BIND_PAUSE).await;
@@ -243,7 +250,7 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
             desk.refuse("garbage");
             return Ok(());
         };
-        let answer = desk.answer(&head, &form, peer);
+        let answer = desk.answer(&head, &form, peer).await;
         write(&mut server, &answer, &mut output);
         server.recycle(head);
         timeout(WRITE_MAX, stream.write_all(&output)).await??;
@@ -333,7 +340,7 @@ impl Answered {
 }
 
 impl Desk {
-    fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> Answered {
+    async fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> Answered {
         let message = Message::parse(head.method.as_str(), &head.target.path, form);
         let message = match message {
             Ok(message) => message,
@@ -343,7 +350,7 @@ impl Desk {
             }
         };
         (self.hooks.count)(McmpCount::Message(message.command()));
-        match self.handle(&message, peer) {
+        match self.obey(&message, peer).await {
             Ok(text) => Answered {
                 status: StatusCode::OK,
                 fields: HeaderMap::new(),
@@ -356,7 +363,22 @@ impl Desk {
         }
     }
 
-    fn handle(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
+    /// Does what a node says. One that stops a context takes it down once nothing is in flight there, so it is told
+    /// how much that is when no further request is sent to it.
+    async fn obey(&self, message: &Message, peer: IpAddr) -> Result<String, McmpRefusal> {
+        let (text, answer) = self.handle(message, peer)?;
+        if !message.stops() {
+            return Ok(text);
+        }
+        let mut in_force = self.hooks.in_force.clone();
+        let is_in_force = async { in_force.wait_for(|it| *it >= answer).await.map(drop) };
+        // If it takes so long, the node asks again.
+        timeout(IN_FORCE_MAX, is_in_force).await.ok();
+        self.handle(message, peer).map(|(text, _)| text)
+    }
+
+    /// What a node is answered, and the number of the list that has what it said.
+    fn handle(&self, message: &Message, peer: IpAddr) -> Result<(String, u64), McmpRefusal> {
         let rules = NodeRules {
             may_be_member: &|host| self.config.may_be_member(host),
             in_flight: &self.hooks.in_flight,
@@ -364,11 +386,20 @@ impl Desk {
         };
         let table = &self.hooks.nodes;
         let now = table.now();
-        let reply = table.nodes().handle(message, peer, now, &rules)?;
+        let mut nodes = table.nodes();
+        let reply = nodes.handle(message, peer, now, &rules)?;
+        let last = self.answers.load(Ordering::Relaxed);
         if reply.changed {
             self.changed.notify_one();
         }
-        Ok(reply.text)
+        Ok((reply.text, last + u64::from(reply.changed)))
+    }
+
+    /// All nodes, as the next answer.
+    fn list(&self) -> Answer {
+        let mut nodes = self.hooks.nodes.nodes();
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        nodes.answer()
     }
 
     fn refuse(&self, reason: &'static str) {
@@ -451,6 +482,9 @@ impl Pace {
 /// A node says a few words about each of its contexts when it joins.
 const MESSAGES_AT_ONCE: f64 = 1000.0;
 const MESSAGES_A_SECOND: f64 = 50.0;
+
+/// How long a change may take until requests are served by it.
+const IN_FORCE_MAX: Duration = Duration::from_secs(2);
 
 /// A node says something each 10 s.
 const IDLE_MAX: Duration = Duration::from_secs(120);

@@ -103,6 +103,12 @@ impl Message {
         }
     }
 
+    /// Whether it says that something is to get no further requests, and asks what it still has.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        matches!(self, Self::App(app) if app.verb == Verb::Stop)
+    }
+
     /// Reads a message from its command, the path that it was sent to, and its form.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The listener for nodes: a recording of WildFly 39 is played to it, and what others might send.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -8,13 +9,17 @@ use catamaran_discover::{
     Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource, NodeTable, Speech,
 };
 use catamaran_testkit::{Deadline, HttpClient, Response, address};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// A listener in this process, and all that it said and counted.
 struct Listener {
     address: SocketAddr,
     answers: Arc<Mutex<Vec<Answer>>>,
     counts: Arc<Mutex<Vec<McmpCount>>>,
+    /// Requests at each member.
+    in_flight: Arc<AtomicU64>,
+    /// How many of its answers are in force; all, unless a test says otherwise.
+    in_force: watch::Sender<u64>,
     end: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
@@ -38,10 +43,14 @@ impl Listener {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let counts = Arc::new(Mutex::new(Vec::new()));
         let (said, counted) = (Arc::clone(&answers), Arc::clone(&counts));
+        let flight = Arc::new(AtomicU64::new(0));
+        let in_flight = Arc::clone(&flight);
+        let (sets_in_force, in_force) = watch::channel(u64::MAX);
         let hooks = McmpHooks {
-            in_flight: Box::new(|_| 0),
+            in_flight: Box::new(move |_| in_flight.load(Ordering::SeqCst)),
             count: Box::new(move |count| counted.lock().unwrap().push(count)),
             nodes: known,
+            in_force,
         };
         let end = Arc::new(Notify::new());
         let ending = Arc::clone(&end);
@@ -67,6 +76,8 @@ impl Listener {
             address,
             answers,
             counts,
+            in_flight: flight,
+            in_force: sets_in_force,
             end,
             thread: Some(thread),
         }
@@ -119,12 +130,16 @@ impl Drop for Listener {
     }
 }
 
-fn say(client: &mut HttpClient, command: &str, path: &str, form: &str) -> Response {
+fn request(command: &str, path: &str, form: &str) -> String {
     let length = form.len();
-    let request = format!(
+    format!(
         "{command} {path} HTTP/1.1\r\nHost: front\r\nContent-Length: {length}\r\n\
          User-Agent: ClusterListener/1.0\r\nConnection: Keep-Alive\r\n\r\n{form}"
-    );
+    )
+}
+
+fn say(client: &mut HttpClient, command: &str, path: &str, form: &str) -> Response {
+    let request = request(command, path, form);
     client.send(request.as_bytes()).unwrap();
     client.receive().unwrap()
 }
@@ -250,6 +265,28 @@ fn a_node_joins_is_suspended_and_leaves() {
         left: vec!["node1".to_owned()],
     };
     assert_eq!(answers.last(), Some(&left));
+}
+
+/// A node takes a context down when nothing is in flight there, so the front must have stopped to send requests.
+#[test]
+fn a_context_that_stops_is_answered_when_no_request_is_sent_to_it() {
+    let listener = Listener::start("127.0.0.0/8", "10.77.0.0/24");
+    let mut client = listener.connect();
+    let config = "JVMRoute=node1&Host=10.77.0.1&Port=8009&Type=ajp";
+    assert_eq!(say(&mut client, "CONFIG", "/", config).status, 200);
+    let demo = "JVMRoute=node1&Alias=a&Context=%2Fdemo";
+    assert_eq!(say(&mut client, "ENABLE-APP", "/", demo).status, 200);
+    listener.wait_for(Some(FoundState::Active));
+    listener.in_force.send_replace(0);
+    listener.in_flight.store(7, Ordering::SeqCst);
+    let request = request("STOP-APP", "/", demo);
+    client.send(request.as_bytes()).unwrap();
+    listener.wait_for(Some(FoundState::Stopped));
+    // Requests were sent until the list was in force.
+    listener.in_flight.store(3, Ordering::SeqCst);
+    listener.in_force.send_replace(u64::MAX);
+    let told = client.receive().unwrap().text();
+    assert!(told.ends_with("&Requests=3"), "{told}");
 }
 
 /// As at an upgrade: the next process is there before the one before it ends.

@@ -62,6 +62,9 @@ struct Asked {
     ask: Option<Instant>,
     /// Its first answer is in force.
     is_answered: bool,
+    /// How many answers were taken in, and how many are in force.
+    taken: u64,
+    in_force: watch::Sender<u64>,
 }
 
 impl Drop for Asked {
@@ -147,7 +150,8 @@ impl Discoverer {
     fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> Asked {
         let (own, mut answers) = mpsc::channel(1);
         let again = Arc::new(Notify::new());
-        let hooks = self.hooks(upstream);
+        let (in_force, knows_in_force) = watch::channel(0);
+        let hooks = self.hooks(upstream, knows_in_force);
         let source = config
             .source
             .clone()
@@ -169,11 +173,13 @@ impl Discoverer {
             again,
             ask: None,
             is_answered: false,
+            taken: 0,
+            in_force,
         }
     }
 
     /// What nodes of an upstream need of the front.
-    fn hooks(&self, upstream: &str) -> McmpHooks {
+    fn hooks(&self, upstream: &str, in_force: watch::Receiver<u64>) -> McmpHooks {
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
         let in_flight = move |member: &str| {
             let site = shared.site.load();
@@ -186,6 +192,7 @@ impl Discoverer {
             in_flight: Box::new(in_flight),
             count: Box::new(move |count| shared.control.discovered.count(&name, count)),
             nodes,
+            in_force,
         }
     }
 
@@ -196,6 +203,7 @@ impl Discoverer {
         let control = &self.shared.control;
         let progress = control.discovered.answer(upstream, answer, &control.events);
         let at = |moment| control.discovered.at(moment);
+        asked.taken += 1;
         asked.ask = progress.deadlines.ask.map(at);
         self.gone = self
             .gone
@@ -208,6 +216,16 @@ impl Discoverer {
             self.shared.control.discovered.is_answered(upstream);
         } else if progress.changed && self.publish.is_none() {
             self.publish = Some(Instant::now() + GATHER);
+        }
+        self.settle();
+    }
+
+    /// Unless something waits to become a site, all that was taken in is in force.
+    fn settle(&self) {
+        if self.publish.is_none() {
+            for asked in self.asked.values() {
+                asked.in_force.send_replace(asked.taken);
+            }
         }
     }
 
@@ -240,6 +258,7 @@ impl Discoverer {
             ..
         } = &*self.shared;
         control.publish(site, retired);
+        self.settle();
     }
 }
 
