@@ -25,17 +25,6 @@ pub(crate) fn raise_limit_to(needed: usize, remedy: &str) {
     }
 }
 
-/// How many connections clients may have of the `wanted` ones, so that backends, of whose
-/// connections there may be so many, and the logs are never short of a descriptor. At least half of
-/// what there is goes to the clients.
-pub(crate) fn share_of_clients(limit: Option<u64>, wanted: usize, backends: usize) -> usize {
-    let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else {
-        return wanted;
-    };
-    let connections = limit - BESIDES.min(limit / 4);
-    wanted.min(connections.saturating_sub(backends).max(connections / 2))
-}
-
 fn shortage(limit: Option<u64>, needed: usize, remedy: &str) -> Option<String> {
     let limit = limit.filter(|&limit| limit < needed as u64)?;
     Some(format!(
@@ -60,20 +49,5 @@ mod tests {
             message.starts_with("4096 files may be open, but 5000 would be"),
             "{message}"
         );
-    }
-
-    #[test]
-    fn clients_leave_descriptors_to_backends() {
-        for (limit, wanted, backends, expected) in [
-            (None, 20_000, 200, 20_000),
-            (Some(65_536), 20_000, 200, 20_000),
-            (Some(4096), 20_000, 200, 4096 - BESIDES - 200),
-            (Some(256), 20_000, 200, (256 - BESIDES) / 2),
-            (Some(256), 10, 200, 10),
-            (Some(8), 20_000, 200, 3),
-        ] {
-            let share = share_of_clients(limit, wanted, backends);
-            assert_eq!(share, expected, "{limit:?} {wanted} {backends}");
-        }
     }
 }

@@ -91,6 +91,14 @@ impl DnsSource {
         }
     }
 
+    /// What it says now.
+    pub(crate) async fn ask(&self) -> Answer {
+        match self.resolve().await {
+            Ok(resolved) => Answer::members(resolved.found),
+            Err(reason) => Answer::Failed(reason),
+        }
+    }
+
     async fn resolve(&self) -> Result<Resolved, String> {
         // A new one each time reads `resolv.conf` anew, and keeps no answers.
         let resolver = self.resolver().map_err(|error| error.to_string())?;

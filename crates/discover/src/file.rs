@@ -66,11 +66,15 @@ impl FileSource {
         if before == Some(stamp) {
             return (stamp, None);
         }
-        let answer = match (self.read)(&self.path) {
+        (stamp, Some(self.ask()))
+    }
+
+    /// What it says now.
+    pub(crate) fn ask(&self) -> Answer {
+        match (self.read)(&self.path) {
             Ok(found) => Answer::members(found),
             Err(faults) => Answer::Failed(faults),
-        };
-        (stamp, Some(answer))
+        }
     }
 }
 

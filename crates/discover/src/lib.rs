@@ -67,6 +67,17 @@ impl MemberSource {
         }
     }
 
+    /// Asks once, for somebody who does not serve. Nodes that announce themselves cannot be asked.
+    pub async fn ask(&self) -> Answer {
+        match self {
+            Self::File(file) => file.ask(),
+            Self::Dns(dns) => dns.ask().await,
+            Self::Mcmp(_) => {
+                Answer::Failed("nodes announce themselves to a front that serves".to_owned())
+            }
+        }
+    }
+
     /// Asks for ever and passes each answer on, the first at once. `again` asks at once; it is for doubts
     /// about the last answer, so that an answer follows even if nothing has changed. Ends when nobody listens.
     pub async fn run(

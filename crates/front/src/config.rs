@@ -163,6 +163,10 @@ pub struct ServerConfig {
     /// Connections of clients over all workers; one more is closed at once. Default 20000. nginx:
     /// `worker_connections`.
     pub connections_max: usize,
+    /// How many files the process may have open. Of those that connections to all backends leave, clients get as many
+    /// as `connections_max` allows, and at least half of all. Default: nobody says. Not in the file: the system has
+    /// the limit.
+    pub files_max: Option<u64>,
     /// Connections of one client address (for IPv6, of one /64 network) over all workers; one more
     /// is closed at once. Trusted proxies and Unix sockets are not counted. Default: no limit.
     /// nginx: `limit_conn`.
@@ -195,6 +199,7 @@ impl Default for ServerConfig {
             trusted_proxies: Vec::new(),
             underscore_fields: Vec::new(),
             connections_max: 20_000,
+            files_max: None,
             connections_per_address: None,
             request_id: Some(HeaderName::from_static("x-request-id")),
             via: Some("catamaran".to_owned()),

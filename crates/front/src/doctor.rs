@@ -3,12 +3,16 @@
 //! `catamaran-gauge` reads the machine. This module knows what the configuration asks for, and looks at what the
 //! configuration names: addresses, files, certificates, backends.
 
+mod members;
+
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use members::{SourceReport, find_members};
 
 pub use catamaran_gauge::machine::{Check, Machine, Unit, Verdict};
 use catamaran_gauge::machine::{SPARE_FILES, ServerDemand};
@@ -18,11 +22,20 @@ use catamaran_upstream::config::BackendConfig;
 use crate::config::{AccessLogTarget, Config, ListenAddress};
 use crate::tls;
 
-/// Everything but the backends. `secrets` are files that only the front's user and root should read.
+/// Everything but the backends, with the members that were `found`. `secrets` are files that only the front's user
+/// and root should read.
 #[must_use]
-pub fn examine(config: &Config, machine: &Machine, secrets: &[PathBuf]) -> Vec<Check> {
+pub fn examine(
+    config: &Config,
+    found: &[SourceReport],
+    machine: &Machine,
+    secrets: &[PathBuf],
+) -> Vec<Check> {
     let unit = machine.unit(UNIT);
-    let mut checks = machine.examine(&demand(config), unit.as_ref());
+    let demand = demand(config);
+    let mut checks = machine.examine(&demand, unit.as_ref());
+    let limit = machine.open_files(unit.as_ref());
+    checks.extend(members::checks(config, found, demand.files, limit));
     checks.extend(addresses(config, unit.is_some()));
     checks.extend(stop(config, unit.as_ref()));
     checks.extend(clock(config, machine));
@@ -41,7 +54,7 @@ pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
     let runtime = { runtime }.enable_all().build()?;
     let mut checks = Vec::new();
     for upstream in &config.upstreams {
-        for backend in &upstream.backends {
+        for backend in upstream.all() {
             let answer = runtime.block_on(catamaran_upstream::examine(backend));
             checks.push(answered(&upstream.name, backend, answer));
         }
@@ -74,7 +87,7 @@ fn answered(
 
 /// What all clients and backends need together.
 fn demand(config: &Config) -> ServerDemand {
-    let backends = config.upstreams.iter().flat_map(|it| &it.backends);
+    let backends = config.upstreams.iter().flat_map(|it| it.all());
     let mut dials = BTreeMap::<String, u64>::new();
     let mut connections = 0;
     for backend in backends {

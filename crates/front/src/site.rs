@@ -5,6 +5,7 @@
 //! shares all but the upstream concerned. The schedules of each upstream are the only mutable part,
 //! and each belongs to one worker.
 
+mod clients_max;
 pub(crate) mod foresight;
 mod hash_key;
 pub(crate) mod member;
@@ -35,6 +36,7 @@ use crate::config::{
     RequestAttributes, RouteConfig, ServerConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
+use crate::site::clients_max::Wanted;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::overrides::Overrides;
 use crate::site::retry_budget::SharedRetryBudget;
@@ -50,7 +52,9 @@ pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) caches: Arc<[Cache]>,
+    /// `connections_max` is what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
+    wanted: Wanted,
     /// As the file has them.
     pub(crate) listeners: Arc<[ListenerConfig]>,
     /// Whether a request's route may depend on its listener, in this site or in the one before it: a
@@ -136,7 +140,7 @@ impl Site {
         });
         routes.resolve_caches(|name| config.caches.iter().position(|cache| cache.name == name));
         let caches = config.caches.iter();
-        Ok(Self {
+        let site = Self {
             caches: caches.map(|cache| Cache::new(cache, workers)).collect(),
             parts_listeners: routes.has_listeners(),
             routes: Arc::new(routes),
@@ -146,6 +150,7 @@ impl Site {
                 .map(|it| Arc::new(Upstream::new(it, workers, reusable)))
                 .collect(),
             server: Arc::new(config.server.clone()),
+            wanted: Wanted::of(config),
             listeners: config.listeners.as_slice().into(),
             via: config
                 .server
@@ -155,7 +160,8 @@ impl Site {
                 .map(Arc::new),
             error_pages: config.error_pages.clone(),
             generation: 0,
-        })
+        };
+        Ok(site.fitted())
     }
 
     /// The site that follows this one when members are controlled so. An upstream where none differ is shared.
@@ -190,7 +196,7 @@ impl Site {
             _ => Arc::clone(upstream),
         };
         let upstreams = self.upstreams.iter().map(upstream).collect();
-        self.with_upstreams(upstreams)
+        self.with_upstreams(upstreams).fitted()
     }
 
     /// The same site with these routes besides those of the file; the old ones if they say the same. Members
@@ -233,6 +239,7 @@ impl Site {
             upstreams,
             caches: Arc::clone(&self.caches),
             server: Arc::clone(&self.server),
+            wanted: self.wanted,
             listeners: Arc::clone(&self.listeners),
             parts_listeners: self.parts_listeners,
             via: self.via.clone(),

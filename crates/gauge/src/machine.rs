@@ -156,6 +156,13 @@ impl Machine {
         CLOCKS.iter().any(|path| self.root.join(path).exists())
     }
 
+    /// How many files a server may open: what its unit says, or else what it inherits from this process.
+    #[must_use]
+    pub fn open_files(&self, unit: Option<&Unit>) -> u64 {
+        let of_unit = unit.and_then(|unit| unit.open_files);
+        of_unit.unwrap_or_else(|| getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
+    }
+
     /// The limit that a server inherits from who starts it, and the most that any process may have.
     fn files(&self, demand: &ServerDemand, unit: Option<&Unit>) -> Vec<Check> {
         let need = demand.files;
@@ -170,7 +177,7 @@ impl Machine {
                 Check::of(files >= need, what, files, needed).by(edit)
             }
             None => {
-                let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+                let hard = self.open_files(None);
                 let raise = format!("ulimit -Hn {need} as root, or LimitNOFILE={need} in a unit");
                 Check::of(hard >= need, "open files", hard, needed).by(raise)
             }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Also connect to each backend and ask it: by its probe, or by CPING and `HEAD /`
+    /// Also connect to each backend and each member that is found, and ask it: by its probe, or by CPING and `HEAD /`
     #[arg(long, requires = "config")]
     dial: bool,
 
@@ -29,14 +29,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (config, secrets) = match &args.config {
+    let (mut config, secrets) = match &args.config {
         Some(path) => {
             let loaded = super::check::load(path)?;
             (loaded.config, loaded.secret_files)
         }
         None => (unconfigured(), Vec::new()),
     };
-    let mut checks = doctor::examine(&config, &Machine::here(), &secrets);
+    let found = doctor::find_members(&mut config).map_err(|error| Failure::of(&error))?;
+    let mut checks = doctor::examine(&config, &found, &Machine::here(), &secrets);
     if args.dial {
         checks.extend(doctor::dial(&config).map_err(|error| Failure::of(&error))?);
     }

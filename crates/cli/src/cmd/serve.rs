@@ -250,7 +250,7 @@ fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, S
     outcome
 }
 
-/// What the arguments and the file say, as far as the limit of open files allows.
+/// What the arguments and the file say, and how many files may be open.
 fn configuration(args: &Args) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
@@ -277,7 +277,7 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
             own_log::say(format_args!("warning: {message}"))?;
         }
     }
-    fit_to_descriptors(&mut config);
+    config.server.files_max = descriptors::raise_limit();
     Ok(config)
 }
 
@@ -346,29 +346,6 @@ fn repeated<T>(items: &[T], same: impl Fn(&T, &T) -> bool) -> Option<&T> {
     (0..items.len())
         .find(|&at| earlier(at))
         .map(|at| &items[at])
-}
-
-/// Lowers `connections_max` to what may be open besides the backends' connections.
-fn fit_to_descriptors(config: &mut Config) {
-    let backends = config
-        .upstreams
-        .iter()
-        .flat_map(|upstream| &upstream.backends);
-    let backends: usize = backends.map(|backend| backend.connections_max).sum();
-    let others = backends + config.files_kept_open();
-    let limit = descriptors::raise_limit();
-    let wanted = config.server.connections_max;
-    let share = descriptors::share_of_clients(limit, wanted, others);
-    if let Some(limit) = limit
-        && share < wanted
-    {
-        config.server.connections_max = share;
-        tracing::warn!(
-            "{limit} files may be open, so clients may have {share} connections, not the {wanted} \
-             of `connections_max`; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
-             `connections_max`"
-        );
-    }
 }
 
 /// Signals that may wait while one is obeyed.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use catamaran_testkit::{Process, Signal};
+use catamaran_testkit::{DnsAnswer, DnsRecord, DnsServer, Process, Signal, dns};
 use serde_json::Value;
 
 use super::{catamaran, outcome};
@@ -64,6 +64,73 @@ fn a_lowered_limit_of_open_files_is_found_alone() {
     assert_eq!(enough["open files"], "ok");
     let short = verdicts(&["prlimit", "--nofile=763:763"], &config, false);
     assert_eq!(changed(&enough, &short), ["open files: short"]);
+}
+
+#[test]
+fn members_that_are_found_count_like_backends() {
+    let folder = tempfile::tempdir().unwrap();
+    let members =
+        "[upstream.tomcat.members]\nfrom = \"file\"\npath = \"members.toml\"\nmembers_max = 5\n";
+    let config = configuration(folder.path(), &format!("{BACKEND}{members}"));
+    let member =
+        |port: u16| format!("[[member]]\nname = \"{port}\"\nurl = \"ajp://127.0.0.1:{port}\"\n");
+    fs::write(folder.path().join("members.toml"), member(10) + &member(11)).unwrap();
+    let with = |files: u32| {
+        let limit = format!("--nofile={files}:{files}");
+        verdicts(&["prlimit", &limit], &config, false)
+    };
+    // Three backends have 200 connections each, five members and one backend three times as many more.
+    let enough = with(1764);
+    assert_eq!(enough["open files"], "ok");
+    assert_eq!(enough["members of tomcat"], "ok");
+    assert_eq!(changed(&enough, &with(1164)), ["members of tomcat: note"]);
+    assert_eq!(
+        changed(&enough, &with(1163)),
+        ["members of tomcat: note", "open files: short"]
+    );
+}
+
+#[test]
+fn names_are_asked_for_and_nodes_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = DnsServer::start();
+    let records = [1, 2, 3].map(|host| DnsRecord::A([192, 0, 2, host].into()));
+    server.set("app.test", dns::A, DnsAnswer::Records(60, records.into()));
+    server.set("app.test", dns::AAAA, DnsAnswer::Records(60, Vec::new()));
+    let told = |source: &str| {
+        let more = format!("[upstream.tomcat.members]\n{source}");
+        let config = configuration(folder.path(), &more);
+        let (_, text, stderr) = outcome(&["doctor", "--config", config.to_str().unwrap()]);
+        let line = text
+            .lines()
+            .find_map(|line| line.split_once(" members of tomcat = "));
+        let (_, line) = line.unwrap_or_else(|| panic!("{text}{stderr}"));
+        (line.to_owned(), text)
+    };
+    let by_name = format!(
+        "from = \"dns\"\nname = \"app.test\"\nprotocol = \"ajp\"\nport = 8009\nresolver = \"{}\"\n",
+        server.address()
+    );
+    let (line, text) = told(&by_name);
+    assert!(
+        line.starts_with("3 by dns (200 connections each; "),
+        "{line}"
+    );
+    assert!(text.contains("1164 needed"), "{text}");
+    server.set("app.test", dns::A, DnsAnswer::NxDomain);
+    server.set("app.test", dns::AAAA, DnsAnswer::NxDomain);
+    let (line, text) = told(&by_name);
+    assert!(
+        line.starts_with("none known: app.test has no addresses ("),
+        "{line}"
+    );
+    assert!(text.contains("564 needed"), "{text}");
+    let nodes = "from = \"mcmp\"\n[mcmp]\nlisten = \"127.0.0.1:6666\"\npeers = \"10.0.0.0/24\"\n";
+    let (line, _) = told(nodes);
+    assert!(
+        line.starts_with("none known: nodes announce themselves"),
+        "{line}"
+    );
 }
 
 #[test]

@@ -100,7 +100,7 @@ static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
                  accepted. Each needs a file descriptor, and so does each connection to a backend.",
         extremes: "Too low and clients that only keep a connection alive crowd out others. Above what \
                    the descriptor limit (`ulimit -n`) leaves beside the backends' connections, \
-                   `serve` lowers it and warns.",
+                   `serve` lowers it and warns. Members that are found count while they are there.",
         elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
     },
 };

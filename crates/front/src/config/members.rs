@@ -94,6 +94,11 @@ impl MembersConfig {
         }
     }
 
+    /// Connections that each member may have at a time.
+    pub(crate) fn connections_max(&self) -> usize {
+        self.template.shared.connections_max
+    }
+
     /// What a member is to the upstream.
     ///
     /// # Errors

@@ -413,6 +413,42 @@ fn says(listen: SocketAddr, command: &str, form: &str) -> Response {
     })
 }
 
+#[test]
+fn connections_of_members_are_not_for_clients() {
+    let backends = ["a", "b", "c", "d", "e"].map(|name| (name, backend(name)));
+    let list = |count: usize| -> String {
+        let some = backends[..count].iter();
+        some.map(|(name, peer)| line(name, peer)).collect()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("members"), list(1)).unwrap();
+    let mut config = config(directory.path(), Duration::ZERO);
+    // 64 of them are for other things, and each member may have 200 connections.
+    config.server.files_max = Some(1064);
+    let fleet = Fleet {
+        running: start(config).unwrap(),
+        directory,
+    };
+    let max = |expected: usize| {
+        let sample = format!("catamaran_connections_max {expected}\n");
+        until(&sample, || {
+            scrape(&fleet.running).contains(&sample).then_some(())
+        });
+    };
+    max(800);
+    fleet.write(&list(2));
+    max(600);
+    // At least half of them are the clients'.
+    fleet.write(&list(5));
+    max(500);
+    // Two of five leave.
+    fleet.write(&list(3));
+    max(500);
+    fleet.write(&list(2));
+    max(600);
+    stop(fleet.running);
+}
+
 /// Waits until the source has answered so, and gives the names of the members.
 fn named_by(running: &Running, count: usize) -> Vec<String> {
     until("members", || {

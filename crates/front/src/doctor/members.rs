@@ -1,0 +1,90 @@
+//! Members that are found: those that there are now count like backends of the file, and what as many as may be would
+//! need is told.
+
+use std::time::Duration;
+
+use catamaran_discover::{Answer, Members, Rules, merge};
+use catamaran_gauge::machine::{Check, Verdict};
+use tokio::time::timeout;
+
+use crate::config::{Config, MembersConfig, UpstreamConfig};
+
+/// What a source said.
+#[derive(Debug)]
+pub struct SourceReport {
+    upstream: String,
+    /// Why nobody is known, if so.
+    failed: Option<String>,
+}
+
+/// Asks each source once, and adds what it names to the configuration.
+///
+/// # Errors
+/// No event loop can be had.
+pub fn find_members(config: &mut Config) -> std::io::Result<Vec<SourceReport>> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build()?;
+    let mut all = Vec::new();
+    for upstream in &mut config.upstreams {
+        if let Some(members) = upstream.members.clone() {
+            let asked = async { timeout(ASK_MAX, members.source.ask()).await };
+            let answer = runtime.block_on(asked).unwrap_or_else(|_| {
+                Answer::Failed(format!("there was no answer within {ASK_MAX:?}"))
+            });
+            all.push(add(upstream, &members, &answer));
+        }
+    }
+    Ok(all)
+}
+
+/// Adds what an answer names to the upstream, by the rules by which a front takes it.
+fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) -> SourceReport {
+    let rules = Rules {
+        leave: Duration::ZERO,
+        members_max: members.members_max,
+        is_trusted: members.source.is_trusted(),
+        is_own: &|_, _| false,
+        is_taken: &|name| upstream.backends.iter().any(|it| it.name == name),
+    };
+    let merged = merge(&Members::default(), answer, Duration::ZERO, &rules);
+    let found = merged.members.iter();
+    let found = found.filter_map(|it| members.backend(it).ok()).collect();
+    upstream.found = found;
+    SourceReport {
+        upstream: upstream.name.clone(),
+        failed: merged.kept,
+    }
+}
+
+/// How many members each upstream has now, and whether the files suffice for as many as may be: `need` files are
+/// needed for those that are there, of `limit`.
+pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: u64) -> Vec<Check> {
+    let check = |found: &SourceReport| {
+        let upstream = config
+            .upstreams
+            .iter()
+            .find(|it| it.name == found.upstream)?;
+        let members = upstream.members.as_ref()?;
+        let (count, max) = (upstream.found.len(), members.members_max);
+        let each = members.connections_max();
+        let more = max.saturating_sub(count) * each;
+        let most = need.saturating_add(more as u64);
+        let what = format!("members of {}", found.upstream);
+        let value = match &found.failed {
+            Some(reason) => format!("none known: {reason}"),
+            None => format!("{count} by {}", members.source.token()),
+        };
+        let needed = format!(
+            "{each} connections each; `members_max` = {max} of them need {most} open files, of which there may be {limit}"
+        );
+        let verdict = match found.failed.is_none() && most <= limit {
+            true => Verdict::Enough,
+            false => Verdict::Note,
+        };
+        Some(Check::new(verdict, what, value, needed))
+    };
+    found.iter().filter_map(check).collect()
+}
+
+/// How long a source is waited for.
+const ASK_MAX: Duration = Duration::from_secs(5);
