@@ -423,8 +423,10 @@ fn profiles(file: &File, report: &mut Report) {
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {
     let used: HashSet<&str> = file.routes.iter().filter_map(upstream_of).collect();
+    let by_contexts = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
     for upstream in &file.upstreams {
-        if !used.contains(upstream.name.as_str()) {
+        let has_routes = upstream.members.as_ref().is_some_and(by_contexts);
+        if !used.contains(upstream.name.as_str()) && !has_routes {
             let message = format!("no route leads to upstream `{}`", upstream.name);
             let hint = "add a [[route]] with this `upstream`, or remove it";
             report.push(Finding::warning(message, upstream.place.clone()).hint(hint));

@@ -149,8 +149,12 @@ pub(crate) fn read(
     let listeners = (&file.listeners[..], complete);
     route::listeners::resolve(&mut file.routes, listeners, report);
     file.error_pages = pages.map(|pages| pages.before(None));
+    let nodes = file.mcmp.as_ref().and_then(|it| it.value.as_ref());
+    // Their contexts are routes.
+    let has_contexts = nodes.is_some_and(|it| !it.paths.is_empty());
     for (name, what, hint) in NEEDED {
-        if !root.contains_key(*name) {
+        let is_there = root.contains_key(*name) || (has_contexts && *name == "route");
+        if !is_there {
             report.push(Finding::absence(format!("there is no {what}")).hint(*hint));
         }
     }
