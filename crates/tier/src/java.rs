@@ -15,6 +15,8 @@ pub struct Jars {
     folder: &'static str,
     /// Each jar with its version and its folder below.
     list: &'static str,
+    /// What Maven does with them.
+    goal: &'static str,
 }
 
 /// Servlet containers.
@@ -22,25 +24,38 @@ pub const CONTAINERS: Jars = Jars {
     name: "jars",
     folder: "containers",
     list: include_str!("../java/pom.xml"),
+    goal: COPY,
 };
 /// Clients of memcached and of HTTP.
 pub const CLIENTS: Jars = Jars {
     name: "clients",
     folder: "clients",
     list: include_str!("../java/clients.xml"),
+    goal: COPY,
 };
 /// Clients of memcached that an experiment compares.
 pub const MEMCACHED: Jars = Jars {
     name: "memcached_clients",
     folder: "memcached-clients",
     list: include_str!("../java/memcached.xml"),
+    goal: COPY,
 };
 /// Payara, which a long run needs and no test: not among [`ALL`].
 pub const PAYARA: Jars = Jars {
     name: "payara",
     folder: "payara",
     list: include_str!("../java/payara.xml"),
+    goal: COPY,
 };
+/// WildFly, which a long run needs and no test: not among [`ALL`]. It is unpacked into [`WILDFLY_FOLDER`].
+pub const WILDFLY: Jars = Jars {
+    name: "wildfly",
+    folder: "wildfly",
+    list: include_str!("../java/wildfly.xml"),
+    goal: UNPACK,
+};
+/// Where WildFly is in the folder of [`WILDFLY`].
+pub const WILDFLY_FOLDER: &str = "wildfly-39.0.1.Final";
 /// All lists that tests and experiments use.
 pub const ALL: [Jars; 3] = [CONTAINERS, CLIENTS, MEMCACHED];
 /// Launches Tomcat 7 to 11.
@@ -83,7 +98,7 @@ impl Jars {
             .args(["--quiet", "--batch-mode", "--file"])
             .arg(list.path())
             .arg(format!("-Dcontainers={}", folder.display()))
-            .arg("dependency:copy")
+            .arg(self.goal)
             .output()
             .map_err(|error| io::Error::new(error.kind(), format!("cannot run mvn: {error}")))?;
         if !output.status.success() {
@@ -101,3 +116,6 @@ impl Jars {
 
 /// A copy of the list by which the jars were fetched.
 const STAMP: &str = "pom.xml";
+
+const COPY: &str = "dependency:copy";
+const UNPACK: &str = "dependency:unpack";

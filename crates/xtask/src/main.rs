@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | advisories | figures | fuzz |
-//! package | installed | libraries | payara | instructions`.
+//! package | installed | libraries | payara | wildfly-members | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -24,6 +24,7 @@ mod step;
 mod test;
 mod tidy;
 mod tools;
+mod wildfly;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         }
         ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
+        ["wildfly-members"] => run(wildfly::run),
         ["instructions", options @ ..] => match Options::parse(options) {
             Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
             None => usage(),
@@ -153,6 +155,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   libraries       pack the crates below the connector as they would be published, and build the application of
                   docs/connector.md from what was packed
   payara          send 2,000 requests to Payara and check each response; fetches Payara
+  wildfly-members have two nodes of WildFly join a front by multicast, over AJP and over HTTP, suspend, leave and
+                  return, and check that no session and no request is lost; fetches WildFly
   instructions [--against COMMIT] [--profile release|dist]
                   count the instructions of a request of the front under callgrind, for each protocol, with and
                   without an access log; with --against beside those of that commit, and fail if one is more than

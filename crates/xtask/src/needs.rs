@@ -98,6 +98,11 @@ pub(crate) fn fetch_payara() -> anyhow::Result<()> {
     fetch(&[java::PAYARA])
 }
 
+/// Fetches WildFly, unless it is there.
+pub(crate) fn fetch_wildfly() -> anyhow::Result<()> {
+    fetch(&[java::WILDFLY])
+}
+
 fn fetch(lists: &[Jars]) -> anyhow::Result<()> {
     let home = env::var_os("HOME").context("HOME is not set")?;
     for jars in lists {

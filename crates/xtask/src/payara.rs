@@ -3,12 +3,11 @@
 //! No part of `ci`: Payara is a download of 90 MB, and the tests show what it found with containers
 //! that are scripted.
 
-use std::env;
 use std::path::Path;
 
 use crate::needs;
 use crate::step::{Steps, cargo};
-use crate::test::{BINARY, target_directory};
+use crate::test::{self, BINARY};
 
 /// Installs Java and Apache, fetches Payara, builds the binary unless [`BINARY`] names one, and runs.
 pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
@@ -16,13 +15,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         needs::install(&needs::of_tests())?;
         needs::fetch_payara()
     })?;
-    let binary = match env::var_os(BINARY) {
-        Some(binary) => binary,
-        None => steps.run("build the binary", || {
-            cargo(root, &["build", "--quiet", "--package", "catamaran"]).finish()?;
-            Ok(target_directory(root)?.join("debug/catamaran").into())
-        })?,
-    };
+    let binary = test::binary(steps, root)?;
     let siege = ["run", "--quiet", "--package", "catamaran-e2e"];
     steps.run("requests to Payara", || {
         cargo(root, &siege)

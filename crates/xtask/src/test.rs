@@ -4,6 +4,8 @@
 //! them in [`BINARY`]. A skipped test is a failure: what must hold is checked or it is not in the
 //! suite.
 
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -40,6 +42,17 @@ pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         say(&totals.line());
         passed?;
         totals.verdict()
+    })
+}
+
+/// The binary for a long run: that of [`BINARY`], or else a build for debugging.
+pub(crate) fn binary(steps: &mut Steps, root: &Path) -> anyhow::Result<OsString> {
+    if let Some(binary) = env::var_os(BINARY) {
+        return Ok(binary);
+    }
+    steps.run("build the binary", || {
+        cargo(root, &["build", "--quiet", "--package", "catamaran"]).finish()?;
+        Ok(target_directory(root)?.join("debug/catamaran").into())
     })
 }
 

@@ -1,0 +1,76 @@
+//! Two nodes of WildFly join a front by themselves, serve, suspend, leave and come back. Each step is judged; the
+//! program exits with 1 if one was not as it must be.
+//!
+//! ```text
+//! cargo xtask wildfly-members
+//! ```
+//!
+//! The front, with its listener for nodes, is at 10.77.0.1. `node1` at 10.77.0.2 is reached over AJP13, `node2` at
+//! 10.77.0.3 over HTTP/1.1, each in a network namespace of its own on one bridge. They know of the front by its
+//! multicast only. It takes some six minutes, at most [`MINUTES_MAX`], and needs root. Times in the transcript are
+//! those of a machine that does other work, too: nothing is judged by them.
+//!
+//! WildFly must have been fetched, which the command does. The binary is that of `CATAMARAN_BIN`, else the newest in
+//! the target directory.
+
+#![expect(clippy::print_stdout, reason = "its output is the transcript")]
+
+mod hostile;
+mod manager;
+mod network;
+mod node;
+mod story;
+mod transcript;
+#[path = "../siege/verdict.rs"]
+#[expect(
+    dead_code,
+    reason = "a module of the sieges, of which this needs two functions"
+)]
+mod verdict;
+mod visitor;
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        [] => enter(),
+        [INSIDE] => story::run().map(|verdict| verdict.print()),
+        _ => Err(anyhow::anyhow!("usage: wildfly_members")),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            println!("{error:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs this program again where the network, mounts and processes are its own: all that it starts ends with it.
+fn enter() -> anyhow::Result<bool> {
+    let mut own = Command::new("timeout");
+    own.args(["--kill-after=5", &format!("{MINUTES_MAX}m")])
+        .args(["unshare", "--net", "--mount", "--pid", "--fork"])
+        .args(["--kill-child", "--mount-proc"])
+        .arg(env::current_exe()?)
+        .arg(INSIDE);
+    let status = own.status().context("cannot run timeout and unshare")?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        // What `timeout` says when time is up.
+        Some(124 | 137) => bail!("it was not over after {MINUTES_MAX} minutes"),
+        _ => bail!("it ended with {status}"),
+    }
+}
+
+/// What this program is told when it runs in namespaces of its own.
+const INSIDE: &str = "inside";
+
+const MINUTES_MAX: u32 = 25;

@@ -1,0 +1,121 @@
+//! What the front says of its nodes: by MCMP, and to administrators.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use catamaran_e2e::Front;
+use catamaran_testkit::{Deadline, Expired, HttpClient};
+use serde_json::Value;
+
+use crate::network::{self, MCMP};
+use crate::node::PATIENCE;
+
+/// How a member stands, by the front's API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) speech: String,
+    pub(crate) address: String,
+    /// `active`, `drain`, `stopped` and so on.
+    pub(crate) state: String,
+    /// Whence it is known.
+    pub(crate) source: String,
+}
+
+/// How a node stands; `None` if the front knows none of that name.
+pub(crate) fn standing(front: &Front, name: &str) -> Option<Standing> {
+    let path = format!("/api/v1/upstreams/wildfly/backends/{name}");
+    let answer = front.ask_admin(&path).ok()?;
+    let value: Value = serde_json::from_slice(&answer.body).ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(Standing {
+        speech: text(&value["protocol"])?,
+        address: text(&value["address"])?,
+        state: text(&value["found"]["state"])?,
+        source: text(&value["found"]["from"])?,
+    })
+}
+
+/// The status of `/demo` on a node, as the front tells other nodes: `ENABLED`, `DISABLED` or `STOPPED`.
+pub(crate) fn context(name: &str) -> anyhow::Result<Option<String>> {
+    let mut client = HttpClient::connect(network::address(MCMP))?;
+    client.send(b"INFO / HTTP/1.1\r\nHost: front\r\nConnection: close\r\n\r\n")?;
+    let told = client.receive()?.text();
+    let node = told.lines().find_map(|line| {
+        let (number, rest) = line.strip_prefix("Node: [")?.split_once("],Name: ")?;
+        rest.starts_with(&format!("{name},")).then_some(number)
+    });
+    let Some(number) = node else { return Ok(None) };
+    let start = format!("Context: [{number}:1:1], Context: /demo, Status: ");
+    let mut lines = told.lines();
+    Ok(lines.find_map(|line| line.strip_prefix(&start).map(str::to_owned)))
+}
+
+/// Waits until a context has this status; without one, that the front does not know the node.
+pub(crate) fn wait_for_context(name: &str, status: Option<&str>) -> anyhow::Result<()> {
+    let what = format!("/demo of {name} to be {}", status.unwrap_or("gone"));
+    let is = || {
+        thread::park_timeout(PAUSE);
+        let found = context(name).ok()?;
+        (found.as_deref() == status).then_some(())
+    };
+    Ok(Deadline::after(PATIENCE).poll(what, is)?)
+}
+
+/// Waits until the front has no member of that name.
+pub(crate) fn wait_until_gone(front: &Front, name: &str) -> Result<(), Expired> {
+    let gone = || standing(front, name).is_none().then_some(());
+    Deadline::after(PATIENCE).poll(format!("{name} to be no member"), gone)
+}
+
+/// Waits until nodes have said this so often to the process that serves.
+pub(crate) fn wait_for_messages(front: &Front, command: &str, count: u64) -> anyhow::Result<()> {
+    let heard = || {
+        thread::park_timeout(PAUSE);
+        let labels = format!("upstream=\"wildfly\",command=\"{command}\"");
+        let heard = sample(front, "catamaran_mcmp_messages_total", &labels).ok()?;
+        (heard >= count).then_some(())
+    };
+    let what = format!("{count} times {command} of nodes");
+    Ok(Deadline::after(PATIENCE).poll(what, heard)?)
+}
+
+/// Waits until a node serves, and gives how it stands.
+pub(crate) fn wait_until_active(front: &Front, name: &str) -> anyhow::Result<Standing> {
+    wait_for_context(name, Some("ENABLED"))?;
+    let active = || standing(front, name).filter(|it| it.state == "active");
+    let what = format!("{name} to be active");
+    Ok(Deadline::after(PATIENCE).poll(what, active)?)
+}
+
+/// How many messages were refused for this reason.
+pub(crate) fn refused(front: &Front, reason: &str) -> anyhow::Result<u64> {
+    let labels = format!("upstream=\"wildfly\",reason=\"{reason}\"");
+    sample(front, "catamaran_mcmp_refused_total", &labels)
+}
+
+/// A value of the page of metrics; 0 if it is not there.
+fn sample(front: &Front, name: &str, labels: &str) -> anyhow::Result<u64> {
+    let name = format!("{name}{{{labels}}} ");
+    let page = front.ask_admin("/metrics")?.text();
+    let value = page.lines().find_map(|line| line.strip_prefix(&name));
+    value.map_or(Ok(0), |value| value.parse().context("a number"))
+}
+
+/// The samples of MCMP, and what became of members, for the transcript.
+pub(crate) fn summary(front: &Front) -> anyhow::Result<Vec<String>> {
+    let page = front.ask_admin("/metrics")?.text();
+    let samples = page.lines().filter(|it| it.starts_with("catamaran_mcmp_"));
+    let mut lines: Vec<String> = samples.map(str::to_owned).collect();
+    let events = front.ask_admin("/api/v1/events")?;
+    let events: Value = serde_json::from_slice(&events.body)?;
+    let events = events["events"].as_array().context("a list of events")?;
+    lines.extend(events.iter().filter_map(|event| {
+        let (node, text) = (event["backend"].as_str()?, event["text"].as_str()?);
+        Some(format!("event: {node} {text}"))
+    }));
+    Ok(lines)
+}
+
+/// Between questions.
+const PAUSE: Duration = Duration::from_millis(20);

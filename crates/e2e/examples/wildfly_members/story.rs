@@ -1,0 +1,362 @@
+//! What happens, in its order, and what must be true of it.
+
+use anyhow::ensure;
+use catamaran_e2e::{Front, catamaran};
+use catamaran_testkit::{Deadline, Process, Signal};
+
+use crate::manager::{self, context, standing, wait_for_context, wait_until_active};
+use crate::node::{Node, NodePlan, PATIENCE};
+use crate::transcript::Transcript;
+use crate::verdict::Verdict;
+use crate::visitor::{Seen, Stream, Visitor};
+use crate::{hostile, network};
+
+/// All of it.
+pub(crate) fn run() -> anyhow::Result<Verdict> {
+    network::build(&PLANS.map(|plan| plan.host))?;
+    let [one, other] = PLANS;
+    let mut story = Story {
+        transcript: Transcript::begin(),
+        verdict: Verdict::default(),
+        front: Front::with_config(CONFIG)?,
+        nodes: [Node::prepare(one)?, Node::prepare(other)?],
+        visitors: Vec::new(),
+    };
+    let told = story.tell();
+    for line in manager::summary(&story.front).unwrap_or_default() {
+        println!("{line}");
+    }
+    if told.is_err() {
+        story.verdict.print();
+        println!("the front:\n{}", story.front.log());
+        for node in &story.nodes {
+            println!("{}:\n{}", node.name, node.log());
+        }
+    }
+    told.map(|()| story.verdict)
+}
+
+struct Story {
+    transcript: Transcript,
+    verdict: Verdict,
+    front: Front,
+    nodes: [Node; 2],
+    /// Those who come again and again.
+    visitors: Vec<Visitor>,
+}
+
+impl Story {
+    fn tell(&mut self) -> anyhow::Result<()> {
+        self.join()?;
+        self.keep_sessions()?;
+        self.transcript.say("what others in the network may send");
+        hostile::attack(&self.front, &mut self.verdict)?;
+        self.all_return("after what others sent")?;
+        for plan in PLANS {
+            self.suspend(plan)?;
+        }
+        for plan in PLANS {
+            self.leave(plan)?;
+        }
+        self.restart()?;
+        self.upgrade()?;
+        self.transcript.say("over");
+        Ok(())
+    }
+
+    /// Both nodes start and find the front by themselves.
+    fn join(&mut self) -> anyhow::Result<()> {
+        self.transcript.say("both nodes start");
+        for node in &mut self.nodes {
+            node.start()?;
+        }
+        for plan in PLANS {
+            let found = wait_until_active(&self.front, plan.name)?;
+            self.transcript
+                .say(format!("{} joined: {found:?}", plan.name));
+            self.judge_place(plan, &found);
+        }
+        Ok(())
+    }
+
+    fn judge_place(&mut self, plan: NodePlan, found: &manager::Standing) {
+        let NodePlan {
+            name,
+            speech,
+            address,
+            ..
+        } = plan;
+        self.verdict.judge(
+            &format!("{name} announced itself over {speech} at {address}"),
+            format!("{} at {}, by {}", found.speech, found.address, found.source),
+            (&found.speech[..], &found.address[..], &found.source[..]) == (speech, address, "mcmp"),
+        );
+    }
+
+    /// Visitors are spread over both nodes, and each stays where it is.
+    fn keep_sessions(&mut self) -> anyhow::Result<()> {
+        self.arrive()?;
+        let at = |plan: NodePlan| {
+            self.visitors
+                .iter()
+                .filter(|it| it.node == plan.name)
+                .count()
+        };
+        let [one, other] = PLANS.map(at);
+        self.verdict.judge(
+            "new sessions are spread over both nodes",
+            format!("{one} and {other}"),
+            one > 0 && other > 0,
+        );
+        self.all_return_often("after many visits", RETURNS)
+    }
+
+    /// As many visitors as there should be.
+    fn arrive(&mut self) -> anyhow::Result<()> {
+        while self.visitors.len() < VISITORS {
+            self.visitors.push(Visitor::arrive()?);
+        }
+        Ok(())
+    }
+
+    /// Each visitor comes again, and must find its session where it was.
+    fn all_return(&mut self, when: &str) -> anyhow::Result<()> {
+        self.all_return_often(when, 1)
+    }
+
+    fn all_return_often(&mut self, when: &str, times: usize) -> anyhow::Result<()> {
+        let of = self.visitors.len();
+        ensure!(of > 0, "there are no visitors");
+        let mut lost = Vec::new();
+        for _ in 0..times {
+            let visitors = self.visitors.iter_mut();
+            lost.extend(visitors.filter_map(|it| it.return_to_session().err()));
+        }
+        let first = lost.first().map(|error| format!(": {error:#}"));
+        self.verdict.judge(
+            &format!("{when}: every session is where it was"),
+            format!(
+                "{} of {} visits found another one{}",
+                lost.len(),
+                of * times,
+                first.unwrap_or_default()
+            ),
+            lost.is_empty(),
+        );
+        Ok(())
+    }
+
+    /// A node is suspended: first it takes no new sessions and serves those that it has, then it serves nobody.
+    fn suspend(&mut self, plan: NodePlan) -> anyhow::Result<()> {
+        let name = plan.name;
+        let ((), seen) = Stream::during(|stream| {
+            self.transcript.say(format!("{name} is suspended"));
+            let mut told = self.node(plan).tell(":suspend")?;
+            wait_for_context(name, Some("DISABLED"))?;
+            self.judge_disabled(name)?;
+            wait_for_context(name, Some("STOPPED"))?;
+            let none = nobody_new_at(name, "STOPPED")?;
+            self.verdict
+                .judge(&format!("{name}, stopped, gets nothing"), none, none);
+            succeeded(&mut told)?;
+            self.transcript.say(format!("{name} is resumed"));
+            let mut told = self.node(plan).tell(":resume")?;
+            wait_until_active(&self.front, name)?;
+            gets_new(stream, name)?;
+            succeeded(&mut told)?;
+            self.all_return(&format!("{name} was suspended and resumed"))
+        })?;
+        self.judge_stream(&format!("{name} was suspended and resumed"), &seen);
+        Ok(())
+    }
+
+    fn judge_disabled(&mut self, name: &str) -> anyhow::Result<()> {
+        let none = nobody_new_at(name, "DISABLED")?;
+        self.verdict.judge(
+            &format!("{name}, disabled, gets no new sessions"),
+            none,
+            none,
+        );
+        let own = self.visitors.iter_mut().filter(|it| it.node == name);
+        let kept: anyhow::Result<Vec<()>> = own.map(Visitor::return_to_session).collect();
+        // Sessions that are asked for when it is stopped are others.
+        let in_time = context(name)?.as_deref() == Some("DISABLED");
+        let figure = match (&kept, in_time) {
+            (Err(error), _) => format!("{error:#}"),
+            (Ok(_), false) => "it was stopped before all had come".to_owned(),
+            (Ok(kept), true) => format!("{} sessions", kept.len()),
+        };
+        let met = in_time && kept.is_ok_and(|kept| !kept.is_empty());
+        let what = format!("{name}, disabled, serves the sessions that it has");
+        self.verdict.judge(&what, figure, met);
+        Ok(())
+    }
+
+    /// A node ends in order, and is started again.
+    fn leave(&mut self, plan: NodePlan) -> anyhow::Result<()> {
+        let name = plan.name;
+        let ((), seen) = Stream::during(|stream| {
+            self.transcript.say(format!("{name} is shut down"));
+            let _told = self.node(plan).tell(":shutdown")?;
+            wait_for_context(name, None)?;
+            self.node(plan).wait_for_end()?;
+            let gone = manager::wait_until_gone(&self.front, name);
+            self.verdict.judge(
+                &format!("{name}, shut down, is no member"),
+                format!("{gone:?}"),
+                gone.is_ok(),
+            );
+            // Its sessions ended with it.
+            self.visitors.retain(|visitor| visitor.node != name);
+            self.all_return(&format!("{name} was shut down"))?;
+            self.transcript.say(format!("{name} starts again"));
+            self.node(plan).start()?;
+            let found = wait_until_active(&self.front, name)?;
+            self.judge_place(plan, &found);
+            gets_new(stream, name)?;
+            self.all_return(&format!("{name} started again"))
+        })?;
+        self.judge_stream(&format!("{name} was shut down and started"), &seen);
+        self.arrive()
+    }
+
+    /// The front is killed and started again: nodes announce themselves anew.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        self.transcript.say("the front is killed");
+        self.front.process().signal(Signal::Kill)?;
+        self.front.process().wait(Deadline::default())?;
+        self.transcript.say("the front starts again");
+        self.front = Front::with_config(CONFIG)?;
+        for plan in PLANS {
+            let found = wait_until_active(&self.front, plan.name)?;
+            self.transcript.say(format!("{} returned", plan.name));
+            self.judge_place(plan, &found);
+        }
+        self.all_return("the front was killed and started again")
+    }
+
+    /// Another process takes over: it knows the nodes at once.
+    fn upgrade(&mut self) -> anyhow::Result<()> {
+        let ((), seen) = Stream::during(|stream| {
+            self.transcript.say("the front is upgraded");
+            let socket = self.front.directory().join("admin.sock");
+            let admin = format!("unix:{}", socket.display());
+            let mut told = catamaran(&["upgrade", "--admin", &admin])?;
+            succeeded(&mut told)?;
+            let known = PLANS.map(|plan| standing(&self.front, plan.name).map(|it| it.state));
+            self.verdict.judge(
+                "the next process knows both nodes at once",
+                format!("{known:?}"),
+                known.iter().all(|it| it.as_deref() == Some("active")),
+            );
+            self.all_return("the front was upgraded")?;
+            let before = stream.seen().total();
+            let more = || (stream.seen().total() >= before + MORE).then_some(());
+            Deadline::after(PATIENCE).poll("more new visitors", more)?;
+            // Both find the next process.
+            manager::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
+            for plan in PLANS {
+                wait_until_active(&self.front, plan.name)?;
+            }
+            self.all_return("when nodes had found the next process")
+        })?;
+        self.judge_stream("the front was upgraded", &seen);
+        Ok(())
+    }
+
+    fn judge_stream(&mut self, when: &str, seen: &Seen) {
+        let (failed, first) = (seen.failed.len(), seen.failed.first());
+        let what = format!("{when}: no new visitor failed");
+        let figure = format!("{failed} of {} {}", seen.total(), first.map_or("", |it| it));
+        self.transcript
+            .say(format!("new visitors: {:?}, {failed} failed", seen.served));
+        self.verdict
+            .judge(&what, figure, failed == 0 && seen.total() > 0);
+    }
+
+    fn node(&mut self, plan: NodePlan) -> &mut Node {
+        let mut nodes = self.nodes.iter_mut();
+        nodes
+            .find(|it| it.name == plan.name)
+            .expect("one for each plan")
+    }
+}
+
+/// Whether new visitors are all served elsewhere while the node's context has this status. `false` if it gets
+/// another one before.
+fn nobody_new_at(name: &str, status: &str) -> anyhow::Result<bool> {
+    let has_status = || anyhow::Ok(context(name)?.as_deref() == Some(status));
+    while has_status()? {
+        let batch: anyhow::Result<Vec<Visitor>> = (0..BATCH).map(|_| Visitor::arrive()).collect();
+        let elsewhere = batch?.iter().all(|visitor| visitor.node != name);
+        // The front may have been told just now, and others serve a moment later.
+        if elsewhere && has_status()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Waits until the node serves new visitors.
+fn gets_new(stream: &Stream, name: &str) -> anyhow::Result<()> {
+    let count = || stream.seen().served.get(name).copied().unwrap_or_default();
+    let before = count();
+    let more = || (count() > before).then_some(());
+    let what = format!("new visitors at {name}");
+    Ok(Deadline::after(PATIENCE).poll(what, more)?)
+}
+
+/// Waits for the end of a command, which must have done what it was told.
+fn succeeded(command: &mut Process) -> anyhow::Result<()> {
+    let status = command.wait(Deadline::after(PATIENCE))?;
+    let said = || command.stdout() + &command.stderr();
+    ensure!(status.success(), "{status}: {}", said());
+    Ok(())
+}
+
+/// One over AJP13, one over HTTP/1.1.
+const PLANS: [NodePlan; 2] = [
+    NodePlan {
+        name: "node1",
+        host: 2,
+        listener: "ajp",
+        speech: "ajp",
+        address: "10.77.0.2:8009",
+    },
+    NodePlan {
+        name: "node2",
+        host: 3,
+        listener: "default",
+        speech: "http",
+        address: "10.77.0.3:8080",
+    },
+];
+
+const CONFIG: &str = r#"
+[[listen]]
+address = "10.77.0.1:8000"
+
+[mcmp]
+listen = "10.77.0.1:6666"
+peers = "10.77.0.0/24"
+paths = "/"
+advertise = true
+
+[upstream.wildfly.sticky]
+
+[upstream.wildfly.members]
+from = "mcmp"
+
+[admin]
+address = ["unix:admin.sock", "127.0.0.1:9090"]
+"#;
+
+/// Visitors who come again, and how often at the beginning.
+const VISITORS: usize = 24;
+const RETURNS: usize = 20;
+
+/// New visitors of whom none may be at a node.
+const BATCH: usize = 12;
+
+/// New visitors after an upgrade.
+const MORE: u64 = 50;

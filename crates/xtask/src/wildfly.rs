@@ -1,0 +1,26 @@
+//! The long run with WildFly as members that announce themselves: what it needs, the binary, the run.
+//!
+//! No part of `ci`: WildFly is a download of 260 MB, and the run takes minutes. The tests play recordings of its
+//! announcements.
+
+use std::path::Path;
+
+use crate::needs;
+use crate::step::{Steps, cargo};
+use crate::test::{self, BINARY};
+
+/// Installs Java, fetches WildFly, builds the binary unless [`BINARY`] names one, and runs.
+pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    steps.run("install what the run needs", || {
+        needs::install(&needs::of_tests())?;
+        needs::fetch_wildfly()
+    })?;
+    let binary = test::binary(steps, root)?;
+    let example = ["run", "--quiet", "--package", "catamaran-e2e"];
+    steps.run("two nodes of WildFly come and go", || {
+        cargo(root, &example)
+            .args(&["--example", "wildfly_members"])
+            .env(BINARY, &binary)
+            .finish()
+    })
+}
