@@ -3,6 +3,8 @@
 //! The shell has a network, a list of hosts and a `/run` of its own. So every port and socket that a page
 //! names is free there, and `www.example.org` is this machine. This needs root.
 
+mod fleet;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -34,6 +36,25 @@ impl Reader {
         fs::write(path, text).unwrap();
     }
 
+    /// Writes the configuration of a Tomcat below `base`.
+    fn saves_tomcat(&self, base: &str, connector: &str, engine: &str) {
+        let server = format!(
+            "<Server port=\"-1\"><Service name=\"Catalina\">{connector}\
+             <Engine name=\"Catalina\" {engine}><Host name=\"localhost\" appBase=\"webapps\"/>\
+             </Engine></Service></Server>"
+        );
+        for (name, text) in [
+            ("server.xml", &server[..]),
+            (
+                "catalina.properties",
+                include_str!("../../conf/catalina.properties"),
+            ),
+            ("web.xml", include_str!("../../conf/web.xml")),
+        ] {
+            self.saves(&format!("{base}/conf/{name}"), text);
+        }
+    }
+
     /// Types these lines, and gives what they print on standard output. The first command that fails ends the
     /// shell, and with it the test. What was started in the background ends with the shell.
     #[track_caller]
@@ -47,7 +68,7 @@ impl Reader {
             .current_dir(path);
         let mut process = Process::spawn(&mut shell).unwrap();
         let status = process
-            .wait(Deadline::after(Duration::from_secs(120)))
+            .wait(Deadline::after(Duration::from_secs(300)))
             .unwrap();
         let printed = process.stdout();
         assert!(
@@ -64,20 +85,8 @@ fn the_readme_puts_a_front_before_a_tomcat() {
     let page = include_str!("../../../../README.md");
     let reader = Reader::new();
     reader.saves("catamaran.toml", block(page, "toml", 0));
-    reader.saves(
-        "base/conf/server.xml",
-        &format!(
-            "<Server port=\"-1\"><Service name=\"Catalina\">{}\
-             <Engine name=\"Catalina\" defaultHost=\"localhost\"><Host name=\"localhost\" appBase=\"webapps\"/>\
-             </Engine></Service></Server>",
-            block(page, "xml", 0)
-        ),
-    );
-    reader.saves(
-        "base/conf/catalina.properties",
-        include_str!("../../conf/catalina.properties"),
-    );
-    reader.saves("base/conf/web.xml", include_str!("../../conf/web.xml"));
+    let engine = "defaultHost=\"localhost\"";
+    reader.saves_tomcat("base", block(page, "xml", 0), engine);
     reader.saves("base/webapps/ROOT/hello.txt", "hello from Tomcat");
     let check = line(page, "catamaran check");
     let serve = line(page, "catamaran serve");
@@ -551,73 +560,6 @@ fn the_lab_lists_and_judges_as_its_page_prints() {
     );
 }
 
-#[test]
-fn a_node_of_mod_cluster_announces_itself() {
-    let page = include_str!("../../../../docs/fleet.md");
-    let reader = Reader::new();
-    let mut tables = blocks(page, "toml").into_iter();
-    let mcmp = tables.find(|it| it.contains("[mcmp]")).unwrap();
-    let rest = "[[listen]]\naddress = \"127.0.0.1:80\"\n[[route]]\npath = \"/none\"\nstatus = 404\n\
-                [admin]\naddress = \"127.0.0.1:9090\"\n";
-    reader.saves("catamaran.toml", &format!("{rest}{mcmp}"));
-    let printed = reader.types(
-        "for host in 1 2; do ip addr add 10.0.0.$host/24 dev lo; done
-         catamaran app --http 10.0.0.2:8080 2> app.log &
-         catamaran serve --config catamaran.toml > access.log 2> front.log &
-         says() {
-             curl --silent --show-error --fail --request $1 --data \"$2\" \"http://10.0.0.1:6666${3:-/}\"
-         }
-         status() {
-             curl --silent --output /dev/null --write-out '%{http_code}\\n' http://127.0.0.1$1
-         }
-         becomes() { until [ $(status $1) = $2 ]; do sleep 0.1; done; echo $1 $2; }
-         until says CONFIG 'JVMRoute=n1&Host=10.0.0.2&Port=8080&Type=http' 2> /dev/null; do sleep 0.1; done
-         says ENABLE-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fecho' > /dev/null
-         becomes /echo 200
-         becomes /status/200 404
-         says ENABLE-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fstatus' > /dev/null
-         becomes /status/200 200
-         says STATUS 'JVMRoute=n1&Load=50'
-         echo
-         says STOP-APP 'JVMRoute=n1&Alias=localhost&Context=%2Fecho'
-         echo
-         becomes /echo 503
-         becomes /status/200 200
-         says REMOVE-APP 'JVMRoute=n1' '/*'
-         becomes /status/200 404
-         curl --silent http://127.0.0.1:9090/metrics | grep '^catamaran_mcmp_messages_total.*config'",
-    );
-    let expected = "/echo 200\n/status/200 404\n/status/200 200\n\
-                    Type=STATUS-RSP&JVMRoute=n1&State=OK&id=1\n\
-                    Type=STOP-APP-RSP&JvmRoute=n1&Alias=localhost&Context=%2Fecho&Requests=0\n\
-                    /echo 503\n/status/200 200\n/status/200 404\n\
-                    catamaran_mcmp_messages_total{upstream=\"wildfly\",command=\"config\"} 1\n";
-    assert_eq!(printed, expected);
-}
-
-#[test]
-fn two_fronts_share_an_address_by_keepalived() {
-    let page = include_str!("../../../../docs/fleet.md");
-    let reader = Reader::new();
-    let mut tables = blocks(page, "toml").into_iter();
-    let config = tables.find(|it| it.contains("drain_delay")).unwrap();
-    reader.saves("catamaran.toml", config);
-    let (_, keepalived) = page.split_once("```\nglobal_defs").unwrap();
-    let (keepalived, _) = keepalived.split_once("```").unwrap();
-    let first = format!("global_defs{keepalived}");
-    reader.saves("keepalived1.conf", &first);
-    reader.saves(
-        "keepalived2.conf",
-        &first.replace("priority 200", "priority 100"),
-    );
-    let printed = reader.types(TWO_FRONTS);
-    let (planned, killed) = printed.split_once('\n').unwrap();
-    assert!(planned.starts_with("planned 0 of "), "{printed}");
-    let outage: u64 = killed.trim().trim_start_matches("killed ").parse().unwrap();
-    // 6 s on a machine that does nothing else; here only against one that never ends.
-    assert!(outage <= 30_000, "{printed}");
-}
-
 /// The blocks of a page in this language, without their fences.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let fence = format!("```{language}\n");
@@ -690,58 +632,3 @@ url = \"ajp://127.0.0.1:8010\"
 [admin]
 address = \"unix:/run/catamaran/admin.sock\"
 ";
-
-/// Two fronts behind one address: a planned stop of the first, then its sudden death.
-const TWO_FRONTS: &str = "ip link add name br0 type bridge
-ip addr add 10.78.0.3/24 dev br0
-ip link set br0 up
-front() {
-    ip netns exec f$1 catamaran serve --config catamaran.toml > access$1.log 2>> front$1.log &
-    echo $! > front$1.pid
-}
-for n in 1 2; do
-    ip netns add f$n
-    ip link add v$n type veth peer name eth0 netns f$n
-    ip link set v$n master br0 up
-    ip -n f$n addr add 10.78.0.1$n/24 dev eth0
-    ip -n f$n link set eth0 up
-    ip -n f$n link set lo up
-    front $n
-    ip netns exec f$n keepalived --dont-fork --log-console --use-file $PWD/keepalived$n.conf \
-        --pid /run/k$n.pid --vrrp_pid /run/v$n.pid > keepalived$n.log 2>&1 &
-done
-catamaran app --ajp 10.78.0.3:8009 --secret 'change me' 2> app.log &
-holds() { ip -n f$1 addr show eth0 | grep --quiet 10.78.0.100; }
-until holds 1; do sleep 0.1; done
-answer http://10.78.0.100/ > /dev/null
-poll() {
-    until [ -e polled ]; do
-        status=$(curl --silent --max-time 0.5 --output /dev/null --write-out '%{http_code}' \
-            http://10.78.0.100/ || true)
-        echo $(date +%s%3N) $status
-        sleep 0.05
-    done
-}
-poll > planned &
-polling=$!
-kill -TERM $(cat front1.pid)
-until holds 2; do sleep 0.1; done
-while kill -0 $(cat front1.pid) 2> /dev/null; do sleep 0.1; done
-sleep 1
-touch polled
-wait $polling
-rm polled
-front 1
-until holds 1; do sleep 0.1; done
-sleep 2
-poll > killed &
-polling=$!
-sleep 1
-kill -KILL $(cat front1.pid)
-until holds 2; do sleep 0.1; done
-sleep 2
-touch polled
-wait $polling
-echo planned $(grep --count --invert-match ' 200$' planned || true) of $(wc --lines < planned)
-awk '$2 == 200 && out { gap = $1 - out; if (gap > most) most = gap; out = 0 }
-     $2 != 200 && !out { out = $1 } END { print \"killed\", most + 0 }' killed";
