@@ -47,6 +47,9 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("jq", "/usr/bin/jq"),
         // Moves an address between two fronts.
         package("keepalived", "/usr/sbin/keepalived"),
+        // Keeps lists of members.
+        package("etcd-server", "/usr/bin/etcd"),
+        package("etcd-client", "/usr/bin/etcdctl"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

@@ -590,6 +590,39 @@ fn services_have_names_weights_and_distances() {
     stop(running);
 }
 
+/// As an agent of Consul answers: a node has one name, and a service with an address of its own has digits for one.
+#[test]
+fn services_of_consul_are_named_by_their_nodes() {
+    let server = DnsServer::start();
+    let service = |port, target: &str| DnsRecord::Srv(1, 1, port, target.to_owned());
+    let services = vec![
+        service(8009, "web-1.node.dc1.consul"),
+        service(8010, "web-1.node.dc1.consul"),
+        service(8009, "c0000207.addr.dc1.consul"),
+    ];
+    let name = "app.service.consul";
+    server.set(name, dns::SRV, DnsAnswer::Records(1, services));
+    for (target, host) in [("web-1.node", 1), ("c0000207.addr", 7)] {
+        let target = format!("{target}.dc1.consul");
+        server.set(&target, dns::A, addresses(1, host..host + 1));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let running = finding(directory.path(), in_dns(&server, DnsKind::Services, name));
+    assert_eq!(named_by(&running, 2), ["c0000207", "web-1"]);
+    let (value, _) = read(&running, "/api/v1/upstreams/app/backends/web-1");
+    assert_eq!(
+        (&value["address"], &value["jvm_route"]),
+        (&"192.0.2.1:8009".into(), &"web-1".into())
+    );
+    let (status, _) = read(&running, "/api/v1/upstreams/app");
+    let refused = &status["members"]["refused"][0];
+    assert_eq!(
+        (&refused["name"], &refused["reason"]),
+        (&"web-1".into(), &"name-twice".into())
+    );
+    stop(running);
+}
+
 #[test]
 fn an_answer_that_does_not_fit_comes_over_tcp() {
     let server = DnsServer::start();

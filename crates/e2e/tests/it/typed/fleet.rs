@@ -1,6 +1,6 @@
 //! Commands and configurations of docs/fleet.md.
 
-use super::{Reader, blocks};
+use super::{Reader, block, blocks, line};
 
 #[test]
 fn a_node_of_mod_cluster_announces_itself() {
@@ -91,6 +91,43 @@ fn two_fronts_share_an_address_by_keepalived() {
     let outage: u64 = killed.trim_start_matches("killed ").parse().unwrap();
     // 6 s on a machine that does nothing else; here only against one that never ends.
     assert!(outage <= 30_000, "{printed}");
+}
+
+#[test]
+fn members_come_from_etcd_by_a_file() {
+    let page = include_str!("../../../../../docs/fleet.md");
+    let reader = Reader::new();
+    reader.saves("catamaran.toml", block(page, "toml", 0));
+    let (_, section) = page.split_once("### From etcd").unwrap();
+    let [write, put] = [0, 1].map(|place| block(section, "sh", place));
+    let watch = line(section, "etcdctl watch");
+    let printed = reader.types(&format!(
+        "etcd --data-dir etcd > etcd.log 2>&1 &
+         until etcdctl endpoint health > health.log 2>&1; do sleep 0.1; done
+         catamaran app --ajp 127.0.0.1:8009 2> app.log &
+         {write}
+         {put}
+         {watch} > watch.log 2>&1 &
+         ./write-members
+         catamaran serve --config catamaran.toml > access.log 2> front.log &
+         answer http://127.0.0.1:8080/ > page
+         test $(stat -c %s page) = 347
+         stands() {{
+             curl --silent http://127.0.0.1:9090/api/v1/upstreams/app/backends/$1 | jq --raw-output .found.state
+         }}
+         becomes() {{ until [ \"$(stands $1)\" = $2 ]; do sleep 0.1; done; echo $1 $2; }}
+         becomes blue active
+         green=$(etcdctl get /members/app/blue --print-value-only | sed 's/blue/green/; s/8009/8010/')
+         etcdctl put /members/app/green \"$green\" > put.log
+         becomes green active
+         etcdctl del /members/app/green > del.log
+         becomes green leaving
+         becomes blue active"
+    ));
+    assert_eq!(
+        printed,
+        "OK\nblue active\ngreen active\ngreen leaving\nblue active\n"
+    );
 }
 
 /// Two fronts behind one address, before two Tomcats: a planned stop of the first front, then its sudden death.
