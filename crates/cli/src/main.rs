@@ -12,7 +12,8 @@
 //! | [`catamaran_import`] | configurations of mod_jk, httpd and nginx, turned into a file of the front |
 //! | [`catamaran_front`] | the front: listeners, routes, the exchange, the relay, the access log, administration |
 //! | [`catamaran_connector`] | the application side: AJP13 and HTTP/1.1 served to an application |
-//! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
+//! | [`catamaran_bench`] | the command `bench`: flags, plans of runs, replay, comparison, output |
+//! | [`catamaran_load`](../catamaran_load/index.html) | the load generator: plan in, report out, and its renderers |
 //! | [`catamaran_lab`] | experiments on web tiers: gates, claims, reports |
 //! | [`catamaran_units`] | durations and sizes as texts with units, for the file and all flags |
 //! | [`catamaran_upstream`](../catamaran_upstream/index.html) | connections to backends: dialling, pools, leases, one exchange over either protocol |

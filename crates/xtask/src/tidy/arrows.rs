@@ -2,7 +2,7 @@
 //!
 //! The leaves decide without seeing the world: no runtime, no socket, not even through a third
 //! crate. They depend on no crate of this repository, except that the codecs use `message`. An
-//! instrument (`load`, `lab`) must not share its subject's bugs.
+//! instrument (`load`, `bench`, `lab`) must not share its subject's bugs.
 
 use super::Problem;
 use crate::graph::{Graph, Package};
@@ -94,12 +94,13 @@ const ARROWS: &[Row] = &[
     Row { folder: "front", may_use: &["gauge", "coding", "discover", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "memcache", "stats", "chart", "units"] },
+    Row { folder: "bench", may_use: &["load", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "import", may_use: &["config", "front"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "http1", "import", "load", "lab", "units"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "http1", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "xtask", may_use: &["gauge", "stats", "tier", "units"] },
@@ -155,6 +156,9 @@ mod tests {
             ("message", "http1"),
             ("balance", "message"),
             ("load", "upstream"),
+            ("load", "bench"),
+            ("bench", "http1"),
+            ("cli", "load"),
             ("lab", "front"),
             ("front", "testkit"),
         ] {

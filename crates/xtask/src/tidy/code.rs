@@ -108,9 +108,11 @@ const FORBIDS_UNSAFE: &[&str] = &[
 ];
 
 /// Crates that may look at the environment, the command line and files: of configuration, of the
-/// kernel about processes, of directories that are served, of members, or, in `tier`, of targets and of the servers that it runs.
+/// kernel about processes, of directories that are served, of members, in `bench` of requests and logs, or, in `tier`, of
+/// targets and of the servers that it runs.
 const READS_THE_WORLD: &[&str] = &[
-    "config", "cli", "discover", "xtask", "testkit", "e2e", "files", "gauge", "tier", "lab", "fuzz",
+    "config", "cli", "bench", "discover", "xtask", "testkit", "e2e", "files", "gauge", "tier",
+    "lab", "fuzz",
 ];
 
 /// Files of other crates that read what the program itself wrote, or certificates, which are renewed

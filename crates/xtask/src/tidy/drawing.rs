@@ -1,7 +1,8 @@
 //! The map of crates in ARCHITECTURE.md, held against the manifests.
 //!
-//! The map has a line for each crate that depends on others, `front ─► upstream, balance`. An arrow
-//! that only the map has, or only a manifest, is a problem. Dependencies of tests are not drawn.
+//! The map has a line for each crate that depends on others, `front ─► upstream, balance`, or one for several
+//! that depend on the same. An arrow that only the map has, or only a manifest, is a problem. Dependencies of
+//! tests are not drawn.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,9 +24,11 @@ fn drawn(text: &str) -> Arrows<'_> {
     let section = text.split_once(HEADING).map_or("", |(_, section)| section);
     let block = section.split("```").nth(1).unwrap_or_default();
     let lines = block.lines().filter_map(|line| line.split_once(ARROW));
-    lines
-        .flat_map(|(from, to)| to.split(',').map(|to| (from.trim(), to.trim())))
-        .collect()
+    let arrows = lines.flat_map(|(from, to)| {
+        let each = from.split(',');
+        each.flat_map(move |from| to.split(',').map(move |to| (from.trim(), to.trim())))
+    });
+    arrows.collect()
 }
 
 /// The arrows of the manifests.
@@ -75,6 +78,8 @@ mod tests {
     #[test]
     fn a_true_map_passes() {
         let found = problems("cli    ─► config, front\nconfig ─► front\nbeside: xtask");
+        assert_eq!(found, Vec::<String>::new());
+        let found = problems("cli, config ─► front\ncli ─► config");
         assert_eq!(found, Vec::<String>::new());
     }
 

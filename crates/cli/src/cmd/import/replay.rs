@@ -13,11 +13,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use catamaran_bench::replay;
 use catamaran_http1::{BodyLength, Client, ClientEvent, Limits, Request};
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::cmd::bench::replay;
 use crate::failure::Failure;
 
 /// What `--replay` needs besides.

@@ -5,25 +5,25 @@
 //! gets load (`50` is the address 0.0.0.50). All of this is checked before anything is sent; ab mode
 //! has ab's rules.
 
-use super::flag::Id;
-use super::habit;
-use super::refusal::Refusal;
+use crate::flag::Id;
+use crate::habit;
+use crate::refusal::Refusal;
 
 /// A word that is no flag and no flag's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Operand {
-    pub(super) text: String,
+pub(crate) struct Operand {
+    pub(crate) text: String,
     /// It is the first word of the line.
-    pub(super) is_first: bool,
+    pub(crate) is_first: bool,
     /// The flag that is directly before it, if that takes no value.
-    pub(super) behind: Option<Id>,
+    pub(crate) behind: Option<Id>,
 }
 
 /// Looks at all operands of a line.
 ///
 /// # Errors
 /// [`Refusal::Reserved`], [`Refusal::Stray`] with what was probably meant, or [`Refusal::Url`].
-pub(super) fn check(operands: &[Operand]) -> Result<(), Refusal> {
+pub(crate) fn check(operands: &[Operand]) -> Result<(), Refusal> {
     let is_only = operands.len() == 1;
     for operand in operands {
         let text = &operand.text;
@@ -57,7 +57,7 @@ pub(super) fn check(operands: &[Operand]) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// [`Refusal::Url`] for a word that is more likely something else than a host.
-pub(super) fn check_bare(text: &str) -> Result<(), Refusal> {
+pub(crate) fn check_bare(text: &str) -> Result<(), Refusal> {
     let refuse = |reason| {
         let url = text.to_owned();
         Err(Refusal::Url { url, reason })

@@ -3,20 +3,18 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use catamaran_load::document::Document;
 use catamaran_load::render::html;
 
-use super::output;
-use super::typed::reason;
-use crate::failure::Failure;
+use crate::typed::reason;
+use crate::{BenchFailure, output};
 
 /// The word that asks for it, as the first of the line.
-pub(super) const WORD: &str = "report";
+pub(crate) const WORD: &str = "report";
 
 /// Writes the page; without its name, beside the report.
-pub(super) fn run(arguments: &[String]) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (from, to) = match arguments {
         [from] => (
             from,
@@ -26,22 +24,22 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, Failure> {
                 .into_owned(),
         ),
         [from, to] => (from, to.clone()),
-        _ => return Err(Failure::Usage(USAGE.to_owned())),
+        _ => return Err(BenchFailure::Usage(USAGE.to_owned())),
     };
     if from.starts_with('-') || *from == to {
-        return Err(Failure::Usage(USAGE.to_owned()));
+        return Err(BenchFailure::Usage(USAGE.to_owned()));
     }
     let text = fs::read_to_string(from)
-        .map_err(|error| Failure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
+        .map_err(|error| BenchFailure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
     let document =
-        Document::parse(&text).map_err(|fault| Failure::Fault(format!("{from}: {fault}")))?;
+        Document::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))?;
     let page = html::page(&document);
     if to == "-" {
         io::stdout().lock().write_all(page.as_bytes())?;
     } else {
         output::write(&to, &page)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 const USAGE: &str = "`catamaran bench report RUN.json [PAGE.html]` makes a page of what --json=RUN.json \

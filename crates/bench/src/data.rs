@@ -3,14 +3,14 @@
 use catamaran_load::plan::{Row, Table};
 use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder};
 
-use super::refusal::Refusal;
-use super::typed;
+use crate::refusal::Refusal;
+use crate::typed;
 
 /// Reads the file.
 ///
 /// # Errors
 /// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
-pub(super) fn read(path: &str) -> Result<Table, Refusal> {
+pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
     table(&typed::file(path)?).map_err(|(line, what)| Refusal::Line {
         path: path.to_owned(),
         line,

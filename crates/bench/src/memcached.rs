@@ -2,23 +2,20 @@
 //! its own before the one that is measured.
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_load::plan::{KeyOrder, Memcached, Operation, Plan, Request};
 use catamaran_load::render::MemcachedSubject;
 use catamaran_load::report::{Ending, Report};
 
-use super::output::INTERRUPTED;
-use super::refusal::Refusal;
-use super::typed::{MemcachedParts, Typed};
-use super::url::{Scheme, Url};
-use super::{refuse, run_part};
-use crate::descriptors;
-use crate::failure::Failure;
+use crate::output::INTERRUPTED;
+use crate::refusal::Refusal;
+use crate::typed::{MemcachedParts, Typed};
+use crate::url::{Scheme, Url};
+use crate::{BenchFailure, Program, execution, refuse};
 
 /// Whether the URLs are of memcached.
-pub(super) fn is_spoken(urls: &[Url]) -> bool {
+pub(crate) fn is_spoken(urls: &[Url]) -> bool {
     urls.iter().any(|url| url.scheme == Scheme::Memcached)
 }
 
@@ -26,7 +23,7 @@ pub(super) fn is_spoken(urls: &[Url]) -> bool {
 ///
 /// # Errors
 /// [`Refusal::NeedsMemcached`] or [`Refusal::NotWithMemcached`].
-pub(super) fn check(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
+pub(crate) fn check(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
     let asked = &typed.memcached;
     if !is_spoken(urls) {
         let flag = own_flags(asked).into_iter().find(|(is_there, _)| *is_there);
@@ -81,7 +78,7 @@ fn own_flags(asked: &MemcachedParts) -> [(bool, &'static str); 6] {
 }
 
 /// What operations are about.
-pub(super) fn asked(typed: &Typed) -> Memcached {
+pub(crate) fn asked(typed: &Typed) -> Memcached {
     let asked = &typed.memcached;
     Memcached {
         dialect: asked.dialect.unwrap_or_default(),
@@ -92,7 +89,7 @@ pub(super) fn asked(typed: &Typed) -> Memcached {
 }
 
 /// The operations, each with its weight.
-pub(super) fn operations(typed: &Typed) -> Vec<Request> {
+pub(crate) fn operations(typed: &Typed) -> Vec<Request> {
     let mix = mix(typed).into_iter();
     mix.map(|(operation, weight)| Request::operation(operation, weight))
         .collect()
@@ -104,7 +101,7 @@ fn mix(typed: &Typed) -> Vec<(Operation, NonZeroU32)> {
 }
 
 /// What the report says of it.
-pub(super) fn subject(typed: &Typed, urls: &[Url]) -> Option<MemcachedSubject> {
+pub(crate) fn subject(typed: &Typed, urls: &[Url]) -> Option<MemcachedSubject> {
     if !is_spoken(urls) {
         return None;
     }
@@ -126,25 +123,26 @@ pub(super) fn subject(typed: &Typed, urls: &[Url]) -> Option<MemcachedSubject> {
 /// Stores a value under every key, if that was asked for. The exit code, if that is the end of it.
 ///
 /// # Errors
-/// [`Failure`]: the plan makes no sense, or not every value was stored.
-pub(super) fn prefill(
+/// [`BenchFailure`]: the plan makes no sense, or not every value was stored.
+pub(crate) fn prefill(
     typed: &Typed,
     plan: &Plan,
+    program: &Program,
     interrupted: &AtomicBool,
-) -> Result<Option<ExitCode>, Failure> {
+) -> Result<Option<u8>, BenchFailure> {
     let Some(plan) = plan.prefill().filter(|_| typed.memcached.prefill) else {
         return Ok(None);
     };
-    descriptors::raise_limit();
-    let report = match run_part(plan, interrupted) {
+    (program.raise_limit)();
+    let report = match execution::part(plan, program, interrupted) {
         Ok(report) => report,
         Err(refusal) => return refuse("bench", typed.mode, &refusal).map(Some),
     };
     if interrupted.load(Ordering::Relaxed) {
-        return Ok(Some(ExitCode::from(INTERRUPTED)));
+        return Ok(Some(INTERRUPTED));
     }
     fault(&report).map_or(Ok(None), |fault| {
-        Err(Failure::Fault(Refusal::Prefill(fault).to_string()))
+        Err(BenchFailure::Fault(Refusal::Prefill(fault).to_string()))
     })
 }
 

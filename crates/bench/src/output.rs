@@ -6,7 +6,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
-use std::process::ExitCode;
 use std::time::SystemTime;
 
 use catamaran_load::document::{self, Document};
@@ -17,15 +16,14 @@ use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::getopt::Mode;
-use super::help;
-use super::plan::Prepared;
-use super::replay::Log;
-use super::typed::{Output, Sink, Typed, reason};
-use crate::failure::Failure;
+use crate::getopt::Mode;
+use crate::plan::Prepared;
+use crate::replay::Log;
+use crate::typed::{Output, Sink, Typed, reason};
+use crate::{BenchFailure, help};
 
 /// Everything before the first request.
-pub(super) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> io::Result<()> {
+pub(crate) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> io::Result<()> {
     let output = &typed.output;
     let mut stdout = io::stdout().lock();
     if typed.mode == Mode::Ab {
@@ -81,7 +79,7 @@ fn head_of(request: &Request, spoken: Spoken) -> String {
 
 /// Opens every file that is to be written, so that a path that cannot be is known before the run.
 /// ab finds out afterwards.
-pub(super) fn check_files(typed: &Typed) -> Result<(), Failure> {
+pub(crate) fn check_files(typed: &Typed) -> Result<(), BenchFailure> {
     if typed.mode == Mode::Ab {
         return Ok(());
     }
@@ -109,19 +107,19 @@ pub(super) fn check_files(typed: &Typed) -> Result<(), Failure> {
 }
 
 /// Everything after the last answer.
-pub(super) fn end(
+pub(crate) fn end(
     typed: &Typed,
     prepared: &Prepared,
     report: &Report,
     has_heartbeat: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<u8, BenchFailure> {
     trace(&typed.output, report)?;
     let gate = judge(typed, report);
     let code = match typed.mode {
         Mode::Ab => end_as_ab(typed, prepared, report, has_heartbeat)?,
         Mode::Ours => {
             say(&text_of(typed, prepared, report, gate.as_ref()))?;
-            write_files(&typed.output, report).map_err(Failure::Fault)?;
+            write_files(&typed.output, report).map_err(BenchFailure::Fault)?;
             gate_code(report, gate.as_ref()).unwrap_or_else(|| exit_code(report))
         }
     };
@@ -194,23 +192,23 @@ fn judge(typed: &Typed, report: &Report) -> Option<document::Gate> {
 }
 
 /// The gate's exit code; a run that was interrupted has its own.
-fn gate_code(report: &Report, gate: Option<&document::Gate>) -> Option<ExitCode> {
+fn gate_code(report: &Report, gate: Option<&document::Gate>) -> Option<u8> {
     let gate = gate.filter(|_| report.ending != Ending::Stopped)?;
-    Some(ExitCode::from(match Verdict::named(&gate.verdict) {
+    Some(match Verdict::named(&gate.verdict) {
         Some(Verdict::Passed) => 0,
         Some(Verdict::Failed) => 1,
         Some(Verdict::Undecided) | None => UNDECIDED,
-    }))
+    })
 }
 
 /// Of a run that was to be judged by nothing else: 1 if requests failed, hung or were never sent, if
 /// nothing came but errors, or if the figures are invalid.
-fn exit_code(report: &Report) -> ExitCode {
+fn exit_code(report: &Report) -> u8 {
     match report.ending {
-        Ending::Stopped => ExitCode::from(INTERRUPTED),
-        Ending::Idle | Ending::Failure(_) => ExitCode::FAILURE,
-        Ending::Requests | Ending::Duration if report.is_sound() => ExitCode::SUCCESS,
-        Ending::Requests | Ending::Duration => ExitCode::FAILURE,
+        Ending::Stopped => INTERRUPTED,
+        Ending::Idle | Ending::Failure(_) => 1,
+        Ending::Requests | Ending::Duration if report.is_sound() => 0,
+        Ending::Requests | Ending::Duration => 1,
     }
 }
 
@@ -219,7 +217,7 @@ fn end_as_ab(
     prepared: &Prepared,
     report: &Report,
     has_heartbeat: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<u8, BenchFailure> {
     let subject = &prepared.subject;
     let output = &typed.output;
     if let Some((words, code)) = dying_words(prepared, report) {
@@ -228,7 +226,7 @@ fn end_as_ab(
         if total > 0 {
             say(&format!("Total of {total} requests completed\n"))?;
         }
-        return Ok(ExitCode::from(code));
+        return Ok(code);
     }
     complain_of_tls(prepared, report)?;
     let stopped = report.ending == Ending::Stopped;
@@ -237,16 +235,16 @@ fn end_as_ab(
     }
     if output.html && !stopped {
         say(&ab::html(report, subject, &output.attributes))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(0);
     }
     say(&ab::text(report, subject))?;
     if ab::done(report) > 0
         && let Err(message) = write_files(output, report)
     {
         writeln!(io::stderr(), "{message}")?;
-        return Ok(ExitCode::FAILURE);
+        return Ok(1);
     }
-    Ok(ExitCode::from(u8::from(stopped)))
+    Ok(u8::from(stopped))
 }
 
 /// ab's line for each connection that TLS ended. It reads twice from a refused one: see
@@ -339,7 +337,7 @@ fn write_our_files(
     prepared: &Prepared,
     report: &Report,
     gate: Option<document::Gate>,
-) -> Result<(), Failure> {
+) -> Result<(), BenchFailure> {
     let (output, subject) = (&typed.output, &prepared.subject);
     if let Some(Sink::File(path)) = &output.json {
         let text = json_of(prepared, report, gate);
@@ -362,7 +360,7 @@ fn write_hdr(path: &str, report: &Report) -> io::Result<()> {
 }
 
 /// Writes a file of ours.
-pub(super) fn write(path: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &str, text: &str) -> Result<(), BenchFailure> {
     fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
@@ -402,15 +400,15 @@ fn ctime(time: SystemTime, zone: &TimeZone) -> String {
     time.strftime("%a %b %d %H:%M:%S %Y").to_string()
 }
 
-pub(super) fn cannot_write(path: &str, error: &io::Error) -> Failure {
-    Failure::Fault(format!("cannot write {path}: {}", reason(error)))
+pub(crate) fn cannot_write(path: &str, error: &io::Error) -> BenchFailure {
+    BenchFailure::Fault(format!("cannot write {path}: {}", reason(error)))
 }
 
 /// The exit code of a gate that the run did not decide.
-pub(super) const UNDECIDED: u8 = 3;
+pub(crate) const UNDECIDED: u8 = 3;
 
 /// As a shell says of a command that SIGINT ended: 128 and the signal's number.
-pub(super) const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 const SSL_READ_FAILED: &str = "SSL read failed (5) - closing connection";
 

@@ -13,12 +13,12 @@ use catamaran_load::render::verdict::{self, Facts};
 use catamaran_load::{Bound, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::getopt::Mode;
-use super::typed::Typed;
+use crate::getopt::Mode;
+use crate::typed::Typed;
 
 /// Shows a run.
 #[derive(Debug)]
-pub(super) struct Display {
+pub(crate) struct Display {
     lines: Option<Lines>,
     /// ab's "Completed N requests" at multiples of so many; 0 is never.
     heartbeat: u64,
@@ -30,7 +30,7 @@ pub(super) struct Display {
 }
 
 impl Display {
-    pub(super) fn new(typed: &Typed, plan: &Plan) -> Self {
+    pub(crate) fn new(typed: &Typed, plan: &Plan) -> Self {
         let ours = typed.mode == Mode::Ours;
         let wanted = ours && !typed.output.quiet && io::stderr().is_terminal();
         let requests = plan.stop.requests.map_or(0, std::num::NonZero::get);
@@ -47,12 +47,12 @@ impl Display {
     }
 
     /// Whether ab's lines are shown, on which its other lines depend.
-    pub(super) fn has_heartbeat(&self) -> bool {
+    pub(crate) fn has_heartbeat(&self) -> bool {
         self.heartbeat > 0
     }
 
     /// Shows how far it is.
-    pub(super) fn show(&mut self, progress: &Progress) {
+    pub(crate) fn show(&mut self, progress: &Progress) {
         if let Some(lines) = &mut self.lines {
             lines.show(progress);
         }
@@ -72,7 +72,7 @@ impl Display {
     }
 
     /// Says what is still to be said of `done` requests, and takes the lines away.
-    pub(super) fn finish(mut self, done: u64) {
+    pub(crate) fn finish(mut self, done: u64) {
         if let Some(lines) = self.lines.take() {
             lines.bar.finish_and_clear();
         }

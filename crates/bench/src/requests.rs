@@ -9,8 +9,8 @@ use catamaran_load::plan::{Header, Request, Table};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::refusal::Refusal;
-use super::{target, typed};
+use crate::refusal::Refusal;
+use crate::{target, typed};
 
 /// A line.
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Line {
 ///
 /// # Errors
 /// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
-pub(super) fn read(
+pub(crate) fn read(
     path: &str,
     base: &Request,
     table: Option<&Table>,

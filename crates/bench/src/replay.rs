@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 /// What a log has.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct Log {
     /// By time, those of one time in the order of the file.
     entries: Vec<Entry>,
     /// Lines with other methods.
@@ -30,7 +30,8 @@ struct Entry {
 }
 
 /// Reads a log, of which `methods` are sent.
-pub(crate) fn read(text: &[u8], methods: &[String]) -> Log {
+#[must_use]
+pub fn read(text: &[u8], methods: &[String]) -> Log {
     let mut log = Log {
         entries: Vec::new(),
         other_methods: 0,
@@ -53,7 +54,7 @@ pub(crate) fn read(text: &[u8], methods: &[String]) -> Log {
 
 impl Log {
     /// Method and target of each, in their order.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.entries.iter();
         all.map(|it| (it.method.as_str(), it.target.as_str()))
     }
@@ -69,7 +70,8 @@ impl Log {
     }
 
     /// The same for programs.
-    pub(crate) fn facts(&self) -> ReplayFacts {
+    #[must_use]
+    pub fn facts(&self) -> ReplayFacts {
         ReplayFacts {
             requests: self.entries.len() as u64,
             other_methods: self.other_methods,
@@ -79,7 +81,7 @@ impl Log {
 
     /// Their schedule, so many times as fast as it was, and the requests that it is of: `base` with
     /// each method and target once. `None`: there are none.
-    pub(super) fn replay(&self, speed: f64, base: &Request) -> Option<(Replay, Vec<Request>)> {
+    pub(crate) fn replay(&self, speed: f64, base: &Request) -> Option<(Replay, Vec<Request>)> {
         let (first, last) = (self.entries.first()?.second, self.entries.last()?.second);
         let mut requests: Vec<Request> = Vec::new();
         let mut known: HashMap<(&str, &str), u32> = HashMap::new();
@@ -186,7 +188,7 @@ fn checked(time: Timestamp, method: &str, target: &str) -> Option<Entry> {
 }
 
 /// `2x`, `0.5x` or `2`: how many times as fast as the log.
-pub(super) fn speed(text: &str) -> Option<f64> {
+pub(crate) fn speed(text: &str) -> Option<f64> {
     let digits = text.strip_suffix('x').unwrap_or(text);
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let speed: f64 = digits.parse().ok().filter(|_| digits.bytes().all(plain))?;

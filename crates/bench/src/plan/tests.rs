@@ -2,9 +2,9 @@
 
 use catamaran_load::plan::{HttpVersion, Protocol, Transport, Verify};
 
-use super::super::refusal::AbEnd;
-use super::super::typed::{Asked, read};
 use super::*;
+use crate::refusal::AbEnd;
+use crate::typed::{Asked, read};
 
 fn prepared(mode: Mode, line: &str) -> Result<Prepared, Refusal> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

@@ -7,7 +7,7 @@ use catamaran_load::plan::{Operation, Stage};
 use catamaran_units::{DurationError, parse_duration, parse_size};
 
 /// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
-pub(super) fn atoi(text: &str) -> i64 {
+pub(crate) fn atoi(text: &str) -> i64 {
     let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -31,7 +31,7 @@ pub(super) fn atoi(text: &str) -> i64 {
 }
 
 /// A whole number, with `k` for a thousand and `M` for a million.
-pub(super) fn count(text: &str) -> Option<u64> {
+pub(crate) fn count(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1000),
         b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
@@ -44,7 +44,7 @@ pub(super) fn count(text: &str) -> Option<u64> {
 }
 
 /// A number above zero, such as a rate, with `k` and `M` as in [`count`].
-pub(super) fn amount(text: &str) -> Option<f64> {
+pub(crate) fn amount(text: &str) -> Option<f64> {
     let value = match text.as_bytes().last()? {
         b'k' | b'K' => decimal(&text[..text.len() - 1])? * 1e3,
         b'm' | b'M' => decimal(&text[..text.len() - 1])? * 1e6,
@@ -54,7 +54,7 @@ pub(super) fn amount(text: &str) -> Option<f64> {
 }
 
 /// A duration as everywhere, or a bare number of seconds, since ab's times are seconds.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let duration = match parse_duration(text) {
         Err(DurationError::Unit(seconds)) => parse_duration(&format!("{seconds}s")),
         other => other,
@@ -63,7 +63,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// `30s=100` or `30s..100`.
-pub(super) fn stage(text: &str) -> Option<Stage> {
+pub(crate) fn stage(text: &str) -> Option<Stage> {
     let (time, level, ramp) = match text.split_once("..") {
         Some((time, level)) => (time, level, true),
         None => {
@@ -80,7 +80,7 @@ pub(super) fn stage(text: &str) -> Option<Stage> {
 }
 
 /// `get=9,set=1`: each operation once at most, and one at least.
-pub(super) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
+pub(crate) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
     let mut mix: Vec<(Operation, NonZeroU32)> = Vec::new();
     for each in text.split(',') {
         let (word, weight) = each.split_once('=')?;
@@ -97,7 +97,7 @@ pub(super) fn mix(text: &str) -> Option<Vec<(Operation, NonZeroU32)>> {
 }
 
 /// A number of bytes, as a count or as a size with its unit.
-pub(super) fn size(text: &str) -> Option<usize> {
+pub(crate) fn size(text: &str) -> Option<usize> {
     let bytes = count(text).or_else(|| parse_size(text).ok())?;
     usize::try_from(bytes).ok()
 }
@@ -111,7 +111,7 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 /// A year: longer is a slip of the keyboard, and clocks can still add it.
-pub(super) const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Each flag by its effect, each refusal by its words and its end in ab.
 
-use super::super::refusal::AbEnd;
 use super::*;
+use crate::refusal::AbEnd;
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()

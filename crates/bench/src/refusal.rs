@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// What makes no sense in a command line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error("{0} is no flag of bench")]
     UnknownFlag(String),
     #[error("{word} is no flag of bench: {hint}")]
@@ -113,7 +113,7 @@ pub(super) enum Refusal {
 
 /// What gave the request its method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(crate) enum Body {
     Head,
     Post,
     Put,
@@ -131,7 +131,7 @@ impl std::fmt::Display for Body {
 
 /// How ab ends upon it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AbEnd {
+pub(crate) enum AbEnd {
     /// `ab: ` and this, its usage, exit code 22.
     Usage(String),
     /// This, exit code 1.
@@ -142,7 +142,7 @@ pub(super) enum AbEnd {
 
 impl Refusal {
     /// ab's words and exit code.
-    pub(super) fn as_ab(&self) -> AbEnd {
+    pub(crate) fn as_ab(&self) -> AbEnd {
         match self {
             Self::Requests(_) => AbEnd::Fatal("Invalid number of requests\n".to_owned()),
             Self::MixedMethods(body) => {
@@ -184,7 +184,7 @@ impl Refusal {
 }
 
 /// EINVAL: of what the system says, and of ab's usage.
-pub(super) const AB_INVALID: u8 = 22;
+pub(crate) const AB_INVALID: u8 = 22;
 
 /// The most clients: Debian's ab has this limit, upstream's 2.4 a tenth of it.
-pub(super) const CONCURRENCY_MAX: u64 = 200_000;
+pub(crate) const CONCURRENCY_MAX: u64 = 200_000;

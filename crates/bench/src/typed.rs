@@ -18,144 +18,144 @@ use catamaran_load::gate::{Condition, Gate, Waiver};
 use catamaran_load::plan::{Arrivals, Operation, Stage, Table, TlsVersion, WarmUp};
 use catamaran_load::render::ab::HtmlAttributes;
 
-use super::flag::{Flag, Id};
-use super::getopt::{Line, Mode, Part};
-use super::operand::Operand;
-use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
-use super::{data, number, replay};
+use crate::flag::{Flag, Id};
+use crate::getopt::{Line, Mode, Part};
+use crate::operand::Operand;
+use crate::refusal::{Body, CONCURRENCY_MAX, Refusal};
+use crate::{data, number, replay};
 
 /// A command line, read.
 #[derive(Debug)]
-pub(super) struct Typed {
-    pub(super) mode: Mode,
-    pub(super) urls: Vec<String>,
+pub(crate) struct Typed {
+    pub(crate) mode: Mode,
+    pub(crate) urls: Vec<String>,
     /// The words of the line that are neither flags nor their values, which are in `urls`, too.
-    pub(super) operands: Vec<Operand>,
+    pub(crate) operands: Vec<Operand>,
     /// What ab complains of, but goes on.
-    pub(super) complaints: Vec<String>,
-    pub(super) load: Load,
-    pub(super) request: RequestParts,
-    pub(super) connection: Connection,
-    pub(super) memcached: MemcachedParts,
-    pub(super) tls: TlsParts,
-    pub(super) variable_length: bool,
-    pub(super) check_bodies: bool,
-    pub(super) receive_errors: bool,
-    pub(super) gate: Gate,
+    pub(crate) complaints: Vec<String>,
+    pub(crate) load: Load,
+    pub(crate) request: RequestParts,
+    pub(crate) connection: Connection,
+    pub(crate) memcached: MemcachedParts,
+    pub(crate) tls: TlsParts,
+    pub(crate) variable_length: bool,
+    pub(crate) check_bodies: bool,
+    pub(crate) receive_errors: bool,
+    pub(crate) gate: Gate,
     /// The URL to compare with.
-    pub(super) versus: Option<String>,
-    pub(super) output: Output,
+    pub(crate) versus: Option<String>,
+    pub(crate) output: Output,
 }
 
 /// How much, how fast, how long.
 #[derive(Debug)]
-pub(super) struct Load {
-    pub(super) requests: Option<u64>,
-    pub(super) concurrency: Option<u64>,
-    pub(super) duration: Option<Duration>,
+pub(crate) struct Load {
+    pub(crate) requests: Option<u64>,
+    pub(crate) concurrency: Option<u64>,
+    pub(crate) duration: Option<Duration>,
     /// Which flag gave it: `-t` or `--duration`.
     duration_by: Option<Id>,
-    pub(super) rate: Option<f64>,
-    pub(super) rate_max: Option<f64>,
-    pub(super) requests_file: Option<String>,
-    pub(super) table: Option<Arc<Table>>,
-    pub(super) replay: Option<String>,
-    pub(super) speed: Option<f64>,
-    pub(super) replay_methods: Option<Vec<String>>,
-    pub(super) arrivals: Option<Arrivals>,
-    pub(super) ramp: Option<Duration>,
-    pub(super) stages: Vec<Stage>,
-    pub(super) warm_up: WarmUp,
-    pub(super) warm_up_max: Option<Duration>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) threads: Option<u64>,
-    pub(super) spacing: Duration,
-    pub(super) seed: u64,
+    pub(crate) rate: Option<f64>,
+    pub(crate) rate_max: Option<f64>,
+    pub(crate) requests_file: Option<String>,
+    pub(crate) table: Option<Arc<Table>>,
+    pub(crate) replay: Option<String>,
+    pub(crate) speed: Option<f64>,
+    pub(crate) replay_methods: Option<Vec<String>>,
+    pub(crate) arrivals: Option<Arrivals>,
+    pub(crate) ramp: Option<Duration>,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) warm_up: WarmUp,
+    pub(crate) warm_up_max: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) threads: Option<u64>,
+    pub(crate) spacing: Duration,
+    pub(crate) seed: u64,
 }
 
 /// What is asked.
 #[derive(Debug, Default)]
-pub(super) struct RequestParts {
-    pub(super) method: Option<String>,
-    pub(super) body: Option<Body>,
-    pub(super) content: Vec<u8>,
-    pub(super) content_type: Option<String>,
-    pub(super) cookies: Vec<String>,
-    pub(super) cookie_jar: bool,
+pub(crate) struct RequestParts {
+    pub(crate) method: Option<String>,
+    pub(crate) body: Option<Body>,
+    pub(crate) content: Vec<u8>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) cookies: Vec<String>,
+    pub(crate) cookie_jar: bool,
     /// Header lines of `-A` and `-P`.
-    pub(super) credentials: Vec<(&'static str, String)>,
-    pub(super) headers: Vec<String>,
-    pub(super) proxy: Option<(String, u16)>,
-    pub(super) http10: bool,
-    pub(super) http2: bool,
-    pub(super) secret: Option<String>,
+    pub(crate) credentials: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<String>,
+    pub(crate) proxy: Option<(String, u16)>,
+    pub(crate) http10: bool,
+    pub(crate) http2: bool,
+    pub(crate) secret: Option<String>,
 }
 
 /// How connections are made and used.
 #[derive(Debug, Default)]
-pub(super) struct Connection {
-    pub(super) keep_alive: bool,
-    pub(super) pipeline: Option<u64>,
-    pub(super) streams: Option<u64>,
-    pub(super) requests_max: Option<u64>,
-    pub(super) sources: Vec<IpAddr>,
+pub(crate) struct Connection {
+    pub(crate) keep_alive: bool,
+    pub(crate) pipeline: Option<u64>,
+    pub(crate) streams: Option<u64>,
+    pub(crate) requests_max: Option<u64>,
+    pub(crate) sources: Vec<IpAddr>,
     /// A local address that nobody knows, which ab finds out when the run begins.
-    pub(super) unknown_source: Option<String>,
-    pub(super) buffer: Option<usize>,
+    pub(crate) unknown_source: Option<String>,
+    pub(crate) buffer: Option<usize>,
 }
 
 /// What is asked of memcached.
 #[derive(Debug, Default)]
-pub(super) struct MemcachedParts {
+pub(crate) struct MemcachedParts {
     /// Operations and their weights.
-    pub(super) mix: Option<Vec<(Operation, NonZeroU32)>>,
-    pub(super) keys: Option<NonZeroU64>,
-    pub(super) zipf: Option<f64>,
-    pub(super) value_bytes: Option<usize>,
-    pub(super) prefill: bool,
-    pub(super) dialect: Option<Dialect>,
+    pub(crate) mix: Option<Vec<(Operation, NonZeroU32)>>,
+    pub(crate) keys: Option<NonZeroU64>,
+    pub(crate) zipf: Option<f64>,
+    pub(crate) value_bytes: Option<usize>,
+    pub(crate) prefill: bool,
+    pub(crate) dialect: Option<Dialect>,
 }
 
 /// TLS as asked for.
 #[derive(Debug, Default)]
-pub(super) struct TlsParts {
-    pub(super) ciphers: Vec<String>,
-    pub(super) versions: Vec<TlsVersion>,
-    pub(super) certificate: Option<Vec<u8>>,
-    pub(super) no_sni: bool,
-    pub(super) verify: bool,
-    pub(super) roots: Option<Vec<u8>>,
+pub(crate) struct TlsParts {
+    pub(crate) ciphers: Vec<String>,
+    pub(crate) versions: Vec<TlsVersion>,
+    pub(crate) certificate: Option<Vec<u8>>,
+    pub(crate) no_sni: bool,
+    pub(crate) verify: bool,
+    pub(crate) roots: Option<Vec<u8>>,
 }
 
 /// What is said, and where.
 #[derive(Debug, Default)]
-pub(super) struct Output {
-    pub(super) verbosity: i64,
-    pub(super) quiet: bool,
-    pub(super) no_percentiles: bool,
-    pub(super) no_confidence: bool,
-    pub(super) html: bool,
-    pub(super) attributes: HtmlAttributes,
-    pub(super) gnuplot: Option<String>,
-    pub(super) percentiles: Option<String>,
-    pub(super) no_banner: bool,
-    pub(super) watchdog: bool,
-    pub(super) ticks: Option<Duration>,
-    pub(super) json: Option<Sink>,
-    pub(super) csv: Option<Sink>,
-    pub(super) hdr: Option<String>,
+pub(crate) struct Output {
+    pub(crate) verbosity: i64,
+    pub(crate) quiet: bool,
+    pub(crate) no_percentiles: bool,
+    pub(crate) no_confidence: bool,
+    pub(crate) html: bool,
+    pub(crate) attributes: HtmlAttributes,
+    pub(crate) gnuplot: Option<String>,
+    pub(crate) percentiles: Option<String>,
+    pub(crate) no_banner: bool,
+    pub(crate) watchdog: bool,
+    pub(crate) ticks: Option<Duration>,
+    pub(crate) json: Option<Sink>,
+    pub(crate) csv: Option<Sink>,
+    pub(crate) hdr: Option<String>,
 }
 
 /// Where something goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sink {
+pub(crate) enum Sink {
     Stdout,
     File(String),
 }
 
 /// What a command line asks for.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     Run(Box<Typed>),
     Help,
     /// The version; as HTML in ab when `-w` came before.
@@ -165,7 +165,7 @@ pub(super) enum Asked {
 }
 
 /// Reads a command line.
-pub(super) fn read(arguments: &[String], mode: Mode) -> Result<Asked, Refusal> {
+pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Asked, Refusal> {
     let mut typed = Typed::new(mode);
     let (mut is_first, mut before) = (true, None);
     for part in Line::new(arguments, mode) {
@@ -499,7 +499,7 @@ impl RequestParts {
 }
 
 /// `user:password` as Basic authorization writes it (RFC 7617, section 2).
-pub(super) fn basic(user: &str) -> String {
+pub(crate) fn basic(user: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(user))
 }
 
@@ -517,7 +517,7 @@ fn number_of(mode: Mode, text: &str) -> Option<u64> {
     }
 }
 
-pub(super) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
     fs::read(path).map_err(|error| Refusal::File {
         path: path.to_owned(),
         reason: reason(&error),
@@ -525,7 +525,7 @@ pub(super) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
 }
 
 /// The system's words without Rust's addition of the number.
-pub(super) fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),

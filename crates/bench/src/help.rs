@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::flag::{FLAGS, Flag, Group, Value};
+use crate::flag::{FLAGS, Flag, Group, Value};
 
 /// Our help, from the table of flags.
-pub(super) fn ours() -> String {
+pub(crate) fn ours() -> String {
     let mut text = format!("{INTRODUCTION}\n");
     for (group, title) in Group::ALL {
         write!(text, "\n{title}:\n").expect("a string takes all");
@@ -54,12 +54,12 @@ fn wrap(text: &str, width: usize) -> impl Iterator<Item = String> {
 }
 
 /// ab's first lines, which are also its version.
-pub(super) fn ab_banner(html: bool) -> &'static str {
+pub(crate) fn ab_banner(html: bool) -> &'static str {
     if html { AB_BANNER_HTML } else { AB_BANNER }
 }
 
 /// ab's usage for the program of this name.
-pub(super) fn ab_usage(name: &str) -> String {
+pub(crate) fn ab_usage(name: &str) -> String {
     format!("Usage: {name} [options] [http[s]://]hostname[:port]/path\n{AB_OPTIONS}")
 }
 

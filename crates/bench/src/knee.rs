@@ -1,46 +1,45 @@
 //! `bench knee`: runs the steps of a search for the highest rate that is sustained.
 
 use std::io::{self, Write as _};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catamaran_load::document::knee::{Knee, SCHEMA};
-use catamaran_load::gate::{Condition, Gate, Verdict};
+use catamaran_load::gate::{Condition, Verdict};
 use catamaran_load::knee::{self, Search};
 use catamaran_load::plan::{Pace, Plan, WarmUp};
 use catamaran_load::render;
 use catamaran_load::report::Ending;
 
-use super::output::{self, INTERRUPTED, UNDECIDED};
-use super::plan::{self, Prepared};
-use super::refusal::Refusal;
-use super::typed::{Sink, Typed};
-use super::{catch_interrupts, memcached, refuse, run_part};
-use crate::descriptors;
-use crate::failure::Failure;
+use crate::output::{self, INTERRUPTED, UNDECIDED};
+use crate::plan::{self, Prepared};
+use crate::refusal::Refusal;
+use crate::typed::{Sink, Typed};
+use crate::{BenchFailure, Program, execution, memcached, refuse};
+
+/// The word that asks for it, as the first of the line.
+pub(crate) const WORD: &str = "knee";
 
 /// Searches for the knee of the server that was typed.
-pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
+pub(crate) fn run(name: &str, mut typed: Typed, program: &Program) -> Result<u8, BenchFailure> {
     let mode = typed.mode;
     let (prepared, search) = match prepare(&mut typed) {
         Ok(prepared) => prepared,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
     output::check_files(&typed)?;
-    let interrupted = catch_interrupts(mode)?;
-    descriptors::raise_limit();
-    if let Some(code) = memcached::prefill(&typed, &prepared.plan, &interrupted)? {
+    let interrupted = program.interrupts(mode)?;
+    (program.raise_limit)();
+    if let Some(code) = memcached::prefill(&typed, &prepared.plan, program, &interrupted)? {
         return Ok(code);
     }
-    let is_text = typed.output.json != Some(Sink::Stdout);
-    let knee = match climb(&prepared, search, &typed.gate, is_text, &interrupted) {
+    let knee = match climb(&prepared, search, &typed, program, &interrupted) {
         Ok(knee) => knee,
         Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
         Err(End::Failed(failure)) => return Err(failure),
     };
     let json = render::knee::json(&knee);
-    let text = match is_text {
+    let text = match is_text(&typed) {
         true => &render::knee::conclusion(&knee),
         false => &json,
     };
@@ -49,19 +48,19 @@ pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
         output::write(path, &json)?;
     }
     let is_whole = !interrupted.load(Ordering::Relaxed);
-    Ok(ExitCode::from(match render::knee::verdict(&knee) {
+    Ok(match render::knee::verdict(&knee) {
         _ if !is_whole => INTERRUPTED,
         Verdict::Passed => 0,
         Verdict::Failed => 1,
         Verdict::Undecided => UNDECIDED,
-    }))
+    })
 }
 
 /// Why a search ends before its time.
 #[derive(Debug)]
 enum End {
     Refused(Refusal),
-    Failed(Failure),
+    Failed(BenchFailure),
 }
 
 /// The plan of the first step, and where the search begins.
@@ -106,10 +105,11 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
 fn climb(
     prepared: &Prepared,
     mut search: Search,
-    gate: &Gate,
-    is_text: bool,
+    typed: &Typed,
+    program: &Program,
     interrupted: &AtomicBool,
 ) -> Result<Knee, End> {
+    let (gate, is_text) = (&typed.gate, is_text(typed));
     let limits = gate.conditions.iter();
     let mut knee = Knee {
         schema: SCHEMA.to_owned(),
@@ -126,9 +126,9 @@ fn climb(
     }
     while let Some((rate, is_repeat)) = search.next() {
         let plan = step_plan(&prepared.plan, rate, is_repeat);
-        let report = run_part(plan, interrupted).map_err(End::Refused)?;
+        let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
         if let Ending::Failure(error) = &report.ending {
-            return Err(End::Failed(Failure::Fault(error.message.clone())));
+            return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
         }
         if interrupted.load(Ordering::Relaxed) {
             break;
@@ -148,6 +148,11 @@ fn climb(
     let has_late = knee.steps.iter().any(|step| step.is_generator);
     knee.is_generator = knee.broken_per_s.is_none() && has_late;
     Ok(knee)
+}
+
+/// Whether standard output has text, not JSON.
+fn is_text(typed: &Typed) -> bool {
+    typed.output.json != Some(Sink::Stdout)
 }
 
 fn say(text: &str) -> Result<(), End> {
@@ -190,9 +195,9 @@ const REQUESTS_MIN: f64 = 1150.0;
 
 #[cfg(test)]
 mod tests {
-    use super::super::getopt::Mode;
-    use super::super::typed::{Asked, read};
     use super::*;
+    use crate::getopt::Mode;
+    use crate::typed::{Asked, read};
 
     fn prepared(line: &str) -> Result<(Prepared, Search), Refusal> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

@@ -2,32 +2,31 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::process::ExitCode;
 
 use catamaran_load::render::hdr::{self, Log};
 
-use super::output::cannot_write;
-use super::typed::reason;
-use crate::failure::Failure;
+use crate::BenchFailure;
+use crate::output::cannot_write;
+use crate::typed::reason;
 
 /// The word that asks for it, as the first of the line.
-pub(super) const WORD: &str = "merge";
+pub(crate) const WORD: &str = "merge";
 
 /// Prints what the logs have together, and writes it as a log where one is asked for.
-pub(super) fn run(arguments: &[String]) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     let (paths, to) = read_line(arguments)?;
-    let logs: Result<Vec<Log>, Failure> = paths.into_iter().map(read).collect();
+    let logs: Result<Vec<Log>, BenchFailure> = paths.into_iter().map(read).collect();
     let merged = Log::merge(logs?);
     if let Some(to) = to {
         write(to, &merged).map_err(|error| cannot_write(to, &error))?;
     }
     write!(io::stdout(), "{}", hdr::totals(&merged))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// The logs, and the file of `--hdr`.
-fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), Failure> {
-    let usage = || Failure::Usage(USAGE.to_owned());
+fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), BenchFailure> {
+    let usage = || BenchFailure::Usage(USAGE.to_owned());
     let (mut paths, mut to) = (Vec::new(), None);
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -49,13 +48,13 @@ fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), Failure>
     Ok((paths, to))
 }
 
-fn read(path: &str) -> Result<Log, Failure> {
+fn read(path: &str) -> Result<Log, BenchFailure> {
     let bytes = fs::read(path)
-        .map_err(|error| Failure::Fault(format!("cannot read {path}: {}", reason(&error))))?;
-    let log = Log::read(&bytes).map_err(|fault| Failure::Fault(format!("{path}: {fault}")))?;
+        .map_err(|error| BenchFailure::Fault(format!("cannot read {path}: {}", reason(&error))))?;
+    let log = Log::read(&bytes).map_err(|fault| BenchFailure::Fault(format!("{path}: {fault}")))?;
     if log.is_empty() {
         let text = format!("{path}: no histogram is in it; --hdr of bench writes such logs");
-        return Err(Failure::Fault(text));
+        return Err(BenchFailure::Fault(text));
     }
     Ok(log)
 }

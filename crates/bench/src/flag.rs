@@ -3,24 +3,24 @@
 //! The command line is split by this table, `--help` prints it, and a test compares docs/bench.md
 //! with it. `typed` implements the flags.
 
-use super::getopt::Mode;
+use crate::getopt::Mode;
 
 /// One flag.
 #[derive(Debug)]
-pub(super) struct Flag {
-    pub(super) id: Id,
+pub(crate) struct Flag {
+    pub(crate) id: Id,
     /// ab's letter, if it is one of ab's.
-    pub(super) short: Option<char>,
+    pub(crate) short: Option<char>,
     /// Its name after two dashes.
-    pub(super) long: &'static str,
-    pub(super) value: Value,
-    pub(super) group: Group,
-    pub(super) help: &'static str,
+    pub(crate) long: &'static str,
+    pub(crate) value: Value,
+    pub(crate) group: Group,
+    pub(crate) help: &'static str,
 }
 
 /// Whether a flag has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     No,
     /// Always, and this is what the help calls it.
     Needed(&'static str),
@@ -30,7 +30,7 @@ pub(super) enum Value {
 
 /// Where the help lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Group {
+pub(crate) enum Group {
     Load,
     Request,
     Connection,
@@ -42,7 +42,7 @@ pub(super) enum Group {
 
 impl Group {
     /// In the order of the help.
-    pub(super) const ALL: [(Self, &'static str); 7] = [
+    pub(crate) const ALL: [(Self, &'static str); 7] = [
         (Self::Load, "Load"),
         (Self::Request, "Requests"),
         (Self::Connection, "Connections"),
@@ -55,7 +55,7 @@ impl Group {
 
 /// The identity of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Id {
+pub(crate) enum Id {
     Requests,
     Concurrency,
     TimeLimit,
@@ -139,12 +139,12 @@ pub(super) enum Id {
 }
 
 /// The flag with this letter.
-pub(super) fn short(letter: char) -> Option<&'static Flag> {
+pub(crate) fn short(letter: char) -> Option<&'static Flag> {
     FLAGS.iter().find(|flag| flag.short == Some(letter))
 }
 
 /// The flag of this name.
-pub(super) fn long(name: &str) -> Option<&'static Flag> {
+pub(crate) fn long(name: &str) -> Option<&'static Flag> {
     let (_, name) = ALIASES
         .into_iter()
         .find(|(alias, _)| *alias == name)
@@ -154,7 +154,7 @@ pub(super) fn long(name: &str) -> Option<&'static Flag> {
 
 impl Flag {
     /// As a message names it.
-    pub(super) fn name(&self, mode: Mode) -> String {
+    pub(crate) fn name(&self, mode: Mode) -> String {
         match (self.short, mode) {
             (Some(letter), Mode::Ab) => format!("-{letter}"),
             (Some(letter), Mode::Ours) => format!("-{letter} (--{})", self.long),
@@ -184,7 +184,7 @@ use Group::{Checks, Connection, Load, Memcached, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 80] = [
+pub(crate) static FLAGS: [Flag; 80] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k; of memcached:// without --rate operations of each \
                 client [default: as many as 10 s take]")),
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn every_flag_is_in_the_reference() {
-        let reference = include_str!("../../../../../docs/bench.md");
+        let reference = include_str!("../../../docs/bench.md");
         for flag in &FLAGS {
             let name = format!("`--{}", flag.long);
             assert!(reference.contains(&name), "docs/bench.md lacks {name}");

@@ -13,27 +13,27 @@ use catamaran_load::plan::{
 };
 use catamaran_load::render::{Spoken, Subject};
 
-use super::getopt::Mode;
-use super::number::DURATION_MAX;
-use super::refusal::Refusal;
-use super::replay::{self, Log};
-use super::typed::{self, Typed};
-use super::url::{self, Scheme, Url};
-use super::{memcached, operand, requests, schedstat, target};
+use crate::getopt::Mode;
+use crate::number::DURATION_MAX;
+use crate::refusal::Refusal;
+use crate::replay::{self, Log};
+use crate::typed::{self, Typed};
+use crate::url::{self, Scheme, Url};
+use crate::{memcached, operand, requests, schedstat, target};
 
 /// A run, ready to begin.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) plan: Plan,
-    pub(super) subject: Subject,
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) subject: Subject,
     /// The proxy as ab's first line names it.
-    pub(super) proxy: Option<(String, u16)>,
+    pub(crate) proxy: Option<(String, u16)>,
     /// The log that is replayed.
-    pub(super) replayed: Option<Log>,
+    pub(crate) replayed: Option<Log>,
 }
 
 /// Puts together what was typed.
-pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
+pub(crate) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     if typed.gate.conditions.is_empty() && !typed.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
     }
@@ -349,7 +349,7 @@ fn connections(typed: &Typed, urls: &[Url], targets: usize) -> Connections {
 }
 
 /// `-k`, or what cannot be without.
-pub(super) fn keeps_alive(typed: &Typed) -> bool {
+pub(crate) fn keeps_alive(typed: &Typed) -> bool {
     let asked = &typed.connection;
     let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
     typed.request.http2

@@ -5,13 +5,13 @@
 //! parsing. Ours accepts flags behind the URL as well, and refuses unknown ones. Both accept our long
 //! names; ab has none.
 
-use super::flag::{self, Flag, Id, Value};
-use super::habit;
-use super::refusal::Refusal;
+use crate::flag::{self, Flag, Id, Value};
+use crate::habit;
+use crate::refusal::Refusal;
 
 /// Whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
     /// Those of ab 2.4.
     Ab,
     /// Ours.
@@ -20,7 +20,7 @@ pub(super) enum Mode {
 
 /// A part of a command line.
 #[derive(Debug)]
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     Flag(&'static Flag, Option<&'a str>),
     Operand(&'a str),
     /// In ab's words; parsing has ended there and what follows are operands.
@@ -29,7 +29,7 @@ pub(super) enum Part<'a> {
 
 /// A command line being split.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     mode: Mode,
     rest: &'a [String],
     /// What is left of joined letters.
@@ -41,7 +41,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(arguments: &'a [String], mode: Mode) -> Self {
+    pub(crate) fn new(arguments: &'a [String], mode: Mode) -> Self {
         Self {
             mode,
             rest: arguments,

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use catamaran_load::plan::Transport;
 
-use super::refusal::Refusal;
+use crate::refusal::Refusal;
 
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     Http,
     Https,
     Ajp,
@@ -21,25 +21,25 @@ pub(super) enum Scheme {
 
 /// A URL, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Url {
-    pub(super) scheme: Scheme,
-    pub(super) transport: Transport,
+pub(crate) struct Url {
+    pub(crate) scheme: Scheme,
+    pub(crate) transport: Transport,
     /// What the report calls the host: without brackets; the path of a Unix socket.
-    pub(super) hostname: String,
+    pub(crate) hostname: String,
     /// 0 for Unix sockets.
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// The Host field: with brackets, and with the port unless it is the scheme's own.
-    pub(super) authority: String,
+    pub(crate) authority: String,
     /// `user:password`, for Basic authorization.
-    pub(super) user: Option<String>,
+    pub(crate) user: Option<String>,
     /// Path and query.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// As it was given.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// As ab does: everything up to the first slash is host and port, whatever it looks like.
-pub(super) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
+pub(crate) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
     let refuse = || refusal(text, "ab wants [http[s]://]hostname[:port]/path");
     let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
         (Some(rest), _) if !rest.is_empty() => (Scheme::Http, rest),
@@ -131,7 +131,7 @@ fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
 }
 
 /// As people write them: the path may be missing, credentials and a fragment may be there.
-pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<Url, Refusal> {
     if outside_braces(text).any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(refusal(
             text,

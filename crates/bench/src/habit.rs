@@ -1,12 +1,12 @@
 //! Flags of wrk, hey, oha and h2load that ab's letters do not have: they are refused with a hint at
 //! the flag that is meant. All of this is checked before anything is sent; ab mode has ab's rules.
 
-use super::flag::Id;
-use super::number;
-use super::refusal::Refusal;
+use crate::flag::Id;
+use crate::number;
+use crate::refusal::Refusal;
 
 /// The refusal of a flag that is not in the table.
-pub(super) fn unknown(word: String) -> Refusal {
+pub(crate) fn unknown(word: String) -> Refusal {
     match hint(&word) {
         Some(hint) => Refusal::Habit { word, hint },
         None => Refusal::UnknownFlag(word),
@@ -14,7 +14,7 @@ pub(super) fn unknown(word: String) -> Refusal {
 }
 
 /// What to give instead of another tool's flag.
-pub(super) fn hint(word: &str) -> Option<&'static str> {
+pub(crate) fn hint(word: &str) -> Option<&'static str> {
     // hey takes its long names after one dash.
     let name = word.trim_start_matches('-');
     let habit = HABITS.iter().find(|(names, _)| names.contains(&name));
@@ -22,7 +22,7 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
 }
 
 /// What was probably meant by a value behind a flag that takes none, or joined to it.
-pub(super) fn value_hint(flag: Id, text: &str, is_only: bool) -> Option<String> {
+pub(crate) fn value_hint(flag: Id, text: &str, is_only: bool) -> Option<String> {
     let is_number = number::amount(text).is_some();
     let is_time = number::duration(text).is_some();
     match flag {
@@ -92,9 +92,9 @@ const HABITS: [(&[&str], &str); 14] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::getopt::Mode;
-    use super::super::typed::read;
     use super::*;
+    use crate::getopt::Mode;
+    use crate::typed::read;
 
     fn refused(mode: Mode, line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn no_habit_is_a_flag_of_ours() {
         for name in HABITS.iter().flat_map(|(names, _)| *names) {
-            assert!(super::super::flag::long(name).is_none(), "--{name}");
+            assert!(crate::flag::long(name).is_none(), "--{name}");
         }
     }
 }

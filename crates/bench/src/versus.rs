@@ -1,7 +1,6 @@
 //! `--versus`: runs the blocks of a comparison in turn and says what came of it.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,33 +10,31 @@ use catamaran_load::report::Ending;
 use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
-use super::output::{self, INTERRUPTED, UNDECIDED};
-use super::refusal::Refusal;
-use super::typed::{Sink, Typed};
-use super::{catch_interrupts, memcached, plan, refuse, run_part};
-use crate::descriptors;
-use crate::failure::Failure;
+use crate::output::{self, INTERRUPTED, UNDECIDED};
+use crate::refusal::Refusal;
+use crate::typed::{Sink, Typed};
+use crate::{BenchFailure, Program, execution, memcached, plan, refuse};
 
 /// Compares the URLs that were typed with the one of `--versus`.
-pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
+pub(crate) fn run(name: &str, mut typed: Typed, program: &Program) -> Result<u8, BenchFailure> {
     let mode = typed.mode;
     let (duel, plans) = match duel(&mut typed) {
         Ok(duel) => duel,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
     output::check_files(&typed)?;
-    let interrupted = catch_interrupts(mode)?;
-    descriptors::raise_limit();
+    let interrupted = program.interrupts(mode)?;
+    (program.raise_limit)();
     for plan in &plans {
-        if let Some(code) = memcached::prefill(&typed, plan, &interrupted)? {
+        if let Some(code) = memcached::prefill(&typed, plan, program, &interrupted)? {
             return Ok(code);
         }
     }
     let is_shown = !typed.output.quiet && io::stderr().is_terminal();
-    let duel = match fight(duel, is_shown, &interrupted) {
+    let duel = match fight(duel, is_shown, program, &interrupted) {
         Ok(duel) => duel,
         Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
-        Err(End::Failed(message)) => return Err(Failure::Fault(message)),
+        Err(End::Failed(message)) => return Err(BenchFailure::Fault(message)),
     };
     let result = duel.finish();
     let json = versus::json(&result);
@@ -54,11 +51,11 @@ pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
         .iter()
         .any(|measure| measure.verdict != TOO_FEW);
     let is_whole = !interrupted.load(Ordering::Relaxed);
-    Ok(ExitCode::from(match (is_whole, has_verdict) {
+    Ok(match (is_whole, has_verdict) {
         (false, _) => INTERRUPTED,
         (true, true) => 0,
         (true, false) => UNDECIDED,
-    }))
+    })
 }
 
 /// Why a comparison ends before its time.
@@ -105,10 +102,15 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
 }
 
 /// Runs all blocks, or those up to the interrupt.
-fn fight(mut duel: Duel, is_shown: bool, interrupted: &AtomicBool) -> Result<Duel, End> {
+fn fight(
+    mut duel: Duel,
+    is_shown: bool,
+    program: &Program,
+    interrupted: &AtomicBool,
+) -> Result<Duel, End> {
     let mut bar = None;
     while let Some(plan) = duel.next_plan() {
-        let report = run_part(plan, interrupted).map_err(End::Refused)?;
+        let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
         if let Ending::Failure(error) = &report.ending {
             return Err(End::Failed(error.message.clone()));
         }

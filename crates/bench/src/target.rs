@@ -13,15 +13,15 @@ use catamaran_load::plan::{
     Transport, Verify,
 };
 
-use super::getopt::Mode;
-use super::memcached;
-use super::plan::keeps_alive;
-use super::refusal::{Body, Refusal};
-use super::typed::{TlsParts, Typed};
-use super::url::{Scheme, Url};
+use crate::getopt::Mode;
+use crate::memcached;
+use crate::plan::keeps_alive;
+use crate::refusal::{Body, Refusal};
+use crate::typed::{TlsParts, Typed};
+use crate::url::{Scheme, Url};
 
 /// The request for a URL.
-pub(super) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
+pub(crate) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
     let asked = &typed.request;
     let version = match typed.mode {
         Mode::Ours if !asked.http10 => HttpVersion::Http11,
@@ -54,7 +54,7 @@ pub(super) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
 }
 
 /// Whether a body is announced, even an empty one.
-pub(super) fn sends_body(typed: &Typed) -> bool {
+pub(crate) fn sends_body(typed: &Typed) -> bool {
     matches!(typed.request.body, Some(Body::Post | Body::Put))
 }
 
@@ -87,7 +87,7 @@ fn headers(typed: &Typed, url: &Url, version: HttpVersion) -> Result<Vec<Header>
         && asked.credentials.is_empty()
         && !has("Authorization")
     {
-        push("Authorization", &super::typed::basic(user));
+        push("Authorization", &crate::typed::basic(user));
     }
     if sends_body(typed) {
         let kind = asked.content_type.as_deref();
@@ -118,14 +118,14 @@ fn user_agent(mode: Mode) -> &'static str {
     }
 }
 
-pub(super) fn header(name: &str, value: &str) -> Header {
+pub(crate) fn header(name: &str, value: &str) -> Header {
     Header {
         name: name.to_owned(),
         value: value.as_bytes().to_vec(),
     }
 }
 
-pub(super) fn line_to_header(line: &str) -> Result<Header, Refusal> {
+pub(crate) fn line_to_header(line: &str) -> Result<Header, Refusal> {
     let fields = line
         .split_once(':')
         .map(|(name, value)| (name.trim(), value.trim()));
@@ -136,7 +136,7 @@ pub(super) fn line_to_header(line: &str) -> Result<Header, Refusal> {
 }
 
 /// What a connection for a URL is made to.
-pub(super) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
+pub(crate) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
     let transport = match &typed.request.proxy {
         Some((host, port)) => Transport::Tcp {
             host: host.clone(),

@@ -1,0 +1,123 @@
+//! One run, from its plan to its report: begun, shown while it lasts, ended when asked to.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catamaran_load::Running;
+use catamaran_load::plan::Plan;
+use catamaran_load::render::ab;
+use catamaran_load::report::{Ending, Report, Warning};
+
+use crate::getopt::Mode;
+use crate::plan::Prepared;
+use crate::progress::Display;
+use crate::refusal::Refusal;
+use crate::typed::Typed;
+use crate::{BenchFailure, Program, memcached, output, plan, refuse};
+
+/// Runs the load that was typed to its end, and reports.
+pub(crate) fn whole(name: &str, typed: &Typed, program: &Program) -> Result<u8, BenchFailure> {
+    let file_name = Path::new(name).file_name().unwrap_or_default();
+    for complaint in typed.complaints.iter().filter(|text| !text.is_empty()) {
+        writeln!(io::stderr(), "{}: {complaint}", file_name.to_string_lossy())?;
+    }
+    let prepared = match plan::prepare(typed) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return refuse(name, typed.mode, &refusal),
+    };
+    if let Some(refusal) = late_refusal(typed) {
+        if typed.mode == Mode::Ab {
+            output::begin(typed, &prepared, false)?;
+        }
+        return refuse(name, typed.mode, &refusal);
+    }
+    if let Some(log) = &prepared.replayed {
+        writeln!(io::stderr(), "{}", log.summary())?;
+    }
+    output::check_files(typed)?;
+    let interrupted = program.interrupts(typed.mode)?;
+    if let Some(code) = memcached::prefill(typed, &prepared.plan, program, &interrupted)? {
+        return Ok(code);
+    }
+    let mut display = Display::new(typed, &prepared.plan);
+    // ab never does: it fails with "Too many open files".
+    (program.raise_limit)();
+    let running = match catamaran_load::start(prepared.plan.clone()) {
+        Ok(running) => running,
+        Err(fault) => return refuse(name, typed.mode, &Refusal::Plan(fault)),
+    };
+    let has_heartbeat = display.has_heartbeat();
+    output::begin(typed, &prepared, has_heartbeat)?;
+    let mut report = watch(running, &mut display, &interrupted);
+    if typed.mode == Mode::Ours {
+        warn_of_build(&mut report, program);
+    }
+    conclude(typed, &prepared, &report, display)
+}
+
+/// Runs a part of something larger to its end, or to the interrupt.
+pub(crate) fn part(
+    plan: Plan,
+    program: &Program,
+    interrupted: &AtomicBool,
+) -> Result<Report, Refusal> {
+    let mut running = catamaran_load::start(plan)?;
+    let stopper = running.stopper();
+    while !running.wait(TICK) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopper.stop();
+        }
+    }
+    let mut report = running.finish();
+    warn_of_build(&mut report, program);
+    Ok(report)
+}
+
+/// What ab finds out when it has said that it begins. Without clients it has nothing to wait for; its
+/// trunk takes `-c 0` for one client per thread of `-W`.
+fn late_refusal(typed: &Typed) -> Option<Refusal> {
+    let load = &typed.load;
+    let has_no_clients =
+        typed.mode == Mode::Ab && load.concurrency == Some(0) && load.threads.is_none();
+    let source = typed.connection.unknown_source.clone();
+    let no_clients = has_no_clients.then_some(Refusal::NoClients);
+    source.map(Refusal::Source).or(no_clients)
+}
+
+fn conclude(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    display: Display,
+) -> Result<u8, BenchFailure> {
+    let has_heartbeat = display.has_heartbeat();
+    match report.ending {
+        // ab has no last line for runs that do not come to their end.
+        Ending::Failure(_) | Ending::Idle | Ending::Stopped if typed.mode == Mode::Ab => {}
+        _ => display.finish(ab::done(report)),
+    }
+    output::end(typed, prepared, report, has_heartbeat)
+}
+
+/// Shows the run until it ends, or ends it when asked to.
+fn watch(mut running: Running, display: &mut Display, interrupted: &AtomicBool) -> Report {
+    let stopper = running.stopper();
+    while !running.wait(TICK) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopper.stop();
+        }
+        display.show(&running.progress());
+    }
+    running.finish()
+}
+
+/// Adds the warning that this is a slow build, behind those of the run.
+fn warn_of_build(report: &mut Report, program: &Program) {
+    let profile = program.slow_profile;
+    report.warnings.extend(profile.map(Warning::Build));
+}
+
+/// How often progress is shown and signals are looked for.
+const TICK: Duration = Duration::from_millis(100);

@@ -1,0 +1,104 @@
+//! How `bench` was called: by which name, by whose rules, with which words.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::BenchFailure;
+use crate::getopt::Mode;
+
+/// A call of `bench`, or of `ab`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// What ab calls itself.
+    pub(crate) name: String,
+    pub(crate) mode: Mode,
+    /// The arguments, without `--compat ab`.
+    pub(crate) words: Vec<String>,
+}
+
+impl Invocation {
+    /// Takes the arguments of `bench`. `--compat ab` is taken out of them, because what the rest means depends
+    /// on it.
+    ///
+    /// # Errors
+    /// [`BenchFailure::Usage`]: an argument is not UTF-8.
+    pub fn new(arguments: Vec<OsString>) -> Result<Self, BenchFailure> {
+        let mut words = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let text = argument.into_string().map_err(|argument| {
+                let shown = argument.to_string_lossy();
+                BenchFailure::Usage(format!("the argument {shown:?} is not UTF-8"))
+            })?;
+            words.push(text);
+        }
+        let mut mode = Mode::Ours;
+        let pair = words.windows(2).position(|pair| pair == ["--compat", "ab"]);
+        if let Some(at) = pair {
+            words.drain(at..at + 2);
+            mode = Mode::Ab;
+        } else if let Some(at) = words.iter().position(|text| text == "--compat=ab") {
+            words.remove(at);
+            mode = Mode::Ab;
+        }
+        Ok(Self {
+            name: "ab".to_owned(),
+            mode,
+            words,
+        })
+    }
+
+    /// Takes the arguments of a program that was called by this name, and so is ab.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn as_ab(name: &OsString, arguments: Vec<OsString>) -> Result<Self, BenchFailure> {
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            mode: Mode::Ab,
+            ..Self::new(arguments)?
+        })
+    }
+
+    /// Whose rules hold.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+/// Whether a program was called as `ab`, by the name that is its zeroth argument.
+#[must_use]
+pub fn is_ab(name: &OsString) -> bool {
+    Path::new(name).file_name().is_some_and(|name| name == "ab")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(words: &str) -> Vec<OsString> {
+        words.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn compat_is_found_wherever_it_stands() {
+        for words in ["--compat ab -k U", "-k --compat=ab U", "-k U --compat ab"] {
+            let invocation = Invocation::new(arguments(words)).unwrap();
+            assert_eq!(
+                (invocation.mode, invocation.words.join(" ").as_str()),
+                (Mode::Ab, "-k U"),
+                "{words}"
+            );
+        }
+        let invocation = Invocation::new(arguments("--compat wrk U")).unwrap();
+        assert_eq!(invocation.mode, Mode::Ours);
+        assert_eq!(invocation.words.len(), 3);
+    }
+
+    #[test]
+    fn a_link_of_the_name_makes_an_ab() {
+        for (name, expected) in [("ab", true), ("/usr/bin/ab", true), ("catamaran", false)] {
+            assert_eq!(is_ab(&OsString::from(name)), expected, "{name}");
+        }
+    }
+}

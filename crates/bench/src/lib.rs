@@ -1,0 +1,157 @@
+//! `catamaran bench`: from a command line to a run of the load generator, and to what is printed of it.
+//!
+//! The command line is parsed by own rules and not by clap, because ab's must hold exactly: `getopt`
+//! splits it by the table in `flag`, `typed` holds what was typed, and `plan` turns that into a plan.
+//! `load` runs the plan; `progress` and `output` print what came of it, `knee` and `versus` run several
+//! plans. Signals, the limit of open files and the name of the build are the program's ([`Program`]); what
+//! comes back is an exit code.
+
+mod data;
+mod execution;
+mod flag;
+mod getopt;
+mod habit;
+mod help;
+mod invocation;
+mod knee;
+mod memcached;
+mod merge;
+mod number;
+mod operand;
+mod output;
+mod page;
+mod plan;
+mod progress;
+mod refusal;
+pub mod replay;
+mod requests;
+mod schedstat;
+mod target;
+mod typed;
+mod url;
+mod versus;
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub use getopt::Mode;
+pub use invocation::{Invocation, is_ab};
+use refusal::{AB_INVALID, AbEnd, Refusal};
+use thiserror::Error;
+use typed::Asked;
+
+/// What the program that runs `bench` says of itself and does for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Its version, as `-V` prints it.
+    pub version: &'static str,
+    /// The profile of its build, unless it is that of which figures may be compared with others.
+    pub slow_profile: Option<&'static str>,
+    /// From now on has a first SIGINT or SIGTERM set the flag, and a second one end the process with this
+    /// exit code.
+    pub catch_interrupts: fn(i32) -> io::Result<Arc<AtomicBool>>,
+    /// Raises the limit of open files as far as the system allows.
+    pub raise_limit: fn(),
+}
+
+impl Program {
+    /// Catches signals: a first one ends the run with its report, a second one the process.
+    fn interrupts(&self, mode: Mode) -> Result<Arc<AtomicBool>, BenchFailure> {
+        let code = match mode {
+            Mode::Ab => 1,
+            Mode::Ours => i32::from(output::INTERRUPTED),
+        };
+        (self.catch_interrupts)(code)
+            .map_err(|error| BenchFailure::Fault(format!("cannot catch signals: {error}")))
+    }
+}
+
+/// Why `bench` ends without an exit code of its own.
+#[derive(Debug, Error)]
+pub enum BenchFailure {
+    /// The arguments ask for what cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// Something could not be done.
+    #[error("{0}")]
+    Fault(String),
+    /// Whoever reads the output has seen enough.
+    #[error("the output is closed")]
+    OutputClosed,
+}
+
+/// Of writing to standard output or standard error.
+impl From<io::Error> for BenchFailure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Fault(format!("cannot write the output: {error}")),
+        }
+    }
+}
+
+/// Does what a command line asks for, and gives the exit code.
+///
+/// # Errors
+/// [`BenchFailure`].
+pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailure> {
+    let Invocation { name, mode, words } = invocation;
+    let mode = *mode;
+    if mode == Mode::Ours && words.first().is_some_and(|word| word == page::WORD) {
+        return page::run(&words[1..]);
+    }
+    if mode == Mode::Ours && words.first().is_some_and(|word| word == merge::WORD) {
+        return merge::run(&words[1..]);
+    }
+    let (is_knee, line) = match words.split_first() {
+        Some((first, rest)) if mode == Mode::Ours && first == knee::WORD => (true, rest),
+        _ => (false, &words[..]),
+    };
+    match typed::read(line, mode) {
+        Ok(Asked::Run(typed)) if is_knee => knee::run(name, *typed, program),
+        Ok(Asked::Run(typed)) if typed.versus.is_some() => versus::run(name, *typed, program),
+        Ok(Asked::Run(typed)) => execution::whole(name, &typed, program),
+        Ok(Asked::Help) if mode == Mode::Ab => {
+            write!(io::stderr(), "{}", help::ab_usage(name))?;
+            Ok(AB_INVALID)
+        }
+        Ok(Asked::Help) => {
+            write!(io::stdout(), "{}", help::ours())?;
+            Ok(0)
+        }
+        Ok(Asked::Version { html }) if mode == Mode::Ab => {
+            write!(io::stdout(), "{}", help::ab_banner(html))?;
+            Ok(0)
+        }
+        Ok(Asked::Version { .. }) => {
+            writeln!(io::stdout(), "catamaran {}", program.version)?;
+            Ok(0)
+        }
+        Err(refusal) => refuse(name, mode, &refusal),
+    }
+}
+
+/// Says why a line makes no sense.
+fn refuse(name: &str, mode: Mode, refusal: &Refusal) -> Result<u8, BenchFailure> {
+    if mode == Mode::Ours {
+        return Err(BenchFailure::Usage(format!(
+            "{refusal}; `catamaran bench --help` lists the flags"
+        )));
+    }
+    let mut stderr = io::stderr().lock();
+    Ok(match refusal.as_ab() {
+        AbEnd::Usage(words) => {
+            write!(stderr, "{name}: {words}\n{}", help::ab_usage(name))?;
+            AB_INVALID
+        }
+        AbEnd::Fatal(words) => {
+            writeln!(stderr, "{words}")?;
+            1
+        }
+        AbEnd::Apr(words, code) => {
+            writeln!(stderr, "{words}")?;
+            code
+        }
+    })
+}
