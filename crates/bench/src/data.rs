@@ -4,14 +4,14 @@ use catamaran_load::plan::{Row, Table};
 use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder};
 
 use crate::refusal::Refusal;
-use crate::typed;
+use crate::settings;
 
 /// Reads the file.
 ///
 /// # Errors
 /// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
 pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
-    table(&typed::file(path)?).map_err(|(line, what)| Refusal::Line {
+    table(&settings::file(path)?).map_err(|(line, what)| Refusal::Line {
         path: path.to_owned(),
         line,
         what,

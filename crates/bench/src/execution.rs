@@ -14,47 +14,51 @@ use crate::getopt::Mode;
 use crate::plan::Prepared;
 use crate::progress::Display;
 use crate::refusal::Refusal;
-use crate::typed::Typed;
+use crate::settings::Settings;
 use crate::{BenchFailure, Program, memcached, output, plan, refuse};
 
-/// Runs the load that was typed to its end, and reports.
-pub(crate) fn whole(name: &str, typed: &Typed, program: &Program) -> Result<u8, BenchFailure> {
+/// Runs the load of a command line to its end, and reports.
+pub(crate) fn whole(
+    name: &str,
+    settings: &Settings,
+    program: &Program,
+) -> Result<u8, BenchFailure> {
     let file_name = Path::new(name).file_name().unwrap_or_default();
-    for complaint in typed.complaints.iter().filter(|text| !text.is_empty()) {
+    for complaint in settings.complaints.iter().filter(|text| !text.is_empty()) {
         writeln!(io::stderr(), "{}: {complaint}", file_name.to_string_lossy())?;
     }
-    let prepared = match plan::prepare(typed) {
+    let prepared = match plan::prepare(settings) {
         Ok(prepared) => prepared,
-        Err(refusal) => return refuse(name, typed.mode, &refusal),
+        Err(refusal) => return refuse(name, settings.mode, &refusal),
     };
-    if let Some(refusal) = late_refusal(typed) {
-        if typed.mode == Mode::Ab {
-            output::begin(typed, &prepared, false)?;
+    if let Some(refusal) = late_refusal(settings) {
+        if settings.mode == Mode::Ab {
+            output::begin(settings, &prepared, false)?;
         }
-        return refuse(name, typed.mode, &refusal);
+        return refuse(name, settings.mode, &refusal);
     }
     if let Some(log) = &prepared.replayed {
         writeln!(io::stderr(), "{}", log.summary())?;
     }
-    output::check_files(typed)?;
-    let interrupted = program.interrupts(typed.mode)?;
-    if let Some(code) = memcached::prefill(typed, &prepared.plan, program, &interrupted)? {
+    output::check_files(settings)?;
+    let interrupted = program.interrupts(settings.mode)?;
+    if let Some(code) = memcached::prefill(settings, &prepared.plan, program, &interrupted)? {
         return Ok(code);
     }
-    let mut display = Display::new(typed, &prepared.plan);
+    let mut display = Display::new(settings, &prepared.plan);
     // ab never does: it fails with "Too many open files".
     (program.raise_limit)();
     let running = match catamaran_load::start(prepared.plan.clone()) {
         Ok(running) => running,
-        Err(fault) => return refuse(name, typed.mode, &Refusal::Plan(fault)),
+        Err(fault) => return refuse(name, settings.mode, &Refusal::Plan(fault)),
     };
     let has_heartbeat = display.has_heartbeat();
-    output::begin(typed, &prepared, has_heartbeat)?;
+    output::begin(settings, &prepared, has_heartbeat)?;
     let mut report = watch(running, &mut display, &interrupted);
-    if typed.mode == Mode::Ours {
+    if settings.mode == Mode::Ours {
         warn_of_build(&mut report, program);
     }
-    conclude(typed, &prepared, &report, display)
+    conclude(settings, &prepared, &report, display)
 }
 
 /// Runs a part of something larger to its end, or to the interrupt.
@@ -77,17 +81,17 @@ pub(crate) fn part(
 
 /// What ab finds out when it has said that it begins. Without clients it has nothing to wait for; its
 /// trunk takes `-c 0` for one client per thread of `-W`.
-fn late_refusal(typed: &Typed) -> Option<Refusal> {
-    let load = &typed.load;
+fn late_refusal(settings: &Settings) -> Option<Refusal> {
+    let load = &settings.load;
     let has_no_clients =
-        typed.mode == Mode::Ab && load.concurrency == Some(0) && load.threads.is_none();
-    let source = typed.connection.unknown_source.clone();
+        settings.mode == Mode::Ab && load.concurrency == Some(0) && load.threads.is_none();
+    let source = settings.connection.unknown_source.clone();
     let no_clients = has_no_clients.then_some(Refusal::NoClients);
     source.map(Refusal::Source).or(no_clients)
 }
 
 fn conclude(
-    typed: &Typed,
+    settings: &Settings,
     prepared: &Prepared,
     report: &Report,
     display: Display,
@@ -95,10 +99,10 @@ fn conclude(
     let has_heartbeat = display.has_heartbeat();
     match report.ending {
         // ab has no last line for runs that do not come to their end.
-        Ending::Failure(_) | Ending::Idle | Ending::Stopped if typed.mode == Mode::Ab => {}
+        Ending::Failure(_) | Ending::Idle | Ending::Stopped if settings.mode == Mode::Ab => {}
         _ => display.finish(ab::done(report)),
     }
-    output::end(typed, prepared, report, has_heartbeat)
+    output::end(settings, prepared, report, has_heartbeat)
 }
 
 /// Shows the run until it ends, or ends it when asked to.

@@ -5,7 +5,7 @@
 //! parsing. Ours accepts flags behind the URL as well, and refuses unknown ones. Both accept our long
 //! names; ab has none.
 
-use crate::flag::{self, Flag, Id, Value};
+use crate::flag::{self, Flag, ValueKind};
 use crate::habit;
 use crate::refusal::Refusal;
 
@@ -35,7 +35,7 @@ pub(crate) struct Line<'a> {
     /// What is left of joined letters.
     letters: &'a str,
     /// The flag before them, of the same word.
-    joined_to: Option<Id>,
+    joined_to: Option<&'static Flag>,
     /// Whether only operands can follow.
     ended: bool,
 }
@@ -73,11 +73,11 @@ impl<'a> Line<'a> {
             };
         };
         let value = match (flag.value, value) {
-            (Value::Needed(_), None) => match self.take() {
+            (ValueKind::Needed(_), None) => match self.take() {
                 None => return Err(Refusal::MissingValue(flag.name(self.mode))),
                 value => value,
             },
-            (Value::No, Some(_)) => return Err(Refusal::UnwantedValue(flag.name(self.mode))),
+            (ValueKind::No, Some(_)) => return Err(Refusal::UnwantedValue(flag.name(self.mode))),
             (_, value) => value,
         };
         Ok(Part::Flag(flag, value))
@@ -93,8 +93,8 @@ impl<'a> Line<'a> {
                 Mode::Ours => Err(unknown_letter(letter, letters, joined_to)),
             };
         };
-        if !matches!(flag.value, Value::Needed(_)) {
-            self.joined_to = Some(flag.id);
+        if !matches!(flag.value, ValueKind::Needed(_)) {
+            self.joined_to = Some(flag);
             return Ok(Part::Flag(flag, None));
         }
         let joined = std::mem::take(&mut self.letters);
@@ -117,8 +117,8 @@ impl<'a> Line<'a> {
 }
 
 /// `letters` begin with a letter that is no flag, such as the 1 of `-d10s`.
-fn unknown_letter(letter: char, letters: &str, joined_to: Option<Id>) -> Refusal {
-    let hint = joined_to.and_then(|flag| habit::value_hint(flag, letters, true));
+fn unknown_letter(letter: char, letters: &str, joined_to: Option<&Flag>) -> Refusal {
+    let hint = joined_to.and_then(|flag| (flag.hint)(letters, true));
     match hint {
         Some(hint) => Refusal::Stray {
             word: letters.to_owned(),

@@ -1,8 +1,6 @@
 //! Flags of wrk, hey, oha and h2load that ab's letters do not have: they are refused with a hint at
 //! the flag that is meant. All of this is checked before anything is sent; ab mode has ab's rules.
 
-use crate::flag::Id;
-use crate::number;
 use crate::refusal::Refusal;
 
 /// The refusal of a flag that is not in the table.
@@ -19,27 +17,6 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
     let name = word.trim_start_matches('-');
     let habit = HABITS.iter().find(|(names, _)| names.contains(&name));
     habit.map(|(_, hint)| *hint)
-}
-
-/// What was probably meant by a value behind a flag that takes none, or joined to it.
-pub(crate) fn value_hint(flag: Id, text: &str, is_only: bool) -> Option<String> {
-    let is_number = number::amount(text).is_some();
-    let is_time = number::duration(text).is_some();
-    match flag {
-        Id::Quiet if is_number || !is_only => Some(format!(
-            "-q is ab's --quiet and takes no value; for a rate give --rate {text}"
-        )),
-        Id::NoPercentiles if is_time => Some(format!(
-            "-d is ab's --no-percentiles and takes no value; for a duration give --duration {text}"
-        )),
-        Id::NoPercentiles if !is_only => Some(format!(
-            "-d is ab's --no-percentiles and takes no value; for a body give --data {text}"
-        )),
-        Id::Watchdog if !is_only => Some(format!(
-            "-D is ab's --watchdog and takes no value; for a body from a file give --data @{text}"
-        )),
-        _ => None,
-    }
 }
 
 /// Names without their dashes, and what to give instead.
@@ -94,7 +71,7 @@ const HABITS: [(&[&str], &str); 14] = [
 mod tests {
     use super::*;
     use crate::getopt::Mode;
-    use crate::typed::read;
+    use crate::settings::read;
 
     fn refused(mode: Mode, line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

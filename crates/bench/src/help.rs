@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::flag::{FLAGS, Flag, Group, Value};
+use crate::flag::{Flag, GROUPS, ValueKind};
 
 /// Our help, from the table of flags.
 pub(crate) fn ours() -> String {
     let mut text = format!("{INTRODUCTION}\n");
-    for (group, title) in Group::ALL {
-        write!(text, "\n{title}:\n").expect("a string takes all");
-        for flag in FLAGS.iter().filter(|flag| flag.group == group) {
+    for group in &GROUPS {
+        write!(text, "\n{}:\n", group.title).expect("a string takes all");
+        for flag in group.flags {
             entry(&mut text, flag);
         }
     }
@@ -23,9 +23,9 @@ fn entry(text: &mut String, flag: &Flag) {
         None => String::new(),
     };
     let value = match flag.value {
-        Value::No => String::new(),
-        Value::Needed(name) => format!(" {name}"),
-        Value::Attached(name) => format!("[={name}]"),
+        ValueKind::No => String::new(),
+        ValueKind::Needed(name) => format!(" {name}"),
+        ValueKind::Attached(name) => format!("[={name}]"),
     };
     let head = format!("  {letter:3} --{}{value}", flag.long);
     let mut lines = wrap(flag.help, WIDTH - INDENT);

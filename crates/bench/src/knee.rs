@@ -11,40 +11,45 @@ use catamaran_load::plan::{Pace, Plan, WarmUp};
 use catamaran_load::render;
 use catamaran_load::report::Ending;
 
+use crate::flag::output::Sink;
 use crate::output::{self, INTERRUPTED, UNDECIDED};
 use crate::plan::{self, Prepared};
 use crate::refusal::Refusal;
-use crate::typed::{Sink, Typed};
+use crate::settings::Settings;
 use crate::{BenchFailure, Program, execution, memcached, refuse};
 
 /// The word that asks for it, as the first of the line.
 pub(crate) const WORD: &str = "knee";
 
-/// Searches for the knee of the server that was typed.
-pub(crate) fn run(name: &str, mut typed: Typed, program: &Program) -> Result<u8, BenchFailure> {
-    let mode = typed.mode;
-    let (prepared, search) = match prepare(&mut typed) {
+/// Searches for the knee of the server of a command line.
+pub(crate) fn run(
+    name: &str,
+    mut settings: Settings,
+    program: &Program,
+) -> Result<u8, BenchFailure> {
+    let mode = settings.mode;
+    let (prepared, search) = match prepare(&mut settings) {
         Ok(prepared) => prepared,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
-    output::check_files(&typed)?;
+    output::check_files(&settings)?;
     let interrupted = program.interrupts(mode)?;
     (program.raise_limit)();
-    if let Some(code) = memcached::prefill(&typed, &prepared.plan, program, &interrupted)? {
+    if let Some(code) = memcached::prefill(&settings, &prepared.plan, program, &interrupted)? {
         return Ok(code);
     }
-    let knee = match climb(&prepared, search, &typed, program, &interrupted) {
+    let knee = match climb(&prepared, search, &settings, program, &interrupted) {
         Ok(knee) => knee,
         Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
         Err(End::Failed(failure)) => return Err(failure),
     };
     let json = render::knee::json(&knee);
-    let text = match is_text(&typed) {
+    let text = match is_text(&settings) {
         true => &render::knee::conclusion(&knee),
         false => &json,
     };
     io::stdout().lock().write_all(text.as_bytes())?;
-    if let Some(Sink::File(path)) = &typed.output.json {
+    if let Some(Sink::File(path)) = &settings.output.json {
         output::write(path, &json)?;
     }
     let is_whole = !interrupted.load(Ordering::Relaxed);
@@ -64,30 +69,30 @@ enum End {
 }
 
 /// The plan of the first step, and where the search begins.
-fn prepare(typed: &mut Typed) -> Result<(Prepared, Search), Refusal> {
-    refuse_what_does_not_go_with(typed)?;
-    if typed.gate.conditions.is_empty() {
+fn prepare(settings: &mut Settings) -> Result<(Prepared, Search), Refusal> {
+    refuse_what_does_not_go_with(settings)?;
+    if settings.checks.gate.conditions.is_empty() {
         let condition = Condition::parse(LIMIT).expect("the default is a condition");
-        typed.gate.conditions.push(condition);
+        settings.checks.gate.conditions.push(condition);
     }
-    let load = &mut typed.load;
+    let load = &mut settings.load;
     let first = *load.rate.get_or_insert(FIRST_RATE);
     let max = load.rate_max.take().unwrap_or(f64::INFINITY);
     load.duration.get_or_insert(STEP);
     if load.warm_up == WarmUp::None {
         load.warm_up = WarmUp::For(WARM_UP);
     }
-    Ok((plan::prepare(typed)?, Search::new(first, max)))
+    Ok((plan::prepare(settings)?, Search::new(first, max)))
 }
 
-fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
-    let load = &typed.load;
-    let output = &typed.output;
+fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
+    let load = &settings.load;
+    let output = &settings.output;
     for (is_there, flag) in [
         (load.requests.is_some(), "-n"),
         (!load.stages.is_empty(), "--stage"),
         (load.ramp.is_some(), "--ramp"),
-        (typed.versus.is_some(), "--versus"),
+        (settings.load.versus.is_some(), "--versus"),
         (load.replay.is_some(), "--replay"),
         (output.csv.is_some(), "--csv"),
         (output.hdr.is_some(), "--hdr"),
@@ -105,11 +110,11 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
 fn climb(
     prepared: &Prepared,
     mut search: Search,
-    typed: &Typed,
+    settings: &Settings,
     program: &Program,
     interrupted: &AtomicBool,
 ) -> Result<Knee, End> {
-    let (gate, is_text) = (&typed.gate, is_text(typed));
+    let (gate, is_text) = (&settings.checks.gate, is_text(settings));
     let limits = gate.conditions.iter();
     let mut knee = Knee {
         schema: SCHEMA.to_owned(),
@@ -151,8 +156,8 @@ fn climb(
 }
 
 /// Whether standard output has text, not JSON.
-fn is_text(typed: &Typed) -> bool {
-    typed.output.json != Some(Sink::Stdout)
+fn is_text(settings: &Settings) -> bool {
+    settings.output.json != Some(Sink::Stdout)
 }
 
 fn say(text: &str) -> Result<(), End> {
@@ -197,14 +202,11 @@ const REQUESTS_MIN: f64 = 1150.0;
 mod tests {
     use super::*;
     use crate::getopt::Mode;
-    use crate::typed::{Asked, read};
+    use crate::settings::read;
 
     fn prepared(line: &str) -> Result<(Prepared, Search), Refusal> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        match read(&words, Mode::Ours)? {
-            Asked::Run(mut typed) => prepare(&mut typed),
-            other => panic!("{line}: {other:?}"),
-        }
+        prepare(&mut read(&words, Mode::Ours)?)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `catamaran bench`: from a command line to a run of the load generator, and to what is printed of it.
 //!
 //! The command line is parsed by own rules and not by clap, because ab's must hold exactly: `getopt`
-//! splits it by the table in `flag`, `typed` holds what was typed, and `plan` turns that into a plan.
+//! splits it by the records in `flag`, which fill the `settings`, and `plan` turns these into a plan.
 //! `load` runs the plan; `progress` and `output` print what came of it, `knee` and `versus` run several
 //! plans. Signals, the limit of open files and the name of the build are the program's ([`Program`]); what
 //! comes back is an exit code.
@@ -26,8 +26,8 @@ mod refusal;
 pub mod replay;
 mod requests;
 mod schedstat;
+mod settings;
 mod target;
-mod typed;
 mod url;
 mod versus;
 
@@ -38,8 +38,8 @@ use std::sync::atomic::AtomicBool;
 pub use getopt::Mode;
 pub use invocation::{Invocation, is_ab};
 use refusal::{AB_INVALID, AbEnd, Refusal};
+use settings::Information;
 use thiserror::Error;
-use typed::Asked;
 
 /// What the program that runs `bench` says of itself and does for it.
 #[derive(Clone, Copy, Debug)]
@@ -108,28 +108,40 @@ pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailur
         Some((first, rest)) if mode == Mode::Ours && first == knee::WORD => (true, rest),
         _ => (false, &words[..]),
     };
-    match typed::read(line, mode) {
-        Ok(Asked::Run(typed)) if is_knee => knee::run(name, *typed, program),
-        Ok(Asked::Run(typed)) if typed.versus.is_some() => versus::run(name, *typed, program),
-        Ok(Asked::Run(typed)) => execution::whole(name, &typed, program),
-        Ok(Asked::Help) if mode == Mode::Ab => {
-            write!(io::stderr(), "{}", help::ab_usage(name))?;
-            Ok(AB_INVALID)
-        }
-        Ok(Asked::Help) => {
-            write!(io::stdout(), "{}", help::ours())?;
-            Ok(0)
-        }
-        Ok(Asked::Version { html }) if mode == Mode::Ab => {
-            write!(io::stdout(), "{}", help::ab_banner(html))?;
-            Ok(0)
-        }
-        Ok(Asked::Version { .. }) => {
-            writeln!(io::stdout(), "catamaran {}", program.version)?;
-            Ok(0)
-        }
-        Err(refusal) => refuse(name, mode, &refusal),
+    let settings = match settings::read(line, mode) {
+        Ok(settings) => settings,
+        Err(refusal) => return refuse(name, mode, &refusal),
+    };
+    match settings.information {
+        Some(information) => inform(name, mode, information, program),
+        None if is_knee => knee::run(name, settings, program),
+        None if settings.load.versus.is_some() => versus::run(name, settings, program),
+        None => execution::whole(name, &settings, program),
     }
+}
+
+/// Prints what was asked for instead of a run.
+fn inform(
+    name: &str,
+    mode: Mode,
+    information: Information,
+    program: &Program,
+) -> Result<u8, BenchFailure> {
+    let mut stdout = io::stdout();
+    match (information, mode) {
+        (Information::Help, Mode::Ab) => {
+            write!(io::stderr(), "{}", help::ab_usage(name))?;
+            return Ok(AB_INVALID);
+        }
+        (Information::Help, Mode::Ours) => write!(stdout, "{}", help::ours())?,
+        (Information::Version { html }, Mode::Ab) => {
+            write!(stdout, "{}", help::ab_banner(html))?;
+        }
+        (Information::Version { .. }, Mode::Ours) => {
+            writeln!(stdout, "catamaran {}", program.version)?;
+        }
+    }
+    Ok(0)
 }
 
 /// Says why a line makes no sense.

@@ -10,9 +10,9 @@ use catamaran_load::report::{Ending, Report};
 
 use crate::output::INTERRUPTED;
 use crate::refusal::Refusal;
-use crate::typed::{MemcachedParts, Typed};
+use crate::settings::Settings;
 use crate::url::{Scheme, Url};
-use crate::{BenchFailure, Program, execution, refuse};
+use crate::{BenchFailure, Program, execution, flag, refuse};
 
 /// Whether the URLs are of memcached.
 pub(crate) fn is_spoken(urls: &[Url]) -> bool {
@@ -23,14 +23,14 @@ pub(crate) fn is_spoken(urls: &[Url]) -> bool {
 ///
 /// # Errors
 /// [`Refusal::NeedsMemcached`] or [`Refusal::NotWithMemcached`].
-pub(crate) fn check(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
-    let asked = &typed.memcached;
+pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !is_spoken(urls) {
-        let flag = own_flags(asked).into_iter().find(|(is_there, _)| *is_there);
-        return flag.map_or(Ok(()), |(_, flag)| Err(Refusal::NeedsMemcached(flag)));
+        let mut own = flag::memcached::FLAGS.iter();
+        let flag = own.find(|flag| settings.flags.contains(flag));
+        return flag.map_or(Ok(()), |flag| Err(Refusal::NeedsMemcached(flag.long)));
     }
-    let (load, request) = (&typed.load, &typed.request);
-    let (tls, output) = (&typed.tls, &typed.output);
+    let (load, request) = (&settings.load, &settings.request);
+    let (tls, output) = (&settings.tls, &settings.output);
     for (is_there, what) in [
         (urls.len() > 1, "another URL"),
         (load.requests_file.is_some(), "--requests-file"),
@@ -52,7 +52,10 @@ pub(crate) fn check(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
             tls.verify || tls.roots.is_some() || tls.certificate.is_some(),
             "TLS",
         ),
-        (typed.check_bodies, "--check-bodies: every value is checked"),
+        (
+            settings.checks.bodies,
+            "--check-bodies: every value is checked",
+        ),
         (output.html, "-w"),
         (
             output.gnuplot.is_some() || output.percentiles.is_some(),
@@ -66,20 +69,9 @@ pub(crate) fn check(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn own_flags(asked: &MemcachedParts) -> [(bool, &'static str); 6] {
-    [
-        (asked.mix.is_some(), "--mix"),
-        (asked.keys.is_some(), "--keys"),
-        (asked.zipf.is_some(), "--zipf"),
-        (asked.value_bytes.is_some(), "--value"),
-        (asked.prefill, "--prefill"),
-        (asked.dialect.is_some(), "--protocol"),
-    ]
-}
-
 /// What operations are about.
-pub(crate) fn asked(typed: &Typed) -> Memcached {
-    let asked = &typed.memcached;
+pub(crate) fn asked(settings: &Settings) -> Memcached {
+    let asked = &settings.memcached;
     Memcached {
         dialect: asked.dialect.unwrap_or_default(),
         keys: asked.keys.unwrap_or(KEYS),
@@ -89,34 +81,34 @@ pub(crate) fn asked(typed: &Typed) -> Memcached {
 }
 
 /// The operations, each with its weight.
-pub(crate) fn operations(typed: &Typed) -> Vec<Request> {
-    let mix = mix(typed).into_iter();
+pub(crate) fn operations(settings: &Settings) -> Vec<Request> {
+    let mix = mix(settings).into_iter();
     mix.map(|(operation, weight)| Request::operation(operation, weight))
         .collect()
 }
 
-fn mix(typed: &Typed) -> Vec<(Operation, NonZeroU32)> {
-    let mix = typed.memcached.mix.clone();
+fn mix(settings: &Settings) -> Vec<(Operation, NonZeroU32)> {
+    let mix = settings.memcached.mix.clone();
     mix.unwrap_or_else(|| MIX.to_vec())
 }
 
 /// What the report says of it.
-pub(crate) fn subject(typed: &Typed, urls: &[Url]) -> Option<MemcachedSubject> {
+pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubject> {
     if !is_spoken(urls) {
         return None;
     }
-    let mix = mix(typed).into_iter();
+    let mix = mix(settings).into_iter();
     let mix: Vec<String> = mix
         .map(|(operation, weight)| format!("{}={weight}", operation.word()))
         .collect();
-    let asked = asked(typed);
+    let asked = asked(settings);
     let keys = asked.keys.get();
     Some(MemcachedSubject {
         mix: mix.join(", "),
         keys,
-        zipf: typed.memcached.zipf,
+        zipf: settings.memcached.zipf,
         value_bytes: asked.value_bytes as u64,
-        prefilled: if typed.memcached.prefill { keys } else { 0 },
+        prefilled: if settings.memcached.prefill { keys } else { 0 },
     })
 }
 
@@ -125,18 +117,18 @@ pub(crate) fn subject(typed: &Typed, urls: &[Url]) -> Option<MemcachedSubject> {
 /// # Errors
 /// [`BenchFailure`]: the plan makes no sense, or not every value was stored.
 pub(crate) fn prefill(
-    typed: &Typed,
+    settings: &Settings,
     plan: &Plan,
     program: &Program,
     interrupted: &AtomicBool,
 ) -> Result<Option<u8>, BenchFailure> {
-    let Some(plan) = plan.prefill().filter(|_| typed.memcached.prefill) else {
+    let Some(plan) = plan.prefill().filter(|_| settings.memcached.prefill) else {
         return Ok(None);
     };
     (program.raise_limit)();
     let report = match execution::part(plan, program, interrupted) {
         Ok(report) => report,
-        Err(refusal) => return refuse("bench", typed.mode, &refusal).map(Some),
+        Err(refusal) => return refuse("bench", settings.mode, &refusal).map(Some),
     };
     if interrupted.load(Ordering::Relaxed) {
         return Ok(Some(INTERRUPTED));

@@ -7,7 +7,7 @@ use catamaran_load::render::hdr::{self, Log};
 
 use crate::BenchFailure;
 use crate::output::cannot_write;
-use crate::typed::reason;
+use crate::settings::reason;
 
 /// The word that asks for it, as the first of the line.
 pub(crate) const WORD: &str = "merge";

@@ -5,8 +5,7 @@
 //! gets load (`50` is the address 0.0.0.50). All of this is checked before anything is sent; ab mode
 //! has ab's rules.
 
-use crate::flag::Id;
-use crate::habit;
+use crate::flag::Flag;
 use crate::refusal::Refusal;
 
 /// A word that is no flag and no flag's value.
@@ -16,7 +15,7 @@ pub(crate) struct Operand {
     /// It is the first word of the line.
     pub(crate) is_first: bool,
     /// The flag that is directly before it, if that takes no value.
-    pub(crate) behind: Option<Id>,
+    pub(crate) behind: Option<&'static Flag>,
 }
 
 /// Looks at all operands of a line.
@@ -37,9 +36,7 @@ pub(crate) fn check(operands: &[Operand]) -> Result<(), Refusal> {
         if has_scheme(text) {
             continue;
         }
-        let hint = operand
-            .behind
-            .and_then(|flag| habit::value_hint(flag, text, is_only));
+        let hint = operand.behind.and_then(|flag| (flag.hint)(text, is_only));
         if let Some(hint) = hint {
             return stray(hint);
         }
@@ -93,6 +90,7 @@ const RESERVED: [&str; 3] = ["report", "merge", "knee"];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flag;
 
     fn operand(text: &str) -> Operand {
         Operand {
@@ -144,29 +142,29 @@ mod tests {
     fn a_word_behind_a_flag_says_what_was_meant() {
         let url = operand("http://h/");
         for (text, flag, expected) in [
-            ("50", Id::Quiet, "--rate 50"),
-            ("10s", Id::NoPercentiles, "--duration 10s"),
-            ("1.5s", Id::NoPercentiles, "--duration 1.5s"),
-            ("hello", Id::NoPercentiles, "--data hello"),
-            ("body.txt", Id::Watchdog, "--data @body.txt"),
+            ("50", "quiet", "--rate 50"),
+            ("10s", "no-percentiles", "--duration 10s"),
+            ("1.5s", "no-percentiles", "--duration 1.5s"),
+            ("hello", "no-percentiles", "--data hello"),
+            ("body.txt", "watchdog", "--data @body.txt"),
         ] {
             let stray = Operand {
-                behind: Some(flag),
+                behind: flag::long(flag),
                 ..operand(text)
             };
             let refusal = check(&[stray, url.clone()]).unwrap_err().to_string();
             assert!(refusal.ends_with(expected), "{text}: {refusal}");
         }
-        for (text, flag) in [("example.com", Id::Quiet), ("h.d/", Id::NoPercentiles)] {
+        for (text, flag) in [("example.com", "quiet"), ("h.d/", "no-percentiles")] {
             let target = Operand {
-                behind: Some(flag),
+                behind: flag::long(flag),
                 ..operand(text)
             };
             assert_eq!(check(&[target]), Ok(()), "{text}");
         }
-        for (text, flag) in [("50", Id::Quiet), ("10s", Id::NoPercentiles)] {
+        for (text, flag) in [("50", "quiet"), ("10s", "no-percentiles")] {
             let lone = Operand {
-                behind: Some(flag),
+                behind: flag::long(flag),
                 ..operand(text)
             };
             assert!(

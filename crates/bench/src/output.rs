@@ -16,17 +16,22 @@ use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::flag::output::{OutputSettings, Sink};
 use crate::getopt::Mode;
 use crate::plan::Prepared;
 use crate::replay::Log;
-use crate::typed::{Output, Sink, Typed, reason};
+use crate::settings::{Settings, reason};
 use crate::{BenchFailure, help};
 
 /// Everything before the first request.
-pub(crate) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> io::Result<()> {
-    let output = &typed.output;
+pub(crate) fn begin(
+    settings: &Settings,
+    prepared: &Prepared,
+    has_heartbeat: bool,
+) -> io::Result<()> {
+    let output = &settings.output;
     let mut stdout = io::stdout().lock();
-    if typed.mode == Mode::Ab {
+    if settings.mode == Mode::Ab {
         if !output.no_banner {
             stdout.write_all(help::ab_banner(output.html).as_bytes())?;
         }
@@ -79,18 +84,18 @@ fn head_of(request: &Request, spoken: Spoken) -> String {
 
 /// Opens every file that is to be written, so that a path that cannot be is known before the run.
 /// ab finds out afterwards.
-pub(crate) fn check_files(typed: &Typed) -> Result<(), BenchFailure> {
-    if typed.mode == Mode::Ab {
+pub(crate) fn check_files(settings: &Settings) -> Result<(), BenchFailure> {
+    if settings.mode == Mode::Ab {
         return Ok(());
     }
-    let Output {
+    let OutputSettings {
         gnuplot,
         percentiles,
         hdr,
         json,
         csv,
         ..
-    } = &typed.output;
+    } = &settings.output;
     let [json, csv] = [json, csv].map(|sink| match sink {
         Some(Sink::File(path)) => Some(path),
         _ => None,
@@ -108,27 +113,27 @@ pub(crate) fn check_files(typed: &Typed) -> Result<(), BenchFailure> {
 
 /// Everything after the last answer.
 pub(crate) fn end(
-    typed: &Typed,
+    settings: &Settings,
     prepared: &Prepared,
     report: &Report,
     has_heartbeat: bool,
 ) -> Result<u8, BenchFailure> {
-    trace(&typed.output, report)?;
-    let gate = judge(typed, report);
-    let code = match typed.mode {
-        Mode::Ab => end_as_ab(typed, prepared, report, has_heartbeat)?,
+    trace(&settings.output, report)?;
+    let gate = judge(settings, report);
+    let code = match settings.mode {
+        Mode::Ab => end_as_ab(settings, prepared, report, has_heartbeat)?,
         Mode::Ours => {
-            say(&text_of(typed, prepared, report, gate.as_ref()))?;
-            write_files(&typed.output, report).map_err(BenchFailure::Fault)?;
+            say(&text_of(settings, prepared, report, gate.as_ref()))?;
+            write_files(&settings.output, report).map_err(BenchFailure::Fault)?;
             gate_code(report, gate.as_ref()).unwrap_or_else(|| exit_code(report))
         }
     };
-    write_our_files(typed, prepared, report, gate)?;
+    write_our_files(settings, prepared, report, gate)?;
     Ok(code)
 }
 
 /// What `-v` shows of the first answer.
-fn trace(output: &Output, report: &Report) -> io::Result<()> {
+fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
     let Some(first) = &report.first else {
         return Ok(());
     };
@@ -158,12 +163,12 @@ fn say(text: &str) -> io::Result<()> {
 
 /// What goes to standard output.
 fn text_of(
-    typed: &Typed,
+    settings: &Settings,
     prepared: &Prepared,
     report: &Report,
     gate: Option<&document::Gate>,
 ) -> String {
-    let (output, subject) = (&typed.output, &prepared.subject);
+    let (output, subject) = (&settings.output, &prepared.subject);
     if output.json == Some(Sink::Stdout) {
         json_of(prepared, report, gate.cloned())
     } else if output.csv == Some(Sink::Stdout) {
@@ -186,9 +191,9 @@ fn json_of(prepared: &Prepared, report: &Report, gate: Option<document::Gate>) -
 }
 
 /// What the conditions of `--fail-if` came to.
-fn judge(typed: &Typed, report: &Report) -> Option<document::Gate> {
-    let is_wanted = !typed.gate.conditions.is_empty();
-    is_wanted.then(|| typed.gate.judge(report))
+fn judge(settings: &Settings, report: &Report) -> Option<document::Gate> {
+    let is_wanted = !settings.checks.gate.conditions.is_empty();
+    is_wanted.then(|| settings.checks.gate.judge(report))
 }
 
 /// The gate's exit code; a run that was interrupted has its own.
@@ -213,13 +218,13 @@ fn exit_code(report: &Report) -> u8 {
 }
 
 fn end_as_ab(
-    typed: &Typed,
+    settings: &Settings,
     prepared: &Prepared,
     report: &Report,
     has_heartbeat: bool,
 ) -> Result<u8, BenchFailure> {
     let subject = &prepared.subject;
-    let output = &typed.output;
+    let output = &settings.output;
     if let Some((words, code)) = dying_words(prepared, report) {
         writeln!(io::stderr(), "{words}")?;
         let total = done_before_death(report);
@@ -317,7 +322,7 @@ fn apr(call: &str, words: &str, number: i32) -> (String, u8) {
 }
 
 /// ab's files; what cannot be written is said in ab's words.
-fn write_files(output: &Output, report: &Report) -> Result<(), String> {
+fn write_files(output: &OutputSettings, report: &Report) -> Result<(), String> {
     let cannot_open =
         |what, error: &io::Error| format!("Cannot open {what} output file: {}", reason(error));
     if let Some(path) = &output.percentiles {
@@ -333,12 +338,12 @@ fn write_files(output: &Output, report: &Report) -> Result<(), String> {
 }
 
 fn write_our_files(
-    typed: &Typed,
+    settings: &Settings,
     prepared: &Prepared,
     report: &Report,
     gate: Option<document::Gate>,
 ) -> Result<(), BenchFailure> {
-    let (output, subject) = (&typed.output, &prepared.subject);
+    let (output, subject) = (&settings.output, &prepared.subject);
     if let Some(Sink::File(path)) = &output.json {
         let text = json_of(prepared, report, gate);
         write(path, &text)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use catamaran_load::document::Document;
 use catamaran_load::render::html;
 
-use crate::typed::reason;
+use crate::settings::reason;
 use crate::{BenchFailure, output};
 
 /// The word that asks for it, as the first of the line.

@@ -1,4 +1,4 @@
-//! From the typed options to the plan of a run, and what the report needs to know of it.
+//! From the settings of a command line to the plan of a run, and what the report needs to know of it.
 //!
 //! All defaults are here. In ab mode they are ab's: one thread, HTTP/1.0, no timeout of a request,
 //! and an end at the first error. Otherwise a run continues after errors and counts them.
@@ -17,7 +17,7 @@ use crate::getopt::Mode;
 use crate::number::DURATION_MAX;
 use crate::refusal::Refusal;
 use crate::replay::{self, Log};
-use crate::typed::{self, Typed};
+use crate::settings::{self, Settings};
 use crate::url::{self, Scheme, Url};
 use crate::{memcached, operand, requests, schedstat, target};
 
@@ -32,64 +32,66 @@ pub(crate) struct Prepared {
     pub(crate) replayed: Option<Log>,
 }
 
-/// Puts together what was typed.
-pub(crate) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
-    if typed.gate.conditions.is_empty() && !typed.gate.waived.is_empty() {
+/// Puts the settings together.
+pub(crate) fn prepare(settings: &Settings) -> Result<Prepared, Refusal> {
+    if settings.checks.gate.conditions.is_empty() && !settings.checks.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
     }
-    if typed.load.rate_max.is_some() {
+    if settings.load.rate_max.is_some() {
         return Err(Refusal::NeedsKnee);
     }
-    let urls = urls(typed)?;
-    check_http2(typed, &urls)?;
-    memcached::check(typed, &urls)?;
-    let requests = requests(typed, &urls);
-    let mut targets = targets(typed, &urls)?;
-    take_requests(typed, &mut targets)?;
-    let (replay, log) = replay(typed, &mut targets)?.unzip();
+    let urls = urls(settings)?;
+    check_http2(settings, &urls)?;
+    memcached::check(settings, &urls)?;
+    let requests = requests(settings, &urls);
+    let mut targets = targets(settings, &urls)?;
+    take_requests(settings, &mut targets)?;
+    let (replay, log) = replay(settings, &mut targets)?.unzip();
     let pace = match &replay {
-        Some(replay) => replay_pace(typed, replay),
-        None => pace(typed, requests, targets.len())?,
+        Some(replay) => replay_pace(settings, replay),
+        None => pace(settings, requests, targets.len())?,
     };
-    let threads = threads(typed, pace.connections());
+    let threads = threads(settings, pace.connections());
     let plan = Plan {
         replay,
-        stages: stages(typed, &pace)?,
-        stop: stop(typed, requests),
-        warm_up: warm_up(typed)?,
+        stages: stages(settings, &pace)?,
+        stop: stop(settings, requests),
+        warm_up: warm_up(settings)?,
         threads,
-        connections: connections(typed, &urls, targets.len()),
-        timeouts: timeouts(typed),
+        connections: connections(settings, &urls, targets.len()),
+        timeouts: timeouts(settings),
         checks: Checks {
-            body_length: match typed.mode {
-                _ if typed.variable_length || memcached::is_spoken(&urls) => LengthCheck::Ignored,
+            body_length: match settings.mode {
+                _ if settings.checks.variable_length || memcached::is_spoken(&urls) => {
+                    LengthCheck::Ignored
+                }
                 Mode::Ab => LengthCheck::Failed,
                 Mode::Ours => LengthCheck::Counted,
             },
-            body_content: typed.check_bodies,
-            stop_at_receive_error: typed.mode == Mode::Ab && !typed.receive_errors,
-            stop_without_descriptors: typed.mode == Mode::Ab,
+            body_content: settings.checks.bodies,
+            stop_at_receive_error: settings.mode == Mode::Ab && !settings.checks.receive_errors,
+            stop_without_descriptors: settings.mode == Mode::Ab,
         },
-        samples: samples(typed, requests),
-        seed: typed.load.seed,
-        table: typed.load.table.clone(),
+        samples: samples(settings, requests),
+        seed: settings.load.seed,
+        table: settings.load.table.clone(),
         numbers: Numbers::default(),
-        cookie_jar: typed.request.cookie_jar,
+        cookie_jar: settings.request.cookie_jar,
         starved_time: schedstat::starved_time,
         pace,
         targets,
     };
     Ok(Prepared {
-        subject: subject(typed, &urls, &plan),
-        proxy: typed.request.proxy.clone(),
+        subject: subject(settings, &urls, &plan),
+        proxy: settings.request.proxy.clone(),
         replayed: log,
         plan,
     })
 }
 
 /// What `--http2` goes with, and `--streams` without it.
-fn check_http2(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
-    let (request, connection) = (&typed.request, &typed.connection);
+fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
+    let (request, connection) = (&settings.request, &settings.connection);
     if !request.http2 {
         let streams = connection.streams.map(|_| Refusal::NeedsHttp2);
         return streams.map_or(Ok(()), Err);
@@ -108,16 +110,16 @@ fn check_http2(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
 }
 
 /// The requests of `--requests-file`, in place of the target's.
-fn take_requests(typed: &Typed, targets: &mut [Target]) -> Result<(), Refusal> {
-    let load = &typed.load;
+fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refusal> {
+    let load = &settings.load;
     let Some(path) = &load.requests_file else {
         return Ok(());
     };
     for (is_there, flag) in [
         (load.replay.is_some(), "--replay"),
-        (typed.request.body.is_some(), "a method or body"),
-        (typed.request.method.is_some(), "-m"),
-        (typed.urls.len() > 1, "more than one URL"),
+        (settings.request.body.is_some(), "a method or body"),
+        (settings.request.method.is_some(), "-m"),
+        (settings.urls.len() > 1, "more than one URL"),
     ] {
         if is_there {
             return Err(Refusal::NotWithRequestsFile(flag));
@@ -129,8 +131,8 @@ fn take_requests(typed: &Typed, targets: &mut [Target]) -> Result<(), Refusal> {
 }
 
 /// The log of `--replay`, whose requests take the place of the target's.
-fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>, Refusal> {
-    let load = &typed.load;
+fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<(Replay, Log)>, Refusal> {
+    let load = &settings.load;
     let Some(path) = &load.replay else {
         return match (load.speed, &load.replay_methods) {
             (Some(_), _) => Err(Refusal::NeedsReplay("--speed")),
@@ -144,9 +146,9 @@ fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>
         (load.arrivals.is_some(), "--arrivals"),
         (!load.stages.is_empty(), "--stage"),
         (load.ramp.is_some(), "--ramp"),
-        (typed.request.body.is_some(), "a method or body"),
-        (typed.request.method.is_some(), "-m"),
-        (typed.urls.len() > 1, "more than one URL"),
+        (settings.request.body.is_some(), "a method or body"),
+        (settings.request.method.is_some(), "-m"),
+        (settings.urls.len() > 1, "more than one URL"),
         (targets[0].requests[0].varies(), "placeholders"),
     ] {
         if is_there {
@@ -155,7 +157,7 @@ fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>
     }
     let default = || REPLAY_METHODS.map(str::to_owned).to_vec();
     let methods = load.replay_methods.clone().unwrap_or_else(default);
-    let log = replay::read(&typed::file(path)?, &methods);
+    let log = replay::read(&settings::file(path)?, &methods);
     let target = &mut targets[0];
     let replayed = log.replay(load.speed.unwrap_or(1.0), &target.requests[0]);
     let (replay, requests) = replayed.ok_or_else(|| Refusal::EmptyReplay(path.clone()))?;
@@ -164,8 +166,8 @@ fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>
 }
 
 /// The rate is the mean of the log, which the warm-up has.
-fn replay_pace(typed: &Typed, replay: &Replay) -> Pace {
-    let connections = typed.load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
+fn replay_pace(settings: &Settings, replay: &Replay) -> Pace {
+    let connections = settings.load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
     Pace::Open {
         per_second: replay.arrivals.len() as f64 / replay.span.as_secs_f64(),
         arrivals: Arrivals::Poisson,
@@ -174,24 +176,24 @@ fn replay_pace(typed: &Typed, replay: &Replay) -> Pace {
     }
 }
 
-fn warm_up(typed: &Typed) -> Result<WarmUp, Refusal> {
-    match (typed.load.warm_up, typed.load.warm_up_max) {
+fn warm_up(settings: &Settings) -> Result<WarmUp, Refusal> {
+    match (settings.load.warm_up, settings.load.warm_up_max) {
         (WarmUp::Detect { .. }, Some(max)) => Ok(WarmUp::Detect { max }),
         (warm_up, None) => Ok(warm_up),
         _ => Err(Refusal::NeedsAutoWarmUp),
     }
 }
 
-fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
-    match typed.mode {
-        Mode::Ab => match typed.urls.as_slice() {
+fn urls(settings: &Settings) -> Result<Vec<Url>, Refusal> {
+    match settings.mode {
+        Mode::Ab => match settings.urls.as_slice() {
             [text] => Ok(vec![url::parse_as_ab(text)?]),
             urls => Err(Refusal::ManyUrls(urls.len())),
         },
-        Mode::Ours if typed.urls.is_empty() => Err(Refusal::NoUrl),
+        Mode::Ours if settings.urls.is_empty() => Err(Refusal::NoUrl),
         Mode::Ours => {
-            operand::check(&typed.operands)?;
-            let urls = typed.urls.iter().map(|text| {
+            operand::check(&settings.operands)?;
+            let urls = settings.urls.iter().map(|text| {
                 operand::check_bare(text)?;
                 url::parse(text)
             });
@@ -201,27 +203,31 @@ fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
 }
 
 /// How many requests, if that is to end the run. Each client of memcached has as many of its own.
-fn requests(typed: &Typed, urls: &[Url]) -> Option<u64> {
-    let load = &typed.load;
+fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
+    let load = &settings.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
-    let is_one = typed.mode == Mode::Ab && !timed;
+    let is_one = settings.mode == Mode::Ab && !timed;
     let requests = load.requests.or_else(|| is_one.then_some(1))?;
     let is_of_each = memcached::is_spoken(urls) && load.rate.is_none();
-    let clients = if is_of_each { clients(typed, true) } else { 1 };
+    let clients = if is_of_each {
+        clients(settings, true)
+    } else {
+        1
+    };
     Some(requests.saturating_mul(clients))
 }
 
 /// How long, if that is to end the run. Outside ab mode every run ends without being told.
-fn duration(typed: &Typed, requests: Option<u64>) -> Option<Duration> {
-    let load = &typed.load;
+fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
+    let load = &settings.load;
     let is_ended = requests.is_some() || !load.stages.is_empty() || load.replay.is_some();
     let default = (!is_ended).then(|| DURATION + load.ramp.unwrap_or_default());
     load.duration.or(default)
 }
 
 /// Each of so many servers needs a connection.
-fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
-    let load = &typed.load;
+fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
+    let load = &settings.load;
     if let Some(per_second) = load.rate {
         let connections = load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
         return Ok(Pace::Open {
@@ -234,7 +240,7 @@ fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Re
     if load.arrivals.is_some() {
         return Err(Refusal::NeedsRate("--arrivals"));
     }
-    let clients = clients(typed, requests.is_some());
+    let clients = clients(settings, requests.is_some());
     let concurrency = match load.concurrency {
         Some(_) => clients,
         None => clients.max(servers as u64),
@@ -254,14 +260,14 @@ fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Re
 }
 
 /// Clients of a closed loop.
-fn clients(typed: &Typed, has_requests: bool) -> u64 {
-    let load = &typed.load;
+fn clients(settings: &Settings, has_requests: bool) -> u64 {
+    let load = &settings.load;
     let highest = load.stages.iter().map(|stage| stage.level);
     match load.concurrency {
         // As trunk does: one per thread.
-        Some(0) => threads_asked(typed).get() as u64,
+        Some(0) => threads_asked(settings).get() as u64,
         Some(clients) => clients,
-        None => match typed.mode {
+        None => match settings.mode {
             Mode::Ours if !has_requests && load.stages.is_empty() => CLIENTS,
             _ => highest.fold(1.0, f64::max) as u64,
         },
@@ -269,23 +275,23 @@ fn clients(typed: &Typed, has_requests: bool) -> u64 {
 }
 
 /// Threads as asked for, of which no more are used than there are connections.
-fn threads(typed: &Typed, connections: NonZeroUsize) -> NonZeroUsize {
-    threads_asked(typed).min(connections)
+fn threads(settings: &Settings, connections: NonZeroUsize) -> NonZeroUsize {
+    threads_asked(settings).min(connections)
 }
 
-fn threads_asked(typed: &Typed) -> NonZeroUsize {
-    let default = match typed.mode {
+fn threads_asked(settings: &Settings) -> NonZeroUsize {
+    let default = match settings.mode {
         Mode::Ab => 1,
         Mode::Ours => 0,
     };
-    match typed.load.threads.unwrap_or(default) {
+    match settings.load.threads.unwrap_or(default) {
         0 => available_parallelism().unwrap_or(NonZeroUsize::MIN),
         threads => non_zero(threads),
     }
 }
 
-fn stages(typed: &Typed, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
-    let load = &typed.load;
+fn stages(settings: &Settings, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
+    let load = &settings.load;
     let Some(ramp) = load.ramp else {
         return Ok(load.stages.clone());
     };
@@ -310,23 +316,23 @@ fn stages(typed: &Typed, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
     Ok(vec![rise, hold])
 }
 
-fn stop(typed: &Typed, requests: Option<u64>) -> Stop {
+fn stop(settings: &Settings, requests: Option<u64>) -> Stop {
     Stop {
         requests: requests.and_then(NonZeroU64::new),
-        duration: duration(typed, requests),
-        grace: match typed.mode {
+        duration: duration(settings, requests),
+        grace: match settings.mode {
             Mode::Ab => Duration::ZERO,
             Mode::Ours => GRACE,
         },
     }
 }
 
-fn connections(typed: &Typed, urls: &[Url], targets: usize) -> Connections {
-    let asked = &typed.connection;
+fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections {
+    let asked = &settings.connection;
     let depth = asked.streams.or(asked.pipeline);
     let pipeline = depth.unwrap_or(1).clamp(1, u64::from(u32::MAX));
     Connections {
-        keep_alive: keeps_alive(typed) || memcached::is_spoken(urls),
+        keep_alive: keeps_alive(settings) || memcached::is_spoken(urls),
         requests_max: asked.requests_max.and_then(NonZeroU64::new),
         pipeline: u32::try_from(pipeline)
             .ok()
@@ -335,13 +341,13 @@ fn connections(typed: &Typed, urls: &[Url], targets: usize) -> Connections {
         sources: asked.sources.clone(),
         send_buffer: asked.buffer,
         receive_buffer: asked.buffer,
-        patience: match typed.mode {
+        patience: match settings.mode {
             Mode::Ab => ConnectPatience::Ab(AB_PATIENCE),
             Mode::Ours if targets == 1 => ConnectPatience::UntilConnected,
             // Of several servers the others may answer.
             Mode::Ours => ConnectPatience::Unlimited,
         },
-        resend: match typed.mode {
+        resend: match settings.mode {
             Mode::Ab => Resend::Always,
             Mode::Ours => Resend::Unreceived,
         },
@@ -349,18 +355,18 @@ fn connections(typed: &Typed, urls: &[Url], targets: usize) -> Connections {
 }
 
 /// `-k`, or what cannot be without.
-pub(crate) fn keeps_alive(typed: &Typed) -> bool {
-    let asked = &typed.connection;
+pub(crate) fn keeps_alive(settings: &Settings) -> bool {
+    let asked = &settings.connection;
     let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
-    typed.request.http2
+    settings.request.http2
         || asked.keep_alive
         || pipelines
         || asked.requests_max.is_some_and(|requests| requests > 0)
 }
 
-fn timeouts(typed: &Typed) -> Timeouts {
-    let asked = typed.load.timeout.unwrap_or(TIMEOUT);
-    match typed.mode {
+fn timeouts(settings: &Settings) -> Timeouts {
+    let asked = settings.load.timeout.unwrap_or(TIMEOUT);
+    match settings.mode {
         Mode::Ab => Timeouts {
             request: None,
             idle: Some(asked),
@@ -372,24 +378,24 @@ fn timeouts(typed: &Typed) -> Timeouts {
     }
 }
 
-fn samples(typed: &Typed, requests: Option<u64>) -> Samples {
-    if typed.output.gnuplot.is_none() {
+fn samples(settings: &Settings, requests: Option<u64>) -> Samples {
+    if settings.output.gnuplot.is_none() {
         return Samples::None;
     }
     Samples::First(non_zero(requests.unwrap_or(SAMPLES_MAX)))
 }
 
 /// One target for each endpoint, in the order in which they come first, with all its requests.
-fn targets(typed: &Typed, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
+fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
     let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
     if memcached::is_spoken(urls) {
         return Ok(vec![Target {
-            endpoint: target::endpoint(typed, &urls[0])?,
-            requests: memcached::operations(typed),
+            endpoint: target::endpoint(settings, &urls[0])?,
+            requests: memcached::operations(settings),
         }]);
     }
     for url in urls {
-        let request = target::request(typed, url)?;
+        let request = target::request(settings, url)?;
         let known = grouped.iter_mut().find(|(first, ..)| {
             first.scheme == url.scheme
                 && first.transport == url.transport
@@ -397,7 +403,7 @@ fn targets(typed: &Typed, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
         });
         match known {
             Some((_, _, requests)) => requests.push(request),
-            None => grouped.push((url, target::endpoint(typed, url)?, vec![request])),
+            None => grouped.push((url, target::endpoint(settings, url)?, vec![request])),
         }
     }
     let targets = grouped.into_iter();
@@ -406,7 +412,7 @@ fn targets(typed: &Typed, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
         .collect())
 }
 
-fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
+fn subject(settings: &Settings, urls: &[Url], plan: &Plan) -> Subject {
     let url = &urls[0];
     Subject {
         url: url.text.clone(),
@@ -416,13 +422,13 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
         path: url.path.clone(),
         protocol: protocol(&plan.targets[0]),
         streams: plan.connections.pipeline.get(),
-        memcached: memcached::subject(typed, urls),
+        memcached: memcached::subject(settings, urls),
         keep_alive: plan.connections.keep_alive,
-        sends_body: target::sends_body(typed),
-        variable_length: typed.variable_length,
-        percentiles: !typed.output.no_percentiles,
-        confidence: !typed.output.no_confidence,
-        rate: typed.load.rate,
+        sends_body: target::sends_body(settings),
+        variable_length: settings.checks.variable_length,
+        percentiles: !settings.output.no_percentiles,
+        confidence: !settings.output.no_confidence,
+        rate: settings.load.rate,
         has_stages: !plan.stages.is_empty(),
     }
 }

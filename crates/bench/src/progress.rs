@@ -14,7 +14,7 @@ use catamaran_load::{Bound, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::getopt::Mode;
-use crate::typed::Typed;
+use crate::settings::Settings;
 
 /// Shows a run.
 #[derive(Debug)]
@@ -30,19 +30,19 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    pub(crate) fn new(typed: &Typed, plan: &Plan) -> Self {
-        let ours = typed.mode == Mode::Ours;
-        let wanted = ours && !typed.output.quiet && io::stderr().is_terminal();
+    pub(crate) fn new(settings: &Settings, plan: &Plan) -> Self {
+        let ours = settings.mode == Mode::Ours;
+        let wanted = ours && !settings.output.quiet && io::stderr().is_terminal();
         let requests = plan.stop.requests.map_or(0, std::num::NonZero::get);
         Self {
             lines: wanted.then(|| Lines::new(plan)),
-            heartbeat: match typed.mode {
-                Mode::Ab if !typed.output.quiet => heartbeat(requests),
+            heartbeat: match settings.mode {
+                Mode::Ab if !settings.output.quiet => heartbeat(requests),
                 _ => 0,
             },
             said: 0,
-            watchdog: typed.output.watchdog.then_some(WATCHDOG_INTERVAL),
-            ticks: typed.output.ticks.map(Ticks::every),
+            watchdog: settings.output.watchdog.then_some(WATCHDOG_INTERVAL),
+            ticks: settings.output.ticks.map(Ticks::every),
         }
     }
 

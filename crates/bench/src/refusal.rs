@@ -91,7 +91,7 @@ pub(crate) enum Refusal {
     NotWithHttp2(&'static str),
     #[error("--streams goes with --http2 only; over HTTP/1.1 it is --pipeline")]
     NeedsHttp2,
-    #[error("{0} goes with a memcached:// URL only")]
+    #[error("--{0} goes with a memcached:// URL only")]
     NeedsMemcached(&'static str),
     #[error("a memcached:// URL does not go with {0}")]
     NotWithMemcached(&'static str),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::refusal::Refusal;
-use crate::{target, typed};
+use crate::{settings, target};
 
 /// A line.
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub(crate) fn read(
     base: &Request,
     table: Option<&Table>,
 ) -> Result<Vec<Request>, Refusal> {
-    let text = typed::file(path)?;
+    let text = settings::file(path)?;
     requests(&text, base, table).map_err(|(line, what)| Refusal::Line {
         path: path.to_owned(),
         line,

@@ -13,23 +13,25 @@ use catamaran_load::plan::{
     Transport, Verify,
 };
 
+use crate::flag::request::basic;
+use crate::flag::tls::TlsSettings;
 use crate::getopt::Mode;
 use crate::memcached;
 use crate::plan::keeps_alive;
 use crate::refusal::{Body, Refusal};
-use crate::typed::{TlsParts, Typed};
+use crate::settings::Settings;
 use crate::url::{Scheme, Url};
 
 /// The request for a URL.
-pub(crate) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
-    let asked = &typed.request;
-    let version = match typed.mode {
+pub(crate) fn request(settings: &Settings, url: &Url) -> Result<Request, Refusal> {
+    let asked = &settings.request;
+    let version = match settings.mode {
         Mode::Ours if !asked.http10 => HttpVersion::Http11,
         _ => HttpVersion::Http10,
     };
     let target = match &asked.proxy {
         None => url.path.clone(),
-        Some(_) if typed.mode == Mode::Ab => url.text.clone(),
+        Some(_) if settings.mode == Mode::Ab => url.text.clone(),
         Some(_) if url.scheme == Scheme::Http => {
             format!("http://{}{}", url.authority, url.path)
         }
@@ -44,25 +46,25 @@ pub(crate) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
         method,
         target,
         version,
-        headers: headers(typed, url, version)?,
+        headers: headers(settings, url, version)?,
         body: Bytes::copy_from_slice(&asked.content),
         // To ab braces are braces.
-        has_placeholders: typed.mode == Mode::Ours,
+        has_placeholders: settings.mode == Mode::Ours,
         name: None,
         weight: NonZeroU32::MIN,
     })
 }
 
 /// Whether a body is announced, even an empty one.
-pub(crate) fn sends_body(typed: &Typed) -> bool {
-    matches!(typed.request.body, Some(Body::Post | Body::Put))
+pub(crate) fn sends_body(settings: &Settings) -> bool {
+    matches!(settings.request.body, Some(Body::Post | Body::Put))
 }
 
-fn headers(typed: &Typed, url: &Url, version: HttpVersion) -> Result<Vec<Header>, Refusal> {
-    let asked = &typed.request;
+fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<Header>, Refusal> {
+    let asked = &settings.request;
     let mut headers = Vec::new();
     let mut push = |name: &str, value: &str| headers.push(header(name, value));
-    match (keeps_alive(typed), version) {
+    match (keeps_alive(settings), version) {
         // It has no field for that.
         _ if asked.http2 => {}
         (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
@@ -87,18 +89,18 @@ fn headers(typed: &Typed, url: &Url, version: HttpVersion) -> Result<Vec<Header>
         && asked.credentials.is_empty()
         && !has("Authorization")
     {
-        push("Authorization", &crate::typed::basic(user));
+        push("Authorization", &basic(user));
     }
-    if sends_body(typed) {
+    if sends_body(settings) {
         let kind = asked.content_type.as_deref();
         push("Content-length", &asked.content.len().to_string());
-        if !has("Content-Type") || typed.mode == Mode::Ab {
+        if !has("Content-Type") || settings.mode == Mode::Ab {
             push("Content-type", kind.unwrap_or("text/plain"));
         }
     }
     let own = [
         ("Host", url.authority.as_str()),
-        ("User-Agent", user_agent(typed.mode)),
+        ("User-Agent", user_agent(settings.mode)),
         ("Accept", "*/*"),
     ];
     let own: Vec<Header> = own
@@ -136,8 +138,8 @@ pub(crate) fn line_to_header(line: &str) -> Result<Header, Refusal> {
 }
 
 /// What a connection for a URL is made to.
-pub(crate) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
-    let transport = match &typed.request.proxy {
+pub(crate) fn endpoint(settings: &Settings, url: &Url) -> Result<Endpoint, Refusal> {
+    let transport = match &settings.request.proxy {
         Some((host, port)) => Transport::Tcp {
             host: host.clone(),
             port: *port,
@@ -145,15 +147,15 @@ pub(crate) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
         None => url.transport.clone(),
     };
     let protocol = match url.scheme {
-        Scheme::Http | Scheme::Https if typed.request.http2 => Protocol::Http2,
+        Scheme::Http | Scheme::Https if settings.request.http2 => Protocol::Http2,
         Scheme::Http | Scheme::Https => Protocol::Http,
-        Scheme::Ajp => Protocol::Ajp(ajp(typed, url)),
-        Scheme::Memcached => Protocol::Memcached(memcached::asked(typed)),
+        Scheme::Ajp => Protocol::Ajp(ajp(settings, url)),
+        Scheme::Memcached => Protocol::Memcached(memcached::asked(settings)),
     };
     Ok(Endpoint {
         transport,
         tls: match url.scheme {
-            Scheme::Https => Some(tls(&typed.tls, &asked_host(typed, url))?),
+            Scheme::Https => Some(tls(&settings.tls, &asked_host(settings, url))?),
             Scheme::Http | Scheme::Ajp | Scheme::Memcached => None,
         },
         protocol,
@@ -161,17 +163,17 @@ pub(crate) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
 }
 
 /// The host of a Host field in the line, or the URL's.
-fn asked_host(typed: &Typed, url: &Url) -> String {
-    let lines = typed.request.headers.iter();
+fn asked_host(settings: &Settings, url: &Url) -> String {
+    let lines = settings.request.headers.iter();
     let mut fields = lines.filter_map(|line| line.split_once(':'));
     let host = fields.find(|(name, _)| name.trim().eq_ignore_ascii_case("host"));
     host.map_or_else(|| url.hostname.clone(), |(_, host)| host.trim().to_owned())
 }
 
-fn ajp(typed: &Typed, url: &Url) -> Ajp {
+fn ajp(settings: &Settings, url: &Url) -> Ajp {
     let host = match url.transport {
         Transport::Unix(_) => "localhost".to_owned(),
-        Transport::Tcp { .. } => asked_host(typed, url),
+        Transport::Tcp { .. } => asked_host(settings, url),
     };
     let (server_name, server_port) = match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
@@ -180,7 +182,7 @@ fn ajp(typed: &Typed, url: &Url) -> Ajp {
         _ => (host, 80),
     };
     Ajp {
-        secret: typed
+        secret: settings
             .request
             .secret
             .as_ref()
@@ -193,7 +195,7 @@ fn ajp(typed: &Typed, url: &Url) -> Ajp {
     }
 }
 
-fn tls(asked: &TlsParts, host: &str) -> Result<Tls, Refusal> {
+fn tls(asked: &TlsSettings, host: &str) -> Result<Tls, Refusal> {
     let versions = if asked.versions.is_empty() {
         vec![TlsVersion::Tls12, TlsVersion::Tls13]
     } else {

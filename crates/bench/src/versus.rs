@@ -10,27 +10,32 @@ use catamaran_load::report::Ending;
 use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
+use crate::flag::output::Sink;
 use crate::output::{self, INTERRUPTED, UNDECIDED};
 use crate::refusal::Refusal;
-use crate::typed::{Sink, Typed};
+use crate::settings::Settings;
 use crate::{BenchFailure, Program, execution, memcached, plan, refuse};
 
 /// Compares the URLs that were typed with the one of `--versus`.
-pub(crate) fn run(name: &str, mut typed: Typed, program: &Program) -> Result<u8, BenchFailure> {
-    let mode = typed.mode;
-    let (duel, plans) = match duel(&mut typed) {
+pub(crate) fn run(
+    name: &str,
+    mut settings: Settings,
+    program: &Program,
+) -> Result<u8, BenchFailure> {
+    let mode = settings.mode;
+    let (duel, plans) = match duel(&mut settings) {
         Ok(duel) => duel,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
-    output::check_files(&typed)?;
+    output::check_files(&settings)?;
     let interrupted = program.interrupts(mode)?;
     (program.raise_limit)();
     for plan in &plans {
-        if let Some(code) = memcached::prefill(&typed, plan, program, &interrupted)? {
+        if let Some(code) = memcached::prefill(&settings, plan, program, &interrupted)? {
             return Ok(code);
         }
     }
-    let is_shown = !typed.output.quiet && io::stderr().is_terminal();
+    let is_shown = !settings.output.quiet && io::stderr().is_terminal();
     let duel = match fight(duel, is_shown, program, &interrupted) {
         Ok(duel) => duel,
         Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
@@ -38,12 +43,12 @@ pub(crate) fn run(name: &str, mut typed: Typed, program: &Program) -> Result<u8,
     };
     let result = duel.finish();
     let json = versus::json(&result);
-    let text = match typed.output.json {
+    let text = match settings.output.json {
         Some(Sink::Stdout) => &json,
         _ => &versus::text(&result),
     };
     io::stdout().lock().write_all(text.as_bytes())?;
-    if let Some(Sink::File(path)) = &typed.output.json {
+    if let Some(Sink::File(path)) = &settings.output.json {
         output::write(path, &json)?;
     }
     let has_verdict = result
@@ -67,28 +72,28 @@ enum End {
 }
 
 /// The comparison, and both plans.
-fn duel(typed: &mut Typed) -> Result<(Duel, [Plan; 2]), Refusal> {
-    refuse_what_does_not_go_with(typed)?;
-    let span = typed.load.duration.get_or_insert(DURATION).to_owned();
-    let other = typed.versus.take().unwrap_or_default();
-    let one = plan::prepare(typed)?;
-    typed.urls = vec![other];
-    let other = plan::prepare(typed)?;
+fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
+    refuse_what_does_not_go_with(settings)?;
+    let span = settings.load.duration.get_or_insert(DURATION).to_owned();
+    let other = settings.load.versus.take().unwrap_or_default();
+    let one = plan::prepare(settings)?;
+    settings.urls = vec![other];
+    let other = plan::prepare(settings)?;
     let urls = [one.subject.url, other.subject.url];
     let plans = [one.plan, other.plan];
     Ok((Duel::new(urls, plans.clone(), span), plans))
 }
 
-fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
-    let load = &typed.load;
-    let output = &typed.output;
+fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
+    let load = &settings.load;
+    let output = &settings.output;
     for (is_there, flag) in [
         (load.requests.is_some(), "-n"),
         (!load.stages.is_empty(), "--stage"),
         (load.ramp.is_some(), "--ramp"),
         (load.replay.is_some(), "--replay"),
         (load.warm_up != WarmUp::None, "--warmup"),
-        (!typed.gate.conditions.is_empty(), "--fail-if"),
+        (!settings.checks.gate.conditions.is_empty(), "--fail-if"),
         (output.csv.is_some(), "--csv"),
         (output.hdr.is_some(), "--hdr"),
         (output.gnuplot.is_some(), "-g"),

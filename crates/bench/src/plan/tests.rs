@@ -4,14 +4,11 @@ use catamaran_load::plan::{HttpVersion, Protocol, Transport, Verify};
 
 use super::*;
 use crate::refusal::AbEnd;
-use crate::typed::{Asked, read};
+use crate::settings::read;
 
 fn prepared(mode: Mode, line: &str) -> Result<Prepared, Refusal> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    match read(&words, mode)? {
-        Asked::Run(typed) => prepare(&typed),
-        other => panic!("{line}: {other:?}"),
-    }
+    prepare(&read(&words, mode)?)
 }
 
 fn ours(line: &str) -> Prepared {

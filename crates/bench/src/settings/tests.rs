@@ -1,21 +1,23 @@
 //! Each flag by its effect, each refusal by its words and its end in ab.
 
+use std::time::Duration;
+
+use catamaran_load::plan::{Arrivals, TlsVersion, WarmUp};
+
 use super::*;
-use crate::refusal::AbEnd;
+use crate::flag::output::Sink;
+use crate::refusal::{AbEnd, Body};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-fn typed(mode: Mode, line: &str) -> Typed {
-    match read(&words(line), mode) {
-        Ok(Asked::Run(typed)) => *typed,
-        other => panic!("{line}: {other:?}"),
-    }
+fn read_line(mode: Mode, line: &str) -> Settings {
+    read(&words(line), mode).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
 }
 
-fn ours(line: &str) -> Typed {
-    typed(Mode::Ours, line)
+fn ours(line: &str) -> Settings {
+    read_line(Mode::Ours, line)
 }
 
 fn refusal(mode: Mode, line: &str) -> Refusal {
@@ -41,7 +43,12 @@ fn how_much_and_how_fast() {
     );
     assert_eq!(load.duration, Some(Duration::from_secs(60)));
     assert_eq!(load.ramp, Some(Duration::from_secs(10)));
-    assert_eq!(load.warm_up, WarmUp::Detect { max: WARM_UP_MAX });
+    assert_eq!(
+        load.warm_up,
+        WarmUp::Detect {
+            max: Duration::from_secs(60)
+        }
+    );
     let load = ours("--stage 1s..5,2s=5 --stages 1s..0 --warmup 500ms U").load;
     assert_eq!(load.stages.len(), 3);
     assert_eq!(load.warm_up, WarmUp::For(Duration::from_millis(500)));
@@ -52,14 +59,17 @@ fn how_much_and_how_fast() {
 fn a_time_is_no_attribute_of_cells() {
     let found = refusal(Mode::Ours, "-z 10s U");
     assert!(found.to_string().ends_with("--duration 10s"), "{found}");
-    assert_eq!(typed(Mode::Ab, "-z 10s U").output.attributes.cell, "10s");
+    assert_eq!(
+        read_line(Mode::Ab, "-z 10s U").output.attributes.cell,
+        "10s"
+    );
     assert_eq!(ours("-z nowrap U").output.attributes.cell, "nowrap");
 }
 
 /// As ab 2.4: `-n` counts only behind `-t`.
 #[test]
 fn a_time_limit_sets_the_number_of_requests_in_ab_only() {
-    let requests = |mode, line| typed(mode, line).load.requests;
+    let requests = |mode, line| read_line(mode, line).load.requests;
     assert_eq!(requests(Mode::Ab, "-t 3 U"), Some(50_000));
     assert_eq!(requests(Mode::Ab, "-n 10 -t 3 U"), Some(50_000));
     assert_eq!(requests(Mode::Ab, "-t 3 -n 10 U"), Some(10));
@@ -113,13 +123,16 @@ fn bodies_come_from_files() {
 fn urls_come_from_a_file_too() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "http://a/\n\n# not this\n  http://b/x\n").unwrap();
-    let typed = ours(&format!("--urls {} http://c/", file.path().display()));
-    assert_eq!(typed.urls, ["http://a/", "http://b/x", "http://c/"]);
+    let settings = ours(&format!("--urls {} http://c/", file.path().display()));
+    assert_eq!(settings.urls, ["http://a/", "http://b/x", "http://c/"]);
 }
 
 #[test]
 fn in_ab_the_last_cookie_counts() {
-    assert_eq!(typed(Mode::Ab, "-C a=1 -C b=2 U").request.cookies, ["b=2"]);
+    assert_eq!(
+        read_line(Mode::Ab, "-C a=1 -C b=2 U").request.cookies,
+        ["b=2"]
+    );
 }
 
 #[test]
@@ -144,7 +157,7 @@ fn tls_as_asked_for() {
     assert!(tls.no_sni && tls.verify);
     assert_eq!(ours("-f ALL U").tls.versions.len(), 2);
     // ab passes over what it does not know.
-    assert!(typed(Mode::Ab, "-f QUIC U").tls.versions.is_empty());
+    assert!(read_line(Mode::Ab, "-f QUIC U").tls.versions.is_empty());
 }
 
 #[test]
@@ -171,16 +184,18 @@ fn what_is_said() {
         ),
         ("t", "r", "c")
     );
-    let typed = ours("-l -r U");
-    assert!(typed.variable_length && typed.receive_errors);
+    let settings = ours("-l -r U");
+    assert!(settings.checks.variable_length && settings.checks.receive_errors);
 }
 
 #[test]
 fn help_and_version_come_at_once() {
     for mode in [Mode::Ab, Mode::Ours] {
-        assert!(matches!(read(&words("-h -n x"), mode), Ok(Asked::Help)));
-        let version = read(&words("-w -V -n x"), mode);
-        assert!(matches!(version, Ok(Asked::Version { html: true })));
+        let information = |line| read_line(mode, line).information;
+        assert_eq!(information("-h -n x"), Some(Information::Help));
+        let version = Information::Version { html: true };
+        assert_eq!(information("-w -V -n x"), Some(version));
+        assert_eq!(information("-w U"), None);
     }
 }
 

@@ -1,0 +1,78 @@
+//! Flags that say what is a failure, and what a run is judged by.
+
+use catamaran_load::gate::{Condition, Gate, Waiver};
+
+use super::Flag;
+use super::ValueKind::Needed;
+use crate::refusal::Refusal;
+
+/// What is a failure, and what a run is judged by.
+#[derive(Debug, Default)]
+pub(crate) struct CheckSettings {
+    pub(crate) variable_length: bool,
+    pub(crate) bodies: bool,
+    pub(crate) receive_errors: bool,
+    pub(crate) gate: Gate,
+}
+
+pub(super) static FLAGS: &[Flag] = &[
+    Flag {
+        short: Some('l'),
+        long: "variable-length",
+        help: "Answers may differ in length",
+        apply: |settings, _| {
+            settings.checks.variable_length = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "check-bodies",
+        help: "Compare the checksum of each body with the first one, in --json",
+        apply: |settings, _| {
+            settings.checks.bodies = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('r'),
+        long: "receive-errors",
+        help: "As ab: do not stop at an error of a receive (we never do)",
+        apply: |settings, _| {
+            settings.checks.receive_errors = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "fail-if",
+        value: Needed("CONDITION"),
+        help: "Exit with 1 if it holds, with 3 if the run does not tell: p99>20ms, errors>0.1%, rate<5000; \
+               repeatable",
+        apply: |settings, given| {
+            let condition = Condition::parse(given.text()).map_err(|fault| Refusal::Condition {
+                text: given.owned(),
+                fault,
+            })?;
+            settings.checks.gate.conditions.push(condition);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "waive",
+        value: Needed("LIST"),
+        help: "With --fail-if: what does not fail the run by itself, of non-2xx, unsent, failed and invalid",
+        apply: |settings, given| {
+            for each in given.text().split(',') {
+                let waiver = Waiver::ALL.into_iter().find(|waiver| waiver.word() == each);
+                let expected = "non-2xx, unsent, failed or invalid, with commas between them";
+                let waiver = waiver.ok_or_else(|| given.bad(expected))?;
+                settings.checks.gate.waived.push(waiver);
+            }
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+];

@@ -1,0 +1,91 @@
+//! Flags that say what is asked of memcached.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use catamaran_load::Dialect;
+use catamaran_load::plan::Operation;
+
+use super::Flag;
+use super::ValueKind::Needed;
+use crate::number;
+
+/// What is asked of memcached.
+#[derive(Debug, Default)]
+pub(crate) struct MemcachedSettings {
+    /// Operations and their weights.
+    pub(crate) mix: Option<Vec<(Operation, NonZeroU32)>>,
+    pub(crate) keys: Option<NonZeroU64>,
+    pub(crate) zipf: Option<f64>,
+    pub(crate) value_bytes: Option<usize>,
+    pub(crate) prefill: bool,
+    pub(crate) dialect: Option<Dialect>,
+}
+
+pub(crate) static FLAGS: &[Flag] = &[
+    Flag {
+        long: "mix",
+        value: Needed("LIST"),
+        help: "Operations and their weights, of get and set [default: get=9,set=1]",
+        apply: |settings, given| {
+            let mix = number::mix(given.text());
+            let expected = "operations and their weights such as get=9,set=1";
+            settings.memcached.mix = Some(mix.ok_or_else(|| given.bad(expected))?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "keys",
+        value: Needed("N"),
+        help: "Keys that operations are about, by chance [default: 10000]",
+        apply: |settings, given| {
+            let keys = NonZeroU64::new(given.number("a number of keys")?);
+            settings.memcached.keys = Some(keys.ok_or_else(|| given.bad("one key or more"))?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "zipf",
+        value: Needed("EXPONENT"),
+        help: "The key of rank k so often as 1/k^EXPONENT, such as 0.99 [default: each alike]",
+        apply: |settings, given| {
+            settings.memcached.zipf = Some(given.amount("an exponent above 0")?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "value",
+        value: Needed("SIZE"),
+        help: "Size of a value, such as 100, 10k or 64KiB; it carries its key and a checksum, and a wrong one is a \
+               failure [default: 100]",
+        apply: |settings, given| {
+            let bytes = number::size(given.text());
+            let bytes = bytes.ok_or_else(|| given.bad("a size such as 100 or 64KiB"))?;
+            settings.memcached.value_bytes = Some(bytes);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "prefill",
+        help: "Store a value under every key before the run; no figure includes these sets",
+        apply: |settings, _| {
+            settings.memcached.prefill = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "protocol",
+        value: Needed("meta|text"),
+        help: "The commands that are spoken: those of memcached 1.6, or those of all versions [default: meta]",
+        apply: |settings, given| {
+            let dialect = Dialect::named(given.text());
+            settings.memcached.dialect = Some(dialect.ok_or_else(|| given.bad("meta or text"))?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+];

@@ -1,0 +1,274 @@
+//! Flags that say what is printed, and where.
+
+use std::time::Duration;
+
+use catamaran_load::render::ab::HtmlAttributes;
+
+use super::ValueKind::{Attached, Needed};
+use super::{Flag, FlagUse};
+use crate::getopt::Mode;
+use crate::number;
+use crate::refusal::Refusal;
+use crate::settings::Information;
+
+/// What is printed, and where.
+#[derive(Debug, Default)]
+pub(crate) struct OutputSettings {
+    pub(crate) verbosity: i64,
+    pub(crate) quiet: bool,
+    pub(crate) no_percentiles: bool,
+    pub(crate) no_confidence: bool,
+    pub(crate) html: bool,
+    pub(crate) attributes: HtmlAttributes,
+    pub(crate) gnuplot: Option<String>,
+    pub(crate) percentiles: Option<String>,
+    pub(crate) no_banner: bool,
+    pub(crate) watchdog: bool,
+    pub(crate) ticks: Option<Duration>,
+    pub(crate) json: Option<Sink>,
+    pub(crate) csv: Option<Sink>,
+    pub(crate) hdr: Option<String>,
+}
+
+/// Where something goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sink {
+    Stdout,
+    File(String),
+}
+
+impl Sink {
+    fn of(given: &FlagUse<'_>) -> Self {
+        match given.value {
+            None | Some("-") => Self::Stdout,
+            Some(path) => Self::File(path.to_owned()),
+        }
+    }
+}
+
+pub(super) static FLAGS: &[Flag] = &[
+    Flag {
+        short: Some('v'),
+        long: "verbosity",
+        value: Needed("N"),
+        help: "From 2 on, show the request and the head of the first answer",
+        apply: |settings, given| {
+            settings.output.verbosity = number::atoi(given.text());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('q'),
+        long: "quiet",
+        help: "Show no progress",
+        apply: |settings, _| {
+            settings.output.quiet = true;
+            Ok(())
+        },
+        hint: |word, is_only| {
+            let is_number = number::amount(word).is_some();
+            (is_number || !is_only).then(|| {
+                format!("-q is ab's --quiet and takes no value; for a rate give --rate {word}")
+            })
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('d'),
+        long: "no-percentiles",
+        help: "Leave the table of percentiles out",
+        apply: |settings, _| {
+            settings.output.no_percentiles = true;
+            Ok(())
+        },
+        hint: |word, is_only| {
+            let meant = match number::duration(word) {
+                Some(_) => format!("for a duration give --duration {word}"),
+                None if is_only => return None,
+                None => format!("for a body give --data {word}"),
+            };
+            Some(format!(
+                "-d is ab's --no-percentiles and takes no value; {meant}"
+            ))
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('S'),
+        long: "no-confidence",
+        help: "Leave medians and deviations out",
+        apply: |settings, _| {
+            settings.output.no_confidence = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('w'),
+        long: "html",
+        help: "ab's report as a table of HTML",
+        apply: |settings, _| {
+            settings.output.html = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('x'),
+        long: "table-attributes",
+        value: Needed("TEXT"),
+        help: "Attributes of its <table>; implies -w",
+        apply: |settings, given| {
+            settings.output.html = true;
+            settings.output.attributes.table = given.owned();
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('y'),
+        long: "row-attributes",
+        value: Needed("TEXT"),
+        help: "Attributes of its <tr>; implies -w",
+        apply: |settings, given| {
+            settings.output.html = true;
+            settings.output.attributes.row = given.owned();
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('z'),
+        long: "cell-attributes",
+        value: Needed("TEXT"),
+        help: "Attributes of its <td> and <th>; implies -w",
+        apply: |settings, given| {
+            if given.mode == Mode::Ours && number::duration(given.text()).is_some() {
+                return Err(Refusal::CellTime(given.owned()));
+            }
+            settings.output.html = true;
+            settings.output.attributes.cell = given.owned();
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('g'),
+        long: "gnuplot",
+        value: Needed("FILE"),
+        help: "Write ab's file of every request, which takes 40 bytes of memory each",
+        apply: |settings, given| {
+            settings.output.gnuplot = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('e'),
+        long: "percentiles",
+        value: Needed("FILE"),
+        help: "Write ab's file of percentiles",
+        apply: |settings, given| {
+            settings.output.percentiles = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('Q'),
+        long: "no-banner",
+        help: "As ab: leave the first lines out (we have none)",
+        apply: |settings, _| {
+            settings.output.no_banner = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('D'),
+        long: "watchdog",
+        help: "A line of counters on standard error every 5 s",
+        apply: |settings, _| {
+            settings.output.watchdog = true;
+            Ok(())
+        },
+        hint: |word, is_only| {
+            (!is_only).then(|| {
+                format!(
+                    "-D is ab's --watchdog and takes no value; for a body from a file give --data @{word}"
+                )
+            })
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "ticks",
+        value: Needed("TIME"),
+        help: "How far it is as a line of JSON on standard error, so often",
+        apply: |settings, given| {
+            settings.output.ticks = Some(given.time()?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "json",
+        value: Attached("FILE"),
+        help: "The report as JSON: to the file, or instead of the text",
+        apply: |settings, given| {
+            settings.output.json = Some(Sink::of(given));
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "csv",
+        value: Attached("FILE"),
+        help: "The report as one row: added to the file, or instead of the text",
+        apply: |settings, given| {
+            settings.output.csv = Some(Sink::of(given));
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "hdr",
+        value: Needed("FILE"),
+        help: "Write the histograms as a log for HdrHistogram's tools",
+        apply: |settings, given| {
+            settings.output.hdr = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "compat",
+        value: Needed("ab"),
+        help: "Be ab 2.4: its request, its report, its exit codes",
+        // `--compat ab` was taken out of the line before it was read.
+        apply: |_, given| Err(given.bad("ab")),
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('V'),
+        long: "version",
+        help: "Print the version",
+        apply: |settings, _| {
+            let html = settings.output.html;
+            settings.information = Some(Information::Version { html });
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('h'),
+        long: "help",
+        help: "Print this",
+        apply: |settings, _| {
+            settings.information = Some(Information::Help);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+];

@@ -1,0 +1,251 @@
+//! Flags that say what is sent: method, body, header fields, version.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::Flag;
+use super::ValueKind::Needed;
+use crate::getopt::Mode;
+use crate::number;
+use crate::refusal::{Body, Refusal};
+use crate::settings::file;
+
+/// What a request is made of.
+#[derive(Debug, Default)]
+pub(crate) struct RequestSettings {
+    pub(crate) method: Option<String>,
+    pub(crate) body: Option<Body>,
+    pub(crate) content: Vec<u8>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) cookies: Vec<String>,
+    pub(crate) cookie_jar: bool,
+    /// Header lines of `-A` and `-P`.
+    pub(crate) credentials: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<String>,
+    pub(crate) proxy: Option<(String, u16)>,
+    pub(crate) http10: bool,
+    pub(crate) http2: bool,
+    pub(crate) secret: Option<String>,
+}
+
+impl RequestSettings {
+    /// Takes note of `-i`, `-p` or `-u`, of which there can be one; ab also refuses them after `-m`.
+    fn choose(&mut self, body: Body, mode: Mode) -> Result<(), Refusal> {
+        if self.body.is_some() || mode == Mode::Ab && self.method.is_some() {
+            return Err(Refusal::MixedMethods(body));
+        }
+        self.body = Some(body);
+        Ok(())
+    }
+
+    fn take_file(&mut self, body: Body, path: &str, mode: Mode) -> Result<(), Refusal> {
+        self.choose(body, mode)?;
+        self.content = file(path)?;
+        Ok(())
+    }
+
+    fn add_credentials(&mut self, name: &'static str, text: &str) -> Result<(), Refusal> {
+        let value = basic(text.trim_start());
+        if value.len() > CREDENTIALS_BYTES_MAX {
+            let proxy = name.starts_with("Proxy");
+            return Err(Refusal::Credentials { proxy });
+        }
+        self.credentials.push((name, value));
+        Ok(())
+    }
+}
+
+pub(super) static FLAGS: &[Flag] = &[
+    Flag {
+        short: Some('m'),
+        long: "method",
+        value: Needed("METHOD"),
+        help: "The method, any word",
+        apply: |settings, given| {
+            settings.request.method = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('i'),
+        long: "head",
+        help: "HEAD instead of GET",
+        apply: |settings, given| settings.request.choose(Body::Head, given.mode),
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('p'),
+        long: "post",
+        aliases: &["body"],
+        value: Needed("FILE"),
+        help: "POST this file; see -T",
+        apply: |settings, given| {
+            let request = &mut settings.request;
+            request.take_file(Body::Post, given.text(), given.mode)
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('u'),
+        long: "put",
+        value: Needed("FILE"),
+        help: "PUT this file; see -T",
+        apply: |settings, given| {
+            let request = &mut settings.request;
+            request.take_file(Body::Put, given.text(), given.mode)
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "data",
+        value: Needed("TEXT"),
+        help: "POST this text, or with @FILE that file; see -T",
+        apply: |settings, given| {
+            let request = &mut settings.request;
+            match given.text().strip_prefix('@') {
+                Some(path) => request.take_file(Body::Post, path, given.mode)?,
+                None => {
+                    request.choose(Body::Post, given.mode)?;
+                    request.content = given.text().as_bytes().to_vec();
+                }
+            }
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('T'),
+        long: "content-type",
+        value: Needed("TYPE"),
+        help: "Content-type of the body [default: text/plain]",
+        apply: |settings, given| {
+            settings.request.content_type = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('C'),
+        long: "cookie",
+        value: Needed("NAME=VALUE"),
+        help: "A cookie; repeatable (as ab, the last one counts)",
+        apply: |settings, given| {
+            if given.mode == Mode::Ab {
+                settings.request.cookies.clear();
+            }
+            settings.request.cookies.push(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "cookie-jar",
+        help: "Each client keeps the cookies that it is given and sends them back",
+        apply: |settings, _| {
+            settings.request.cookie_jar = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('H'),
+        long: "header",
+        value: Needed("LINE"),
+        help: "A header line, such as 'Accept-Encoding: gzip'; repeatable; replaces our own Host, User-Agent and \
+               Accept",
+        apply: |settings, given| {
+            settings.request.headers.push(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('A'),
+        long: "auth",
+        value: Needed("USER:PASSWORD"),
+        help: "Basic authorization",
+        apply: |settings, given| {
+            let request = &mut settings.request;
+            request.add_credentials("Authorization", given.text())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('P'),
+        long: "proxy-auth",
+        value: Needed("USER:PASSWORD"),
+        help: "Basic authorization for the proxy",
+        apply: |settings, given| {
+            let request = &mut settings.request;
+            request.add_credentials("Proxy-Authorization", given.text())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        short: Some('X'),
+        long: "proxy",
+        value: Needed("HOST[:PORT]"),
+        help: "Send requests to this HTTP proxy [default port: 80]",
+        apply: |settings, given| {
+            let proxy = proxy(given.text(), given.mode);
+            settings.request.proxy = Some(proxy.ok_or_else(|| given.bad("HOST[:PORT]"))?);
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "http1-0",
+        aliases: &["http1.0"],
+        help: "Speak HTTP/1.0, as ab does (also --http1.0)",
+        apply: |settings, _| {
+            settings.request.http10 = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "http2",
+        aliases: &["h2"],
+        help: "Speak HTTP/2: over https if the server agrees to it (ALPN), over http without asking; implies -k",
+        apply: |settings, _| {
+            settings.request.http2 = true;
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+    Flag {
+        long: "secret",
+        value: Needed("TEXT"),
+        help: "The secret of an AJP13 connector",
+        apply: |settings, given| {
+            settings.request.secret = Some(given.owned());
+            Ok(())
+        },
+        ..Flag::OURS
+    },
+];
+
+/// `user:password` as Basic authorization writes it (RFC 7617, section 2).
+pub(crate) fn basic(user: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(user))
+}
+
+/// A host, and a port behind a colon. ab reads the port as it reads all numbers, and without one
+/// connects to port 0.
+fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
+    let port = |text: &str| match mode {
+        Mode::Ab => u16::try_from(number::atoi(text)).ok(),
+        Mode::Ours => text.parse().ok(),
+    };
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, text)) if !host.ends_with(':') => (host, port(text)?),
+        _ if mode == Mode::Ab => (text, 0),
+        _ => (text, 80),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+/// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
+const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
