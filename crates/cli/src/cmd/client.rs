@@ -9,8 +9,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use catamaran_admin_api::Problem;
 use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_front::config::ListenAddress;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -45,6 +48,14 @@ pub(crate) struct Client {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
+}
+
+impl Answer {
+    /// Why the front refused, if it says so.
+    pub(crate) fn detail(&self) -> Option<String> {
+        let problem: Problem = serde_json::from_value(self.body.clone()).ok()?;
+        Some(problem.detail).filter(|detail| !detail.is_empty())
+    }
 }
 
 impl At {
@@ -149,11 +160,21 @@ impl Client {
         let answer = self.ask(method, path, body)?;
         match answer.status {
             200..300 => Ok(answer.body),
-            status => Err(Failure::Fault(match answer.body["detail"].as_str() {
-                Some(detail) => detail.to_owned(),
+            status => Err(Failure::Fault(match answer.detail() {
+                Some(detail) => detail,
                 None => format!("the front answered {status}"),
             })),
         }
+    }
+
+    /// As [`Self::expect`]; the answer is an object of the API.
+    pub(crate) fn object<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, Failure> {
+        understood(self.expect(method, path, body)?)
     }
 
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> String {
@@ -205,6 +226,18 @@ fn converse(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>>
     let mut response = Vec::new();
     stream.read_to_end(&mut response)?;
     Ok(response)
+}
+
+/// An answer as an object of the API.
+pub(super) fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
+    serde_json::from_value(answer)
+        .map_err(|error| Failure::Fault(format!("the front's answer is not understood: {error}")))
+}
+
+/// An object of the API as `--json` prints it.
+pub(super) fn pretty(object: &impl Serialize) -> Result<String, Failure> {
+    let value = serde_json::to_value(object).map_err(|error| Failure::of(&error))?;
+    Ok(format!("{value:#}\n"))
 }
 
 /// Where one that listens on all addresses is to be met.

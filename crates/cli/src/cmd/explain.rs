@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::client::At;
 use super::operate::escape;
-use super::status::word;
 use crate::failure::Failure;
 
 /// Say which route and backend a request would get, and why
@@ -303,6 +302,15 @@ fn query(path: String, query: &Value) -> String {
     match query.as_str() {
         Some(query) => format!("{path}?{}", query.escape_debug()),
         None => path,
+    }
+}
+
+/// A value as a word, escaped for a terminal; `-` for none.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => super::status::word(text),
+        other => other.to_string(),
     }
 }
 

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use catamaran_admin_api::{
+    CertificateStatus, FrontStatus, OperationReport, ProfileList, ProfileStatus, UpgradeStart,
+};
 use catamaran_units::parse_duration;
 use jiff::Timestamp;
-use serde_json::Value;
 
-use super::client::{At, Client};
+use super::client::{At, Client, understood};
 use super::operate::PAUSE;
 use super::probe::{is_over, now};
 use super::status::{moment, word};
@@ -68,10 +70,10 @@ pub(crate) struct Certificates {
 pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
     let client = args.at.client()?;
     let until = Some(now() + args.timeout);
-    let begun = client.expect("POST", "/api/v1/upgrade", None)?;
-    let (before, number) = (&begun["process"], &begun["number"]);
+    let begun: UpgradeStart = client.object("POST", "/api/v1/upgrade", None)?;
+    let before = begun.process;
     loop {
-        match watch(&client, before, number)? {
+        match watch(&client, &begun)? {
             Some(process) => {
                 writeln!(
                     io::stdout(),
@@ -89,21 +91,22 @@ pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
 }
 
 /// The process that serves, once it is another one.
-fn watch(client: &Client, before: &Value, number: &Value) -> Result<Option<Value>, Failure> {
-    // While one process hands over to the other, a connection may end without an answer.
-    let Ok(answer) = client.ask("GET", "/api/v1/status", None) else {
+fn watch(client: &Client, begun: &UpgradeStart) -> Result<Option<u32>, Failure> {
+    // While one process hands over to the other, a connection may end without an answer, or with a refusal.
+    let answer = client.ask("GET", "/api/v1/status", None);
+    let status = answer.ok().filter(|answer| answer.status == 200);
+    let Some(status) = status else {
         return Ok(None);
     };
-    let status = answer.body;
-    let process = &status["process"];
-    if process.is_number() && process != before {
-        return Ok(Some(process.clone()));
+    let status: FrontStatus = understood(status.body)?;
+    if status.process != begun.process {
+        return Ok(Some(status.process));
     }
-    let failed = &status["upgrade"]["failed"];
-    match (&status["upgrade"]["number"] == number, failed.as_str()) {
+    match (status.upgrade.number == begun.number, status.upgrade.failed) {
         (true, Some(reason)) => Err(Failure::Fault(format!(
-            "not upgraded: {}; process {before} goes on",
-            reason.escape_debug()
+            "not upgraded: {}; process {} goes on",
+            reason.escape_debug(),
+            begun.process
         ))),
         _ => Ok(None),
     }
@@ -111,16 +114,18 @@ fn watch(client: &Client, before: &Value, number: &Value) -> Result<Option<Value
 
 pub(crate) fn log(args: &Log) -> Result<(), Failure> {
     let LogCommand::Reopen(Reopen { at }) = &args.command;
-    let answer = at.client()?.expect("POST", "/api/v1/log/reopen", None)?;
-    writeln!(io::stdout(), "{}", word(&answer["report"]))?;
+    let client = at.client()?;
+    let OperationReport { report } = client.object("POST", "/api/v1/log/reopen", None)?;
+    writeln!(io::stdout(), "{}", word(&report))?;
     Ok(())
 }
 
 pub(crate) fn certificates(args: &Certificates) -> Result<(), Failure> {
-    let tls = args.at.client()?.expect("GET", "/tls", None)?;
+    let answer = args.at.client()?.expect("GET", "/tls", None)?;
+    let tls: ProfileList = understood(answer.clone())?;
     let seconds = Timestamp::now().as_second();
     let text = match args.json {
-        true => format!("{tls:#}\n"),
+        true => format!("{answer:#}\n"),
         false => table(&tls, seconds),
     };
     io::stdout().write_all(text.as_bytes())?;
@@ -131,25 +136,16 @@ pub(crate) fn certificates(args: &Certificates) -> Result<(), Failure> {
     }
 }
 
-fn profiles(tls: &Value) -> impl Iterator<Item = &Value> {
-    tls["profiles"].as_array().into_iter().flatten()
-}
-
-fn of_profile(profile: &Value) -> impl Iterator<Item = &Value> {
-    profile["certificates"].as_array().into_iter().flatten()
-}
-
-fn table(tls: &Value, now: i64) -> String {
+fn table(tls: &ProfileList, now: i64) -> String {
     let mut text = String::new();
-    if profiles(tls).next().is_none() {
+    if tls.profiles.is_empty() {
         return "no listener speaks TLS\n".to_owned();
     }
-    for profile in profiles(tls) {
-        let (name, read) = (word(&profile["name"]), moment(&profile["read"]));
+    for profile in &tls.profiles {
+        let (name, read) = (word(&profile.name), moment(&profile.read));
         writeln!(text, "[tls.{name}], read at {read}").expect("a string takes all");
-        for certificate in of_profile(profile) {
-            let names = certificate["names"].as_array().into_iter().flatten();
-            let names: Vec<String> = names.map(word).collect();
+        for certificate in &profile.certificates {
+            let names: Vec<String> = certificate.names.iter().map(|name| word(name)).collect();
             let days = left(certificate, now).map_or_else(String::new, |left| match left {
                 0.. => format!(", in {} days", left / DAY),
                 _ => format!(", {} days ago", -left / DAY),
@@ -163,14 +159,14 @@ fn table(tls: &Value, now: i64) -> String {
                 text,
                 "  {} ({}) {verb} {}{days}\n    {}, issued by {}",
                 names.join(", "),
-                word(&certificate["key_type"]),
-                moment(&certificate["not_after"]),
-                word(&certificate["file"]),
-                word(&certificate["issuer"]),
+                word(&certificate.key_type),
+                moment(&certificate.not_after),
+                word(&certificate.file),
+                word(&certificate.issuer),
             )
             .expect("a string takes all");
         }
-        if let Some(reason) = profile["refused"].as_str() {
+        if let Some(reason) = &profile.refused {
             let reason = reason.escape_debug();
             writeln!(
                 text,
@@ -183,19 +179,19 @@ fn table(tls: &Value, now: i64) -> String {
 }
 
 /// How many seconds a certificate is still valid for.
-fn left(certificate: &Value, now: i64) -> Option<i64> {
-    let end: Timestamp = certificate["not_after"].as_str()?.parse().ok()?;
+fn left(certificate: &CertificateStatus, now: i64) -> Option<i64> {
+    let end: Timestamp = certificate.not_after.parse().ok()?;
     Some(end.as_second() - now)
 }
 
 /// Certificates that have ended or will within so many seconds, and profiles whose new files are refused.
-fn complaints(tls: &Value, now: i64, within: u64) -> usize {
+fn complaints(tls: &ProfileList, now: i64, within: u64) -> usize {
     let within = i64::try_from(within).unwrap_or(i64::MAX);
-    let ends = |certificate: &&Value| left(certificate, now).is_some_and(|left| left < within);
-    let of = |profile: &Value| {
-        of_profile(profile).filter(ends).count() + usize::from(profile["refused"].is_string())
+    let ends = |it: &&CertificateStatus| left(it, now).is_some_and(|left| left < within);
+    let of = |profile: &ProfileStatus| {
+        profile.certificates.iter().filter(ends).count() + usize::from(profile.refused.is_some())
     };
-    profiles(tls).map(of).sum()
+    tls.profiles.iter().map(of).sum()
 }
 
 /// Seconds.
@@ -203,9 +199,13 @@ const DAY: i64 = 24 * 60 * 60;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn list(profiles: Vec<Value>) -> ProfileList {
+        serde_json::from_value(json!({ "profiles": profiles })).unwrap()
+    }
 
     #[test]
     fn a_certificate_is_told_with_its_end() {
@@ -222,7 +222,7 @@ mod tests {
                 "certificates": [certificate(end)],
             })
         };
-        let good = json!({"profiles": [profile("2030-01-31T04:00:00Z", Value::Null)]});
+        let good = list(vec![profile("2030-01-31T04:00:00Z", Value::Null)]);
         let expected = "\
 [tls.www], read at 2029-12-01 00:00:00 UTC
   a.test, *.a.test (ECDSA) ends 2030-01-31 04:00:00 UTC, in 30 days
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(table(&good, now), expected);
         let within = |days: u64| complaints(&good, now, days * 24 * 60 * 60);
         assert_eq!((within(0), within(30), within(31)), (0, 0, 1));
-        let bad = json!({"profiles": [profile("2029-12-30T00:00:00Z", json!("no key"))]});
+        let bad = list(vec![profile("2029-12-30T00:00:00Z", json!("no key"))]);
         let said = table(&bad, now);
         assert!(
             said.contains("ENDED 2029-12-30 00:00:00 UTC, 2 days ago"),
@@ -243,9 +243,6 @@ mod tests {
             "{said}"
         );
         assert_eq!(complaints(&bad, now, 0), 2);
-        assert_eq!(
-            table(&json!({"profiles": []}), now),
-            "no listener speaks TLS\n"
-        );
+        assert_eq!(table(&list(vec![]), now), "no listener speaks TLS\n");
     }
 }

@@ -3,12 +3,13 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
+use catamaran_admin_api::{BackendMember, BackendProbe, DrainProgress, OperationReport};
 use catamaran_units::parse_duration;
 use serde_json::{Map, Value, json};
 
-use super::client::{At, Client};
-use super::probe::{fresh, is_answered, is_over, now, words};
-use super::status::moment;
+use super::client::{At, Client, pretty, understood};
+use super::probe::{fresh, is_over, now, words};
+use super::status::{is_out, moment};
 use crate::failure::Failure;
 
 /// A backend of an upstream.
@@ -157,8 +158,8 @@ pub(crate) fn stop(args: &Stop) -> Result<(), Failure> {
     };
     let patch = args.change.patch("stopped");
     args.change.make(target, patch, |backend| {
-        match (activation(backend), backend["in_flight"].as_u64()) {
-            ("stopped", Some(0)) => State::Done,
+        match (activation(backend), backend.backend.in_flight) {
+            ("stopped", 0) => State::Done,
             ("stopped", flying) => State::Waiting {
                 whole: in_flight(flying),
                 step: in_flight(flying),
@@ -184,9 +185,9 @@ pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
 pub(crate) fn weight(args: &Weight) -> Result<(), Failure> {
     let fronts = Fronts::of(&args.at)?;
     let patch = json!({"weight": args.weight});
-    let change = |client: &Client| client.expect("PATCH", &args.target.path(), Some(&patch));
+    let change = |client: &Client| client.object("PATCH", &args.target.path(), Some(&patch));
     for (place, backend) in fronts.change(change)? {
-        let text = format!("weight {}", backend["settings"]["weight"]);
+        let text = format!("weight {}", backend.settings.weight);
         say(&place, &args.target, &text)?;
     }
     Ok(())
@@ -195,9 +196,9 @@ pub(crate) fn weight(args: &Weight) -> Result<(), Failure> {
 pub(crate) fn reset(args: &Reset) -> Result<(), Failure> {
     let fronts = Fronts::of(&args.at)?;
     let path = args.target.path() + "/reset";
-    for (place, backend) in fronts.change(|client| client.expect("POST", &path, None))? {
-        let settings = &backend["settings"];
-        let text = format!("{}, weight {}", activation(&backend), settings["weight"]);
+    for (place, backend) in fronts.change(|client| client.object("POST", &path, None))? {
+        let weight = backend.settings.weight;
+        let text = format!("{}, weight {weight}", activation(&backend));
         say(&place, &args.target, &text)?;
     }
     Ok(())
@@ -206,12 +207,12 @@ pub(crate) fn reset(args: &Reset) -> Result<(), Failure> {
 pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
     let client = args.at.client()?;
     let answer = client.ask("POST", "/api/v1/reload", None)?;
-    let text = |key: &str| answer.body[key].as_str().unwrap_or_default().to_owned();
     if answer.status == 200 {
-        writeln!(io::stdout(), "reloaded; {}", text("report"))?;
+        let OperationReport { report } = understood(answer.body)?;
+        writeln!(io::stdout(), "reloaded; {report}")?;
         return Ok(());
     }
-    let detail = text("detail");
+    let detail = answer.detail().unwrap_or_default();
     let detail = detail.trim_end();
     writeln!(
         io::stderr(),
@@ -248,12 +249,12 @@ impl Change {
         &self,
         target: &Target,
         patch: Map<String, Value>,
-        state: impl Fn(&Value) -> State,
+        state: impl Fn(&BackendMember) -> State,
     ) -> Result<(), Failure> {
         let fronts = Fronts::of(&self.at)?;
         let until = self.until();
         let patch = Value::Object(patch);
-        let change = |client: &Client| client.expect("PATCH", &target.path(), Some(&patch));
+        let change = |client: &Client| client.object("PATCH", &target.path(), Some(&patch));
         let changed = fronts.change(change)?;
         if !self.wait {
             for (place, backend) in changed {
@@ -318,10 +319,10 @@ impl Change {
         place: &str,
         target: &Target,
         text: &str,
-        backend: &Value,
+        backend: &BackendMember,
     ) -> Result<(), Failure> {
         match self.json {
-            true => Ok(writeln!(io::stdout(), "{backend:#}")?),
+            true => Ok(write!(io::stdout(), "{}", pretty(backend)?)?),
             false => say(place, target, text),
         }
     }
@@ -348,7 +349,7 @@ impl Change {
         loop {
             let probe = fresh(client, target, until)?;
             let now = match &probe {
-                Some(probe) if is_answered(probe) => {
+                Some(probe) if probe.answered => {
                     let backend = super::status::expect_whole(client, target)?;
                     if !is_out(&backend) {
                         return note_unproved(probe);
@@ -394,8 +395,8 @@ impl Fronts {
     /// all the same, and it is said where not.
     fn change(
         &self,
-        make: impl Fn(&Client) -> Result<Value, Failure>,
-    ) -> Result<Vec<(String, Value)>, Failure> {
+        make: impl Fn(&Client) -> Result<BackendMember, Failure>,
+    ) -> Result<Vec<(String, BackendMember)>, Failure> {
         let (mut made, mut refused) = (Vec::new(), Vec::new());
         for client in &self.0 {
             match make(client) {
@@ -426,7 +427,7 @@ impl Fronts {
 struct Wait<'f> {
     client: &'f Client,
     place: String,
-    backend: Value,
+    backend: BackendMember,
     progress: Progress<'f>,
 }
 
@@ -471,11 +472,6 @@ fn pause(until: Option<Instant>) {
     std::thread::park_timeout(PAUSE.min(left));
 }
 
-fn is_out(backend: &Value) -> bool {
-    let state = backend["state"].as_str().unwrap_or_default();
-    state.starts_with("out")
-}
-
 /// A backend that was not activated.
 fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
     let backend = super::status::expect_whole(client, target);
@@ -486,8 +482,8 @@ fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
 }
 
 /// Says what the probe that let a backend be activated does not prove.
-fn note_unproved(probe: &Value) -> Result<(), Failure> {
-    if let Some(unproved) = probe["unproved"].as_str() {
+fn note_unproved(probe: &BackendProbe) -> Result<(), Failure> {
+    if let Some(unproved) = &probe.unproved {
         writeln!(io::stderr(), "note: {unproved}")?;
     }
     Ok(())
@@ -529,26 +525,24 @@ pub(super) fn escape(name: &str) -> String {
     name.bytes().map(one).collect()
 }
 
-fn activation(backend: &Value) -> &str {
-    backend["settings"]["activation"].as_str().unwrap_or("?")
+fn activation(backend: &BackendMember) -> &str {
+    &backend.settings.activation
 }
 
 /// What a drain waits for, and until when.
-pub(super) fn drain_progress(backend: &Value) -> String {
-    let flying = in_flight(backend["in_flight"].as_u64());
-    let drain = &backend["drain"];
+pub(super) fn drain_progress(member: &BackendMember) -> String {
+    let flying = in_flight(member.backend.in_flight);
+    let Some(drain) = &member.drain else {
+        return flying;
+    };
     let left = match sessions_left(drain) {
         Some(sessions) => format!("{sessions}, {flying}"),
         None => flying,
     };
-    let deadline = drain["deadline"].is_string();
-    let deadline = deadline.then(|| moment(&drain["deadline"]));
-    match (unseen_until(drain), deadline) {
-        (_, None) => left,
-        (None, Some(deadline)) => {
-            format!("{left}; stops when they are over, at {deadline} in any case")
-        }
-        (Some(until), Some(deadline)) => format!(
+    let deadline = moment(&drain.deadline);
+    match unseen_until(drain) {
+        None => format!("{left}; stops when they are over, at {deadline} in any case"),
+        Some(until) => format!(
             "{left}; waits until {until} for sessions that began before the front did, which it has not \
              seen; stops at {deadline} in any case"
         ),
@@ -556,31 +550,33 @@ pub(super) fn drain_progress(backend: &Value) -> String {
 }
 
 /// Until when a drain without a session waits for those that the front cannot know of.
-fn unseen_until(drain: &Value) -> Option<String> {
-    let earliest: jiff::Timestamp = drain["earliest"].as_str()?.parse().ok()?;
-    let waits = drain["sessions_now"] == 0 && earliest > jiff::Timestamp::now();
-    waits.then(|| moment(&drain["earliest"]))
+fn unseen_until(drain: &DrainProgress) -> Option<String> {
+    let earliest = drain.earliest.as_ref()?;
+    let moment_of: jiff::Timestamp = earliest.parse().ok()?;
+    let waits = drain.sessions_now == Some(0) && moment_of > jiff::Timestamp::now();
+    waits.then(|| moment(earliest))
 }
 
 /// The same without what changes with each request: for a line whenever something came nearer to the end.
-fn drain_step(backend: &Value) -> String {
-    match sessions_left(&backend["drain"]) {
-        Some(sessions) if backend["drain"]["sessions_now"] != 0 => sessions,
-        _ => in_flight(backend["in_flight"].as_u64()),
-    }
+fn drain_step(member: &BackendMember) -> String {
+    let drain = member.drain.as_ref();
+    let waiting = drain.filter(|drain| drain.sessions_now != Some(0));
+    waiting
+        .and_then(sessions_left)
+        .unwrap_or_else(|| in_flight(member.backend.in_flight))
 }
 
-fn sessions_left(drain: &Value) -> Option<String> {
-    let now = drain["sessions_now"].as_u64()?;
-    let start = drain["sessions_at_start"].as_u64()?;
+fn sessions_left(drain: &DrainProgress) -> Option<String> {
+    let now = drain.sessions_now?;
     // Clients may come with sessions of before that were not seen lately.
-    Some(format!("{now} of {} sessions left", start.max(now)))
+    let start = drain.sessions_at_start.max(now);
+    Some(format!("{now} of {start} sessions left"))
 }
 
-fn in_flight(count: Option<u64>) -> String {
+fn in_flight(count: usize) -> String {
     match count {
-        Some(1) => "1 request in flight".to_owned(),
-        count => format!("{} requests in flight", count.unwrap_or_default()),
+        1 => "1 request in flight".to_owned(),
+        count => format!("{count} requests in flight"),
     }
 }
 
@@ -595,16 +591,20 @@ pub(super) const PAUSE: Duration = Duration::from_millis(500);
 mod tests {
     use super::*;
 
+    fn member(value: Value) -> BackendMember {
+        serde_json::from_value(value).unwrap()
+    }
+
     #[test]
     fn a_drain_says_its_deadline_and_no_step_changes_with_each_request() {
         let drains = |sessions: Value, flying: u64| {
-            json!({
+            member(json!({
                 "in_flight": flying,
                 "drain": {
                     "sessions_now": sessions, "sessions_at_start": 9,
                     "deadline": "2030-01-31T04:00:00Z",
                 },
-            })
+            }))
         };
         let at = "stops when they are over, at 2030-01-31 04:00:00 UTC in any case";
         for (sessions, flying, whole, step) in [
@@ -638,13 +638,13 @@ mod tests {
     #[test]
     fn a_drain_without_sessions_says_what_it_waits_for() {
         let drains = |earliest: &str| {
-            let backend = json!({
+            let backend = member(json!({
                 "in_flight": 0,
                 "drain": {
                     "sessions_now": 0, "sessions_at_start": 0, "earliest": earliest,
                     "deadline": "2999-01-31T04:00:00Z",
                 },
-            });
+            }));
             drain_progress(&backend)
         };
         let left = "0 of 0 sessions left, 0 requests in flight";

@@ -3,9 +3,9 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use catamaran_admin_api::{BackendProbe, ProbeResult};
 
-use super::client::{At, Client};
+use super::client::{At, Client, pretty};
 use super::operate::{PAUSE, Target, parse_target};
 use super::status::{expect_whole, word};
 use crate::failure::Failure;
@@ -35,13 +35,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let text = words(&probe);
     let mut stdout = io::stdout();
     match args.json {
-        true => writeln!(stdout, "{probe:#}")?,
+        true => write!(stdout, "{}", pretty(&probe)?)?,
         false => writeln!(stdout, "{}: {text}", args.target)?,
     }
-    if let (false, Some(unproved)) = (args.json, probe["unproved"].as_str()) {
+    if let (false, Some(unproved)) = (args.json, &probe.unproved) {
         writeln!(io::stderr(), "note: {unproved}")?;
     }
-    match is_answered(&probe) {
+    match probe.answered {
         true => Ok(()),
         false => Err(Failure::Said(text)),
     }
@@ -52,36 +52,33 @@ pub(super) fn fresh(
     client: &Client,
     target: &Target,
     until: Option<Instant>,
-) -> Result<Option<Value>, Failure> {
-    let begun = client.expect("POST", &(target.path() + "/probe"), None)?;
-    let mut probe = begun["probe"].clone();
+) -> Result<Option<BackendProbe>, Failure> {
+    let path = target.path() + "/probe";
+    let ProbeResult {
+        number, mut probe, ..
+    } = client.object("POST", &path, None)?;
     // A later one that has ended before says the same.
-    while probe["number"].as_u64() < begun["number"].as_u64() {
+    while probe.as_ref().is_none_or(|probe| probe.number < number) {
         if is_over(until) {
             return Ok(None);
         }
         std::thread::park_timeout(PAUSE);
-        probe = expect_whole(client, target)?["last_probe"].clone();
+        probe = expect_whole(client, target)?.backend.last_probe;
     }
-    Ok(Some(probe))
-}
-
-/// Whether the backend did what it was asked.
-pub(super) fn is_answered(probe: &Value) -> bool {
-    probe["answered"].as_bool() == Some(true)
+    Ok(probe)
 }
 
 /// What was asked and what came of it.
-pub(super) fn words(probe: &Value) -> String {
-    let asked = match probe["kind"].as_str() {
-        Some("request") => format!("{} {}", word(&probe["method"]), word(&probe["path"])),
-        Some("cping") => "CPING".to_owned(),
+pub(super) fn words(probe: &BackendProbe) -> String {
+    let asked = match (&probe.kind[..], &probe.method, &probe.path) {
+        ("request", Some(method), Some(path)) => format!("{} {}", word(method), word(path)),
+        ("cping", ..) => "CPING".to_owned(),
         _ => "a connection".to_owned(),
     };
-    let took = Duration::from_secs_f64(probe["took_ms"].as_f64().unwrap_or_default() / 1000.0);
-    match is_answered(probe) {
+    let took = Duration::from_secs_f64(probe.took_ms.max(0.0) / 1000.0);
+    match probe.answered {
         true => format!("{asked} was answered after {took:.1?}"),
-        false => format!("{asked} failed: {}", word(&probe["found"])),
+        false => format!("{asked} failed: {}", word(&probe.found)),
     }
 }
 
@@ -100,9 +97,13 @@ pub(super) fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn probe(value: Value) -> BackendProbe {
+        serde_json::from_value(value).unwrap()
+    }
 
     #[test]
     fn it_is_said_what_was_asked_and_what_came_of_it() {
@@ -110,10 +111,13 @@ mod tests {
             "kind": "request", "method": "GET", "path": "/app/", "took_ms": 12.34, "answered": true,
             "found": "answered",
         });
-        assert_eq!(words(&request), "GET /app/ was answered after 12.3ms");
+        assert_eq!(
+            words(&probe(request)),
+            "GET /app/ was answered after 12.3ms"
+        );
         let cping = json!({
             "kind": "cping", "took_ms": 1000, "answered": false, "found": "no answer to CPING",
         });
-        assert_eq!(words(&cping), "CPING failed: no answer to CPING");
+        assert_eq!(words(&probe(cping)), "CPING failed: no answer to CPING");
     }
 }

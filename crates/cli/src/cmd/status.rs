@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use catamaran_admin_api::{Backend, BackendMember, FoundMembers, FrontStatus, UpstreamStatus};
 use rustix::termios::tcgetwinsize;
-use serde_json::Value;
 
-use super::client::{At, Client};
+use super::client::{At, Client, pretty, understood};
 use super::operate::{Target, drain_progress};
 use crate::failure::Failure;
 
@@ -41,11 +41,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let client = args.at.client()?;
     loop {
-        let status = client.expect("GET", "/api/v1/status", None)?;
+        let answer = client.expect("GET", "/api/v1/status", None)?;
+        let status: FrontStatus = understood(answer.clone())?;
         let upstreams = selected(&status, args.target.as_deref())?;
         let text = match args.json {
-            true if args.target.is_none() => format!("{status:#}\n"),
-            true => format!("{:#}\n", Value::Array(upstreams.clone())),
+            true if args.target.is_none() => format!("{answer:#}\n"),
+            true => pretty(&upstreams)?,
             false => table(&status, &upstreams, Drawing::of_stdout()),
         };
         let mut stdout = io::stdout();
@@ -63,36 +64,36 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Whether the front, or else what was asked about, accepts new clients.
-fn is_ready(status: &Value, target: Option<&str>, upstreams: &[Value]) -> bool {
-    let is_leaving = status["draining"] == true || status["leaving"] == true;
+fn is_ready(status: &FrontStatus, target: Option<&str>, upstreams: &[UpstreamStatus]) -> bool {
+    let is_leaving = status.draining || status.leaving;
     match target {
-        None => status["ready"] == true,
+        None => status.ready,
         Some(target) if target.contains('/') => true,
         Some(_) => !is_leaving && upstreams.iter().all(takes_new),
     }
 }
 
 /// One backend as it is now.
-pub(super) fn expect_whole(client: &Client, target: &Target) -> Result<Value, Failure> {
-    client.expect("GET", &target.path(), None)
+pub(super) fn expect_whole(client: &Client, target: &Target) -> Result<BackendMember, Failure> {
+    client.object("GET", &target.path(), None)
 }
 
 /// The upstreams asked for, each with the backends asked for.
-fn selected(status: &Value, target: Option<&str>) -> Result<Vec<Value>, Failure> {
-    let all = status["upstreams"].as_array().cloned().unwrap_or_default();
+fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamStatus>, Failure> {
     let Some(target) = target else {
-        return Ok(all);
+        return Ok(status.upstreams.clone());
     };
     let (upstream, backend) = match target.split_once('/') {
         Some((upstream, backend)) => (upstream, Some(backend)),
         None => (target, None),
     };
     let missing = || Failure::Fault(format!("there is no {target}"));
-    let found = all.into_iter().find(|it| it["name"] == upstream);
-    let mut found = found.ok_or_else(missing)?;
-    if let (Some(backend), Some(backends)) = (backend, found["backends"].as_array_mut()) {
-        backends.retain(|it| it["name"] == backend);
-        if backends.is_empty() {
+    let mut all = status.upstreams.iter();
+    let found = all.find(|it| it.name == upstream);
+    let mut found = found.ok_or_else(missing)?.clone();
+    if let Some(backend) = backend {
+        found.backends.retain(|it| it.backend.name == backend);
+        if found.backends.is_empty() {
             return Err(missing());
         }
     }
@@ -123,61 +124,34 @@ impl Drawing {
     }
 }
 
-fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
+fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -> String {
     let mut text = String::new();
-    let ready = match ["draining", "leaving", "ready"].map(|key| status[key] == true) {
+    let ready = match [status.draining, status.leaving, status.ready] {
         [true, ..] => "draining",
         [_, true, _] => "about to drain",
         [.., true] => "ready",
         _ => "not ready",
     };
     let ready = painted(ready, if ready == "ready" { GOOD } else { BAD }, drawing);
-    let requests = plural(&status["requests"], "request");
-    let open = plural(&status["connections"]["open"], "client");
+    let requests = plural(status.requests, "request");
+    let open = plural(status.connections.open as u64, "client");
     writeln!(text, "{ready}; {requests}, {open} connected").expect("a string");
     for upstream in upstreams {
-        let sticky = match upstream["sticky"].as_bool() {
-            Some(true) => ", sticky",
-            _ => "",
-        };
-        let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
-        writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
-        if let Some(source) = found(&upstream["members"]) {
-            writeln!(text, "  {source}").expect("a string");
-        }
         // Of the upstream only some backends may be shown.
-        let mut all = status["upstreams"].as_array().into_iter().flatten();
-        let whole = all.find(|it| it["name"] == upstream["name"]);
-        let whole = whole.unwrap_or(upstream);
-        let warnings = [
-            (!takes_new(whole), "it accepts no new clients"),
-            (upstream["panic"] == true, PANIC),
-        ];
-        for (_, warning) in warnings.iter().filter(|(holds, _)| *holds) {
-            let warning = painted(warning, BAD, drawing);
-            writeln!(text, "  {warning}").expect("a string");
-        }
-        let backends = upstream["backends"].as_array().cloned().unwrap_or_default();
-        let mut rows = vec![HEADINGS.map(str::to_owned)];
-        rows.extend(backends.iter().map(row));
-        fit(&mut rows, drawing.width);
-        for (at, row) in rows.iter().enumerate() {
-            let state = at.checked_sub(1).and_then(|at| backends.get(at));
-            text.push_str(&line(row, &rows, state, drawing));
-        }
-        for backend in &backends {
-            text.push_str(&wrapped(&remarks(backend), drawing.width));
-        }
+        let mut all = status.upstreams.iter();
+        let whole = all.find(|it| it.name == upstream.name);
+        let is_closed = !takes_new(whole.unwrap_or(upstream));
+        text.push_str(&of_upstream(upstream, is_closed, drawing));
     }
-    let retired = status["retired"].as_array().into_iter().flatten();
-    for (at, backend) in retired.enumerate() {
+    for (at, backend) in status.retired.iter().enumerate() {
         let heading = if at == 0 {
             "\nremoved by a reload, until their last request ends\n"
         } else {
             ""
         };
-        let [upstream, name, address, in_flight] =
-            ["upstream", "name", "address", "in_flight"].map(|key| word(&backend[key]));
+        let [upstream, name, address] =
+            [&backend.upstream, &backend.name, &backend.address].map(|text| word(text));
+        let in_flight = backend.in_flight;
         writeln!(
             text,
             "{heading}  {upstream}/{name} at {address}: {in_flight} in flight"
@@ -187,44 +161,79 @@ fn table(status: &Value, upstreams: &[Value], drawing: Drawing) -> String {
     text
 }
 
-/// Where an upstream finds members, and how well that goes; `None` if it does not.
-fn found(members: &Value) -> Option<String> {
-    let from = members["from"].as_str()?;
-    let age = match members["age_s"].as_u64() {
+/// An upstream with the backends that are shown. If it is closed, it accepts no new clients.
+fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> String {
+    let mut text = String::new();
+    let sticky = if upstream.sticky { ", sticky" } else { "" };
+    let (name, policy) = (word(&upstream.name), word(&upstream.policy));
+    writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
+    if let Some(members) = &upstream.members {
+        writeln!(text, "  {}", found(members)).expect("a string");
+    }
+    let warnings = [
+        (is_closed, "it accepts no new clients"),
+        (upstream.panic, PANIC),
+    ];
+    for (_, warning) in warnings.iter().filter(|(holds, _)| *holds) {
+        let warning = painted(warning, BAD, drawing);
+        writeln!(text, "  {warning}").expect("a string");
+    }
+    let backends = &upstream.backends;
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    rows.extend(backends.iter().map(row));
+    fit(&mut rows, drawing.width);
+    for (at, row) in rows.iter().enumerate() {
+        let state = at.checked_sub(1).and_then(|at| backends.get(at));
+        text.push_str(&line(row, &rows, state, drawing));
+    }
+    for backend in backends {
+        text.push_str(&wrapped(&remarks(backend), drawing.width));
+    }
+    text
+}
+
+/// Where an upstream finds members, and how well that goes.
+fn found(members: &FoundMembers) -> String {
+    let age = match members.age_s {
         Some(seconds) => format!("the last good answer came {seconds} s ago"),
         None => "there was no good answer yet".to_owned(),
     };
-    let failed = match members["failed"].as_str() {
+    let failed = match &members.failed {
         Some(reason) => format!("; {}", reason.lines().next().unwrap_or_default()),
         None => String::new(),
     };
-    Some(format!("members from {from}: {age}{failed}"))
+    format!("members from {}: {age}{failed}", members.from)
 }
 
 /// Whether one of its backends gets new clients.
-fn takes_new(upstream: &Value) -> bool {
-    let serves =
-        |backend: &Value| backend["share"] != 0 && backend["settings"]["activation"] == "active";
-    let mut backends = upstream["backends"].as_array().into_iter().flatten();
-    backends.any(serves)
+fn takes_new(upstream: &UpstreamStatus) -> bool {
+    let mut backends = upstream.backends.iter();
+    backends.any(|it| it.backend.share != 0 && it.settings.activation == "active")
 }
 
-fn row(backend: &Value) -> [String; COLUMNS] {
-    let connections = &backend["connections"];
-    let busy = match (&backend["in_flight"], backend["waiting"].as_u64()) {
-        (in_flight, Some(waiting)) if waiting > 0 => format!("{}+{waiting}", word(in_flight)),
-        (in_flight, _) => word(in_flight),
+fn row(member: &BackendMember) -> [String; COLUMNS] {
+    let backend = &member.backend;
+    let connections = &backend.connections;
+    let busy = match backend.waiting {
+        0 => backend.in_flight.to_string(),
+        waiting => format!("{}+{waiting}", backend.in_flight),
     };
     [
-        word(&backend["name"]),
-        state(backend),
-        word(&backend["settings"]["weight"]),
-        word(&backend["sessions"]),
+        word(&backend.name),
+        state(member),
+        member.settings.weight.to_string(),
+        or_dash(member.sessions),
         busy,
-        format!("{}/{}", connections["open"], connections["max"]),
-        word(&backend["rates"]["requests_s"]),
-        millis(&backend["latency"]["p99_ms"]),
-        word(&backend["server_errors"]["minute"]),
+        format!("{}/{}", connections.open, connections.max),
+        // With a digit behind the point, as JSON has it.
+        or_dash(
+            backend
+                .rates
+                .as_ref()
+                .map(|it| format!("{:?}", it.requests_s)),
+        ),
+        or_dash(backend.latency.as_ref().map(|it| millis(it.p99_ms))),
+        backend.server_errors.minute.to_string(),
         failed(backend)
             .iter()
             .map(|it| it.0)
@@ -234,35 +243,33 @@ fn row(backend: &Value) -> [String; COLUMNS] {
 }
 
 /// Milliseconds with no more digits than are right.
-fn millis(value: &Value) -> String {
-    match value.as_f64() {
-        None => word(value),
-        Some(millis) if millis < 10.0 => format!("{millis:.1}"),
-        Some(millis) => format!("{millis:.0}"),
+fn millis(millis: f64) -> String {
+    match millis < 10.0 {
+        true => format!("{millis:.1}"),
+        false => format!("{millis:.0}"),
     }
 }
 
 /// What it does: whether it is up, and what an operator said of it.
-fn state(backend: &Value) -> String {
-    let health = match (word(&backend["condition"]), is_failing(backend)) {
-        (health, true) if health == "up" => "up, 5xx".to_owned(),
-        (health, _) => health,
+fn state(member: &BackendMember) -> String {
+    let health = match word(&member.backend.condition) {
+        health if health == "up" && is_failing(member) => "up, 5xx".to_owned(),
+        health => health,
     };
-    match backend["settings"]["activation"].as_str() {
-        None | Some("active") => health,
-        Some(other) if health == "up" => other.to_owned(),
-        Some(other) => format!("{other}, {health}"),
+    match &member.settings.activation[..] {
+        "" | "active" => health,
+        other if health == "up" => other.to_owned(),
+        other => format!("{other}, {health}"),
     }
 }
 
 /// How many attempts failed within the last minute, by reason.
-fn failed(backend: &Value) -> Vec<(u64, &String)> {
-    let reasons = backend["errors"].as_object().into_iter().flatten();
-    let recent = reasons.filter_map(|(reason, counts)| {
-        let count = counts["minute"].as_u64().filter(|&count| count > 0)?;
-        Some((count, reason))
-    });
-    recent.collect()
+fn failed(backend: &Backend) -> Vec<(u64, &String)> {
+    let reasons = backend.errors.iter();
+    let recent = reasons.filter(|(_, counts)| counts.minute > 0);
+    recent
+        .map(|(reason, counts)| (counts.minute, reason))
+        .collect()
 }
 
 /// Shortens names and states in the middle, as far as a terminal is too narrow for them.
@@ -332,7 +339,7 @@ fn shortened(text: &str, room: usize) -> String {
 fn line(
     row: &[String; COLUMNS],
     rows: &[[String; COLUMNS]],
-    backend: Option<&Value>,
+    backend: Option<&BackendMember>,
     drawing: Drawing,
 ) -> String {
     let mut text = " ".repeat(INDENT - 1);
@@ -354,22 +361,18 @@ fn line(
 }
 
 /// Whether most of what it answers is 5xx.
-fn is_failing(backend: &Value) -> bool {
-    backend["server_errors"]["mostly"] == true
+fn is_failing(member: &BackendMember) -> bool {
+    member.backend.server_errors.mostly
 }
 
-fn is_out(backend: &Value) -> bool {
-    let state = backend["state"].as_str().unwrap_or_default();
-    state.starts_with("out")
+pub(super) fn is_out(member: &BackendMember) -> bool {
+    member.backend.state.starts_with("out")
 }
 
-fn colour(backend: &Value) -> &'static str {
-    match (
-        backend["state"].as_str(),
-        backend["settings"]["activation"].as_str(),
-    ) {
-        _ if is_out(backend) || is_failing(backend) => BAD,
-        (Some("up"), None | Some("active")) => GOOD,
+fn colour(member: &BackendMember) -> &'static str {
+    match (&member.backend.state[..], &member.settings.activation[..]) {
+        _ if is_out(member) || is_failing(member) => BAD,
+        ("up", "" | "active") => GOOD,
         _ => DOUBTFUL,
     }
 }
@@ -381,40 +384,40 @@ fn painted(text: &str, colour: &str, drawing: Drawing) -> String {
     }
 }
 
-fn plural(count: &Value, noun: &str) -> String {
-    match count.as_u64() {
-        Some(1) => format!("1 {noun}"),
-        _ => format!("{} {noun}s", word(count)),
+fn plural(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
     }
 }
 
 /// What there is to say of a backend beside its row.
-fn remarks(backend: &Value) -> String {
-    let name = word(&backend["name"]);
+fn remarks(member: &BackendMember) -> String {
+    let backend = &member.backend;
+    let name = word(&backend.name);
     let mut text = String::new();
-    if is_out(backend) {
-        writeln!(text, "    {name} is {}", word(&backend["state"])).expect("a string takes all");
+    if is_out(member) {
+        writeln!(text, "    {name} is {}", word(&backend.state)).expect("a string takes all");
     }
-    if !backend["drain"].is_null() {
-        let progress = drain_progress(backend);
+    if member.drain.is_some() {
+        let progress = drain_progress(member);
         writeln!(text, "    {name} drains: {progress}").expect("a string takes all");
     }
-    let said = &backend["override"];
-    if said.is_object() {
-        let (by, at) = (word(&said["by"]), moment(&said["at"]));
+    if let Some(said) = &member.changed {
+        let (by, at) = (word(&said.by), moment(&said.at));
         write!(text, "    {name} was changed by {by} at {at}").expect("a string takes all");
-        if said["until"].is_string() {
-            write!(text, ", until {}", moment(&said["until"])).expect("a string takes all");
+        if let Some(until) = &said.until {
+            write!(text, ", until {}", moment(until)).expect("a string takes all");
         }
-        if let Some(reason) = said["reason"].as_str() {
+        if let Some(reason) = &said.reason {
             // Escaped: it is somebody's text, and this is a terminal.
             write!(text, ", reason {}", reason.escape_debug()).expect("a string takes all");
         }
         text.push('\n');
     }
-    let errors = &backend["server_errors"];
-    if errors["minute"].as_u64().is_some_and(|minute| minute > 0) {
-        let (minute, of) = (word(&errors["minute"]), word(&errors["responses_minute"]));
+    let errors = &backend.server_errors;
+    if errors.minute > 0 {
+        let (minute, of) = (errors.minute, errors.responses_minute);
         writeln!(
             text,
             "    {name} answered {minute} of {of} with 5xx within the last minute"
@@ -434,11 +437,15 @@ fn remarks(backend: &Value) -> String {
         )
         .expect("a string takes all");
     }
-    let failure = &backend["last_failure"];
-    if failure.is_object() {
-        let [token, stage, request, detail] =
-            ["token", "stage", "request", "detail"].map(|key| word(&failure[key]));
-        let at = moment(&failure["at"]);
+    if let Some(failure) = &backend.last_failure {
+        let parts = [
+            &failure.token,
+            &failure.stage,
+            &failure.request,
+            &failure.detail,
+        ];
+        let [token, stage, request, detail] = parts.map(|text| word(text));
+        let at = moment(&failure.at);
         writeln!(
             text,
             "    {name} failed last at {at}: {token} ({stage}), request {request}: {detail}"
@@ -449,22 +456,23 @@ fn remarks(backend: &Value) -> String {
 }
 
 /// A moment of the API, `2030-01-31T04:00:00Z`, as a reader of a table sees at once that it is UTC.
-pub(super) fn moment(value: &Value) -> String {
-    let text = word(value);
+pub(super) fn moment(text: &str) -> String {
+    let text = word(text);
     match text.strip_suffix('Z').and_then(|it| it.split_once('T')) {
         Some((day, time)) => format!("{day} {time} UTC"),
         None => text,
     }
 }
 
-/// A value as a word, escaped for a terminal; `-` for none.
-pub(super) fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        // An apostrophe is one of a sentence.
-        Value::String(text) => text.escape_debug().to_string().replace("\\'", "'"),
-        other => other.to_string(),
-    }
+/// A text, escaped for a terminal.
+pub(super) fn word(text: &str) -> String {
+    // An apostrophe is one of a sentence.
+    text.escape_debug().to_string().replace("\\'", "'")
+}
+
+/// A dash for none.
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// What `panic` of an upstream means for its clients.
@@ -496,9 +504,13 @@ const DOUBTFUL: &str = "33";
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn front(status: Value) -> FrontStatus {
+        serde_json::from_value(status).unwrap()
+    }
 
     #[test]
     fn a_table_shows_who_serves_and_what_was_said() {
@@ -520,7 +532,7 @@ mod tests {
             },
             "override": {"by": "uid 0", "at": "T", "reason": "\u{1b}[2J"},
         });
-        let status = json!({
+        let status = front(json!({
             "ready": true, "draining": false, "requests": 5, "connections": {"open": 1},
             "retired": [{
                 "upstream": "shop", "name": "green", "address": "10.0.0.9:8009", "in_flight": 3,
@@ -528,7 +540,7 @@ mod tests {
             "upstreams": [{
                 "name": "shop", "policy": "round-robin", "sticky": true, "backends": [backend],
             }],
-        });
+        }));
         let upstreams = selected(&status, Some("shop/blue")).unwrap();
         let expected = "\
 ready; 5 requests, 1 client connected
@@ -567,7 +579,7 @@ removed by a reload, until their last request ends
             })
         };
         for (green, warned) in [("active", false), ("stopped", true)] {
-            let status = all(green);
+            let status = front(all(green));
             for target in [None, Some("shop/blue"), Some("shop/green")] {
                 let upstreams = selected(&status, target).unwrap();
                 let text = table(&status, &upstreams, PIPE);
@@ -599,12 +611,12 @@ removed by a reload, until their last request ends
                 "request": "0123456789abcdef", "detail": "connection refused (os error 111)",
             },
         });
-        let status = json!({
+        let status = front(json!({
             "ready": false, "requests": 1, "connections": {"open": 2}, "retired": [],
             "upstreams": [{
                 "name": "shop", "policy": "round-robin", "panic": true, "backends": [backend],
             }],
-        });
+        }));
         let upstreams = selected(&status, None).unwrap();
         let drawn = |width| {
             table(
@@ -655,11 +667,12 @@ removed by a reload, until their last request ends
 
     #[test]
     fn a_backend_that_is_up_and_answers_mostly_5xx_is_not_shown_as_well() {
-        let backend = |condition: &str, activation: &str, mostly: bool| {
-            json!({
+        let backend = |condition: &str, activation: &str, mostly: bool| -> BackendMember {
+            let backend = json!({
                 "condition": condition, "state": condition, "settings": {"activation": activation},
                 "server_errors": {"mostly": mostly},
-            })
+            });
+            serde_json::from_value(backend).unwrap()
         };
         for (condition, activation, mostly, shown, colours) in [
             ("up", "active", false, "up", GOOD),
@@ -678,18 +691,12 @@ removed by a reload, until their last request ends
 
     #[test]
     fn a_word_is_escaped_but_for_its_apostrophes() {
-        assert_eq!(
-            word(&json!("the client's\u{1b}\\")),
-            "the client's\\u{1b}\\\\"
-        );
+        assert_eq!(word("the client's\u{1b}\\"), "the client's\\u{1b}\\\\");
     }
 
     #[test]
     fn a_moment_says_that_it_is_utc() {
-        assert_eq!(
-            moment(&json!("2030-01-31T04:00:00Z")),
-            "2030-01-31 04:00:00 UTC"
-        );
-        assert_eq!(moment(&Value::Null), "-");
+        assert_eq!(moment("2030-01-31T04:00:00Z"), "2030-01-31 04:00:00 UTC");
+        assert_eq!(moment("T"), "T");
     }
 }

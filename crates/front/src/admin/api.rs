@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use catamaran_admin_api::{EventList, OperationReport, ProbeResult, UpgradeStart};
 use http::header::IF_MATCH;
 use http::{Method, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::reply::Reply;
@@ -82,7 +83,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
 async fn reload(shared: &Shared) -> Reply {
     let wrong = |detail: &str| Reply::problem(StatusCode::CONFLICT, "reload", detail);
     match shared.control.reload().await {
-        Some(Ok(report)) => Reply::json(&json!({"report": report})),
+        Some(Ok(report)) => Reply::json(&OperationReport { report }),
         Some(Err(faults)) => wrong(&faults),
         None => wrong("this front has no file to read again, or does not take commands now"),
     }
@@ -96,8 +97,8 @@ fn upgrade(shared: &Shared) -> Reply {
     };
     match begun {
         Some(number) => {
-            let begun = json!({"process": std::process::id(), "number": number});
-            Reply::json(&begun).status(StatusCode::ACCEPTED)
+            let process = std::process::id();
+            Reply::json(&UpgradeStart { process, number }).status(StatusCode::ACCEPTED)
         }
         None => Reply::problem(
             StatusCode::CONFLICT,
@@ -124,9 +125,8 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
     let explained = explain_on(&shared.site.load_full(), &question, |listener| {
         Some(of_listener(&profiles, listener)?.current())
     });
-    match explained.map(serde_json::to_value) {
-        Ok(Ok(explanation)) => Reply::json(&explanation),
-        Ok(Err(error)) => syntax(&error.to_string()),
+    match explained {
+        Ok(explanation) => Reply::json(&explanation),
         Err(detail) => syntax(&detail),
     }
 }
@@ -142,7 +142,9 @@ fn purge(shared: &Shared, request: &Request, name: &str) -> Reply {
 /// Opens the access log again.
 fn reopen(shared: &Shared) -> Reply {
     match shared.access_log.reopen() {
-        Ok(()) => Reply::json(&json!({"report": "the access log was opened again"})),
+        Ok(()) => Reply::json(&OperationReport {
+            report: "the access log was opened again".to_owned(),
+        }),
         Err(error) => Reply::problem(
             StatusCode::CONFLICT,
             "log",
@@ -278,12 +280,17 @@ async fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
     // Whoever asked may leave, and the probe counts all the same.
     let made = tokio::spawn(probe);
     match timeout(PROBE_WAIT, made).await {
-        Ok(Ok(probe)) => Reply::json(&json!({
-            "probing": false,
-            "number": number,
-            "probe": figures::last_probe(&probe),
-        })),
-        _ => Reply::json(&json!({"probing": true, "number": number})).status(StatusCode::ACCEPTED),
+        Ok(Ok(probe)) => Reply::json(&ProbeResult {
+            probing: false,
+            number,
+            probe: Some(figures::last_probe(&probe)),
+        }),
+        _ => Reply::json(&ProbeResult {
+            probing: true,
+            number,
+            probe: None,
+        })
+        .status(StatusCode::ACCEPTED),
     }
 }
 
@@ -292,8 +299,10 @@ fn events(shared: &Shared, request: &Request) -> Reply {
     let Ok(after) = after.as_deref().unwrap_or("0").parse() else {
         return syntax("`after` must be the number of an event");
     };
-    let events = shared.control.events.after(after);
-    Reply::json(&json!({"events": events.iter().map(status::event).collect::<Vec<_>>()}))
+    let events = shared.control.events.after(after).into_iter();
+    Reply::json(&EventList {
+        events: events.map(status::event).collect(),
+    })
 }
 
 fn syntax(detail: &str) -> Reply {

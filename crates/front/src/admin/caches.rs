@@ -1,9 +1,12 @@
 //! `/api/v1/caches`: what caches hold and did, which keys are asked for most, and purges.
 
 use bytes::Bytes;
+use catamaran_admin_api::{
+    CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult,
+};
 use catamaran_cache::bans::Purge;
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::reply::Reply;
 use super::request::segments;
@@ -12,11 +15,14 @@ use crate::cache::counts::CacheResult;
 use crate::site::Site;
 
 /// Every cache of the configuration in force.
-pub(super) fn all(site: &Site) -> Value {
-    json!({ "caches": site.caches.iter().map(one).collect::<Vec<_>>() })
+pub(super) fn all(site: &Site) -> CacheList {
+    let caches = site.caches.iter();
+    CacheList {
+        caches: caches.map(one).collect(),
+    }
 }
 
-fn one(cache: &Cache) -> Value {
+fn one(cache: &Cache) -> CacheStatus {
     let (bytes, objects) = cache.store.size();
     let (filling, fetches) = cache.store.under_way();
     let results = cache.store.counts.results();
@@ -29,28 +35,28 @@ fn one(cache: &Cache) -> Value {
         .sum();
     let named = CacheResult::ALL.iter().zip(results);
     let reasons = cache.store.counts.reasons().into_iter();
-    json!({
-        "name": cache.config.name,
-        "memory": cache.config.memory,
-        "bytes": bytes,
-        "objects": objects,
-        "evictions": cache.store.evicted(),
-        "hit_ratio": (sum > 0).then(|| hits as f64 / sum as f64),
-        "requests": named
-            .map(|(result, count)| (result.name().to_owned(), json!(count)))
-            .collect::<Map<_, _>>(),
-        "reasons": reasons
-            .map(|((result, reason), count)| json!({
-                "result": result.name(),
-                "reason": reason,
-                "count": count,
-            }))
-            .collect::<Vec<_>>(),
-        "fills_open": fetches,
-        "fill_bytes": filling,
-        "waiters": cache.store.waiters(),
-        "purges": cache.store.purge_count(),
-    })
+    CacheStatus {
+        name: cache.config.name.clone(),
+        memory: cache.config.memory,
+        bytes,
+        objects,
+        evictions: cache.store.evicted(),
+        hit_ratio: (sum > 0).then(|| hits as f64 / sum as f64),
+        requests: named
+            .map(|(result, count)| (result.name().to_owned(), count))
+            .collect(),
+        reasons: reasons
+            .map(|((result, reason), count)| CacheReason {
+                result: result.name().to_owned(),
+                reason: reason.to_owned(),
+                count,
+            })
+            .collect(),
+        fills_open: fetches,
+        fill_bytes: filling,
+        waiters: cache.store.waiters(),
+        purges: cache.store.purge_count(),
+    }
 }
 
 /// The keys of a cache that were answered from memory most often.
@@ -61,10 +67,17 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
     let keys = cache.store.frequent(KEYS_MAX).into_iter();
     let keys = keys.map(|it| {
         // Its parts are separated by line feeds, of which a reader sees nothing; the first part is the URL.
-        let text = String::from_utf8_lossy(&it.key).replace('\n', " ");
-        json!({ "key": text, "hits": it.uses, "bytes": it.bytes, "responses": it.variants })
+        let key = String::from_utf8_lossy(&it.key).replace('\n', " ");
+        CacheKey {
+            key,
+            hits: it.uses,
+            bytes: it.bytes,
+            responses: it.variants,
+        }
     });
-    Reply::json(&json!({ "keys": keys.collect::<Vec<_>>() }))
+    Reply::json(&CacheKeyList {
+        keys: keys.collect(),
+    })
 }
 
 /// Whether a path is that of [`keys`], which name what clients have asked for.
@@ -89,7 +102,9 @@ pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply
         Ok((purge, is_soft)) => {
             cache.store.purge(purge, is_soft);
             tracing::info!(cache = name, wish = ?body, "purged");
-            Reply::json(&json!({ "purges": cache.store.purge_count() }))
+            Reply::json(&PurgeResult {
+                purges: cache.store.purge_count(),
+            })
         }
         Err(detail) => Reply::problem(StatusCode::BAD_REQUEST, "syntax", &detail),
     }
@@ -112,7 +127,7 @@ fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), Strin
         "url" => Purge::Url(cache.url(text()?)?.into()),
         "prefix" => Purge::Prefix(cache.prefix(text()?)?.into()),
         "tag" => Purge::Tag(text()?.as_bytes().into()),
-        "all" if *value == json!(true) => Purge::All,
+        "all" if *value == Value::Bool(true) => Purge::All,
         "all" => return Err("`all` must be true".to_owned()),
         other => return Err(format!("there is no purge by {other:?}")),
     };

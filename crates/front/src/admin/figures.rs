@@ -1,15 +1,15 @@
-//! Figures of backends and requests in flight, as JSON. All are bounded: reasons are words of the program,
+//! Figures of backends and requests in flight. All are bounded: reasons are words of the program,
 //! and of the requests in flight only the slowest are shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use catamaran_admin_api as api;
 use catamaran_balance::affinity::Outcome;
 use catamaran_upstream::{
     Backend, FailureReason, FiguresSnapshot, LastFailure, LastProbe, ProbeQuestion, Rates,
 };
-use serde_json::{Map, Value, json};
 
 use super::health_events::is_mostly_5xx;
 use crate::control::patch::show_moment;
@@ -19,12 +19,12 @@ use crate::worker::Shared;
 use crate::worker::in_flight::Sight;
 
 /// The requests in flight: how many there are, and the slowest.
-pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) -> Value {
-    let (mut sights, mut total, mut unseen) = (Vec::new(), 0, 0);
+pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) -> api::InFlight {
+    let (mut sights, mut count, mut unseen) = (Vec::new(), 0, 0);
     for worker in shared.figures.in_flight() {
-        let (slowest, count) = worker.slowest(SLOWEST);
+        let (slowest, in_flight) = worker.slowest(SLOWEST);
         sights.extend(slowest);
-        total += count;
+        count += in_flight;
         unseen += worker.unseen();
     }
     sights.sort_unstable_by_key(|sight| u64::from(sight.began));
@@ -36,123 +36,117 @@ pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) 
         .map(|it| (it.number(), (it.upstream(), it.settings().name.clone())))
         .collect();
     let now = millis(shared.began.elapsed());
-    let slowest = sights.iter().map(|sight| {
+    let slowest = sights.into_iter().map(|sight| {
         let name = names.get(&sight.backend);
         let name = name.map(|(upstream, backend)| (*upstream, backend.as_str()));
         one_in_flight(sight, name, Tick::from(now))
     });
-    json!({"count": total, "unseen": unseen, "slowest": slowest.collect::<Vec<_>>()})
+    api::InFlight {
+        count,
+        unseen,
+        slowest: slowest.collect(),
+    }
 }
 
-fn one_in_flight(sight: &Sight, backend: Option<(&str, &str)>, now: Tick) -> Value {
-    json!({
-        "id": sight.id.to_string(),
-        "method": sight.method,
-        "path": sight.path,
-        "path_cut": sight.is_cut,
-        "upstream": backend.map(|it| it.0),
-        "backend": backend.map(|it| it.1),
-        "phase": sight.phase.token(),
-        "age_ms": millis(now.since(sight.began)),
+fn one_in_flight(sight: Sight, backend: Option<(&str, &str)>, now: Tick) -> api::RequestInFlight {
+    api::RequestInFlight {
+        id: sight.id.to_string(),
+        method: sight.method,
+        path: sight.path,
+        path_cut: sight.is_cut,
+        upstream: backend.map(|it| it.0.to_owned()),
+        backend: backend.map(|it| it.1.to_owned()),
+        phase: sight.phase.token().to_owned(),
+        age_ms: millis(now.since(sight.began)),
+    }
+}
+
+pub(super) fn rates(rates: Rates) -> api::BackendRates {
+    api::BackendRates {
+        requests_s: tenths(rates.attempts),
+        sent_s: rates.sent.round(),
+        received_s: rates.received.round(),
+    }
+}
+
+/// Of the last minute; `None` if nothing was answered.
+pub(super) fn latency(figures: &FiguresSnapshot) -> Option<api::BackendLatency> {
+    Some(api::BackendLatency {
+        count: figures.timed,
+        p50_ms: in_millis(figures.median?),
+        p99_ms: in_millis(figures.p99?),
     })
-}
-
-pub(super) fn rates(rates: Rates) -> Value {
-    json!({
-        "requests_s": tenths(rates.attempts),
-        "sent_s": rates.sent.round(),
-        "received_s": rates.received.round(),
-    })
-}
-
-/// Of the last minute; `null` if nothing was answered.
-pub(super) fn latency(figures: &FiguresSnapshot) -> Value {
-    let (Some(median), Some(p99)) = (figures.median, figures.p99) else {
-        return Value::Null;
-    };
-    json!({"count": figures.timed, "p50_ms": in_millis(median), "p99_ms": in_millis(p99)})
 }
 
 /// By reason, as in the log.
-pub(super) fn errors(figures: &FiguresSnapshot) -> Value {
+pub(super) fn errors(figures: &FiguresSnapshot) -> BTreeMap<String, api::FailureCounts> {
     let of_reason = |(reason, counts): (&FailureReason, &(u64, u64))| {
-        let ((culprit, token), (total, minute)) = (reason, counts);
-        let counts = json!({"total": total, "minute": minute});
+        let ((culprit, token), &(total, minute)) = (reason, counts);
+        let counts = api::FailureCounts { total, minute };
         (format!("{culprit}:{token}"), counts)
     };
-    figures
-        .failures
-        .iter()
-        .map(of_reason)
-        .collect::<Map<_, _>>()
-        .into()
+    figures.failures.iter().map(of_reason).collect()
 }
 
 /// Responses 5xx: since the start, and within the last minute of how many.
-pub(super) fn server_errors(figures: &FiguresSnapshot) -> Value {
-    let (minute, of) = (
-        figures.responses_minute[5],
-        figures.responses_minute.iter().sum::<u64>(),
-    );
-    json!({
-        "total": figures.responses[5],
-        "minute": minute,
-        "responses_minute": of,
-        "mostly": is_mostly_5xx(minute, of),
-    })
-}
-
-pub(super) fn sticky(outcomes: &[(Outcome, u64)]) -> Value {
-    let of_outcome = |(outcome, count): &(Outcome, u64)| (outcome.token().to_owned(), json!(count));
-    outcomes
-        .iter()
-        .map(of_outcome)
-        .collect::<Map<_, _>>()
-        .into()
-}
-
-/// Those of all backends; `null` if no sessions are kept.
-pub(super) fn sticky_of_all(upstream: &Upstream) -> Value {
-    if upstream.sticky.is_none() {
-        return Value::Null;
+pub(super) fn server_errors(figures: &FiguresSnapshot) -> api::ServerErrors {
+    let minute = figures.responses_minute[5];
+    let responses_minute = figures.responses_minute.iter().sum();
+    api::ServerErrors {
+        total: figures.responses[5],
+        minute,
+        responses_minute,
+        mostly: is_mostly_5xx(minute, responses_minute),
     }
+}
+
+pub(super) fn sticky(outcomes: &[(Outcome, u64)]) -> BTreeMap<String, u64> {
+    let of_outcome = |(outcome, count): &(Outcome, u64)| (outcome.token().to_owned(), *count);
+    outcomes.iter().map(of_outcome).collect()
+}
+
+/// Those of all backends; `None` if no sessions are kept.
+pub(super) fn sticky_of_all(upstream: &Upstream) -> Option<BTreeMap<String, u64>> {
+    upstream.sticky.as_ref()?;
     let mut sums = BTreeMap::new();
     for member in &upstream.members {
         for (outcome, count) in member.backend.figures().sticky_outcomes() {
             *sums.entry(outcome).or_default() += count;
         }
     }
-    sticky(&sums.into_iter().collect::<Vec<_>>())
+    Some(sticky(&sums.into_iter().collect::<Vec<_>>()))
 }
 
-pub(super) fn last_failure(failure: &LastFailure) -> Value {
+pub(super) fn last_failure(failure: &LastFailure) -> api::BackendFailure {
     let (culprit, token) = failure.reason;
-    json!({
-        "culprit": culprit.to_string(),
-        "token": token,
-        "stage": failure.stage,
-        "at": moment(failure.at),
-        "request": failure.request,
-        "detail": failure.detail,
-    })
+    api::BackendFailure {
+        culprit: culprit.to_string(),
+        token: token.to_owned(),
+        stage: failure.stage.to_owned(),
+        at: moment(failure.at),
+        request: failure.request.clone(),
+        detail: failure.detail.clone(),
+    }
 }
 
-pub(super) fn last_probe(probe: &LastProbe) -> Value {
+pub(super) fn last_probe(probe: &LastProbe) -> api::BackendProbe {
     let (method, path) = match &probe.question {
-        ProbeQuestion::Request { method, target } => (Some(method.as_str()), Some(target)),
+        ProbeQuestion::Request { method, target } => {
+            (Some(method.as_str().to_owned()), Some(target.clone()))
+        }
         ProbeQuestion::Cping | ProbeQuestion::Connection => (None, None),
     };
-    json!({
-        "number": probe.number,
-        "at": moment(probe.at),
-        "took_ms": in_millis(probe.took),
-        "kind": probe.question.kind(),
-        "method": method,
-        "path": path,
-        "answered": probe.answered,
-        "found": probe.found,
-        "unproved": unproved(probe),
-    })
+    api::BackendProbe {
+        number: probe.number,
+        at: moment(probe.at),
+        took_ms: in_millis(probe.took),
+        kind: probe.question.kind().to_owned(),
+        method,
+        path,
+        answered: probe.answered,
+        found: probe.found.clone(),
+        unproved: unproved(probe).map(str::to_owned),
+    }
 }
 
 /// What stays open although the probe was answered, in words.

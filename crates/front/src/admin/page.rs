@@ -28,3 +28,6 @@ fn find(path: &[u8]) -> Option<(&'static str, &'static str)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests;

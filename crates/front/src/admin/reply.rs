@@ -1,13 +1,14 @@
 //! What the admin listener answers, faults in the form of RFC 9457.
 
 use bytes::BytesMut;
+use catamaran_admin_api::Problem;
 use catamaran_http1::{BodyLength, Response, Server};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
     REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,24 +31,20 @@ impl Reply {
         Self::new(status, "text/plain; charset=utf-8", body)
     }
 
-    pub(super) fn json(value: &Value) -> Self {
-        let mut body = value.to_string();
-        body.push('\n');
-        Self::new(StatusCode::OK, "application/json", body)
+    pub(super) fn json(value: &impl Serialize) -> Self {
+        Self::new(StatusCode::OK, "application/json", text(value))
     }
 
     /// A fault, with one word for programs and a sentence for people.
     pub(super) fn problem(status: StatusCode, token: &str, detail: &str) -> Self {
-        let problem = json!({
-            "type": "about:blank",
-            "title": status.canonical_reason().unwrap_or("Error"),
-            "status": status.as_u16(),
-            "token": token,
-            "detail": detail,
-        });
-        let mut body = problem.to_string();
-        body.push('\n');
-        let reply = Self::new(status, "application/problem+json", body);
+        let problem = Problem {
+            kind: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            token: token.to_owned(),
+            detail: detail.to_owned(),
+        };
+        let reply = Self::new(status, "application/problem+json", text(&problem));
         match status {
             StatusCode::UNAUTHORIZED => reply.with(WWW_AUTHENTICATE, "Bearer"),
             _ => reply,
@@ -111,9 +108,15 @@ impl Reply {
 
     #[cfg(test)]
     pub(super) fn token(&self) -> String {
-        let value: Value = serde_json::from_slice(&self.body).expect("JSON");
-        value["token"].as_str().expect("a token").to_owned()
+        let problem: Problem = serde_json::from_slice(&self.body).expect("JSON");
+        problem.token
     }
+}
+
+/// An object with its members in the order of their names, and a line end.
+fn text(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("objects of the API have texts as keys");
+    format!("{value}\n")
 }
 
 /// The page has scripts and styles of its own and asks this listener only.

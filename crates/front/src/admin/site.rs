@@ -1,5 +1,6 @@
-//! What the configuration in force makes the front accept and where it sends it, as JSON.
+//! What the configuration in force makes the front accept and where it sends it.
 
+use catamaran_admin_api::{ListenerList, ListenerStatus};
 use serde_json::{Value, json};
 
 use crate::config::{ListenAddress, ListenerConfig, Protocols};
@@ -7,8 +8,10 @@ use crate::explain::RouteShown;
 use crate::site::Site;
 
 /// `GET /api/v1/listeners`: every listener, in the file's order.
-pub(super) fn listeners(site: &Site) -> Value {
-    json!({ "listeners": site.listeners.iter().map(listener).collect::<Vec<_>>() })
+pub(super) fn listeners(site: &Site) -> ListenerList {
+    ListenerList {
+        listeners: site.listeners.iter().map(listener).collect(),
+    }
 }
 
 /// `GET /api/v1/routes`: every route, in the file's order, as [`crate::explain`] shows it.
@@ -26,14 +29,15 @@ fn protocols(protocols: Protocols) -> &'static [&'static str] {
     }
 }
 
-fn listener(config: &ListenerConfig) -> Value {
-    json!({
-        "name": config.name,
-        "address": config.address.to_string(),
-        "unix": matches!(config.address, ListenAddress::Unix(_)),
-        "protocols": protocols(config.protocols),
-        "tls": config.tls,
-        "proxy_protocol": config.proxy_protocol,
-        "redirect_https": config.redirect_https,
-    })
+fn listener(config: &ListenerConfig) -> ListenerStatus {
+    let protocols = protocols(config.protocols).iter();
+    ListenerStatus {
+        name: config.name.clone(),
+        address: config.address.to_string(),
+        unix: matches!(config.address, ListenAddress::Unix(_)),
+        protocols: protocols.map(|it| (*it).to_owned()).collect(),
+        tls: config.tls.clone(),
+        proxy_protocol: config.proxy_protocol,
+        redirect_https: config.redirect_https,
+    }
 }

@@ -1,13 +1,14 @@
-//! What the front is like, as JSON: one consistent site.
+//! What the front is like, of one consistent site.
 
 use std::sync::Arc;
 
+use catamaran_admin_api as api;
+use catamaran_admin_api::{BackendMember, FrontStatus, UpstreamStatus};
 use catamaran_balance::RetryBudget;
 use catamaran_upstream::Backend;
-use serde_json::{Value, json};
 
 use super::{Desk, figures, health};
-use crate::config::{Activation, BackendConfig, Protocol};
+use crate::config::{BackendConfig, Protocol};
 use crate::control::discovered::{Discovered, MembersView};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
@@ -16,46 +17,64 @@ use crate::site::overrides::{Drain, Override, Overrides};
 use crate::site::{Controls, Member, Upstream};
 
 /// `GET /api/v1/status`.
-pub(super) fn all(desk: &Desk) -> Value {
+pub(super) fn all(desk: &Desk) -> FrontStatus {
     let shared = &*desk.shared;
     let observed = health::observe(desk);
     let overrides = shared.control.lock();
     let site = shared.site.load_full();
     let counters = &observed.counters;
     let reasons = counters.reasons.iter();
-    let reasons = reasons.map(|(reason, count)| (reason.to_string(), json!(count)));
+    let reasons = reasons.map(|(reason, count)| (reason.to_string(), *count));
     let discovered = &shared.control.discovered;
     let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
     let retired = shared.retired.in_use();
     let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
-    let (upgrades, failed) = shared.control.last_upgrade();
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "process": std::process::id(),
-        "upgrade": {"number": upgrades, "failed": failed},
-        "generation": site.generation,
-        "now": show_moment(now()),
-        "uptime_s": shared.began.elapsed().as_secs(),
-        "workers": shared.counters.workers(),
-        "ready": observed.ready,
-        "draining": observed.draining,
-        "leaving": observed.leaving,
-        "read_only": desk.config.load().read_only,
-        "state_file_fails": observed.state_file_fails,
-        "connections": {"open": counters.open, "accepted": counters.accepted},
-        "requests": counters.requests,
-        "responses": {
-            "1xx": counters.responses[1], "2xx": counters.responses[2],
-            "3xx": counters.responses[3], "4xx": counters.responses[4],
-            "5xx": counters.responses[5], "none": counters.responses[0],
+    let (number, failed) = shared.control.last_upgrade();
+    let [
+        none,
+        informational,
+        success,
+        redirection,
+        client_error,
+        server_error,
+        ..,
+    ] = counters.responses;
+    FrontStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        process: std::process::id(),
+        upgrade: api::UpgradeStatus { number, failed },
+        generation: site.generation,
+        now: show_moment(now()),
+        uptime_s: shared.began.elapsed().as_secs(),
+        workers: shared.counters.workers(),
+        ready: observed.ready,
+        draining: observed.draining,
+        leaving: observed.leaving,
+        read_only: desk.config.load().read_only,
+        state_file_fails: observed.state_file_fails,
+        connections: api::ClientConnections {
+            open: counters.open,
+            accepted: counters.accepted,
         },
-        "retries": counters.retries,
-        "reloads": {"applied": counters.reloads_applied, "refused": counters.reloads_refused},
-        "reasons": reasons.collect::<serde_json::Map<_, _>>(),
-        "upstreams": site.upstreams.iter().map(of_upstream).collect::<Vec<_>>(),
-        "retired": retired.iter().map(of_retired).collect::<Vec<_>>(),
-        "in_flight": figures::in_flight(shared, &site, &retired),
-    })
+        requests: counters.requests,
+        responses: api::ResponseCounts {
+            informational,
+            success,
+            redirection,
+            client_error,
+            server_error,
+            none,
+        },
+        retries: counters.retries,
+        reloads: api::ReloadCounts {
+            applied: counters.reloads_applied,
+            refused: counters.reloads_refused,
+        },
+        reasons: reasons.collect(),
+        upstreams: site.upstreams.iter().map(of_upstream).collect(),
+        retired: retired.iter().map(of_retired).collect(),
+        in_flight: figures::in_flight(shared, &site, &retired),
+    }
 }
 
 /// One upstream with its backends.
@@ -63,37 +82,46 @@ pub(super) fn upstream(
     upstream: &Upstream,
     overrides: &Overrides,
     discovered: &Discovered,
-) -> Value {
+) -> UpstreamStatus {
     let members = upstream.members.iter();
     let members = members.map(|it| member(upstream, it, overrides, discovered));
-    json!({
-        "name": upstream.name,
-        "policy": upstream.config().policy.token(),
-        "sticky": upstream.sticky.is_some(),
-        "sticky_outcomes": figures::sticky_of_all(upstream),
-        "ready": health::accepts_new(upstream) && !discovered.awaits(&upstream.name),
-        "members": discovered.view(&upstream.name).map(|view| source(&view)),
-        "panic": upstream.members.iter().any(|it| it.backend.is_in_panic()),
-        "retries": upstream.retries,
-        "retry_budget": {"left": upstream.retry_budget.left(), "max": RetryBudget::MAX},
-        "backends": members.collect::<Vec<_>>(),
-    })
+    UpstreamStatus {
+        name: upstream.name.clone(),
+        policy: upstream.config().policy.token().to_owned(),
+        sticky: upstream.sticky.is_some(),
+        sticky_outcomes: figures::sticky_of_all(upstream),
+        ready: health::accepts_new(upstream) && !discovered.awaits(&upstream.name),
+        members: discovered.view(&upstream.name).map(source),
+        panic: upstream.members.iter().any(|it| it.backend.is_in_panic()),
+        retries: upstream.retries,
+        retry_budget: api::RetryBudgetStatus {
+            left: upstream.retry_budget.left(),
+            max: RetryBudget::MAX,
+        },
+        backends: members.collect(),
+    }
 }
 
 /// Where an upstream finds members, and how well that goes.
-fn source(view: &MembersView) -> Value {
-    let refused = view.refused.iter();
-    let refused = refused.map(|(name, why)| json!({"name": name, "reason": why.token()}));
-    json!({
-        "from": view.source,
-        "active": view.active,
-        "drain": view.draining,
-        "leaving": view.leaving,
-        "age_s": view.age.map(|age| age.as_secs()),
-        "failed": view.failed,
-        "answers": {"good": view.counts.good, "failed": view.counts.failed},
-        "refused": refused.collect::<Vec<_>>(),
-    })
+fn source(view: MembersView) -> api::FoundMembers {
+    let refused = view.refused.into_iter();
+    let refused = refused.map(|(name, why)| api::RefusedMember {
+        name,
+        reason: why.token().to_owned(),
+    });
+    api::FoundMembers {
+        from: view.source.to_owned(),
+        active: view.active,
+        drain: view.draining,
+        leaving: view.leaving,
+        age_s: view.age.map(|age| age.as_secs()),
+        failed: view.failed,
+        answers: api::MemberAnswers {
+            good: view.counts.good,
+            failed: view.counts.failed,
+        },
+        refused: refused.collect(),
+    }
 }
 
 /// One backend.
@@ -102,127 +130,134 @@ pub(super) fn member(
     member: &Member,
     overrides: &Overrides,
     discovered: &Discovered,
-) -> Value {
+) -> BackendMember {
     let found = discovered.member(&upstream.name, member.name());
     let settings = &member.settings;
     let said = overrides.get(&upstream.name, member.name());
-    let mut value = backend(&member.backend, settings);
-    let of_member = json!({
-        "jvm_route": settings.jvm_route,
-        "domain": settings.domain,
-        "fallback": settings.fallback,
-        "version": version(upstream, member, overrides),
-        "settings": controls(member.controls),
-        "file": controls(member.file()),
-        "found": found.map(|found| json!({
-            "from": found.source,
-            "state": found.standing,
-            "gone_in_s": found.gone_in.map(|left| left.as_secs()),
-        })),
-        "override": said.map(said_of),
-        "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
-        "sessions": member.sessions_seen(),
-        "unknown_ids": member.unknown_ids(),
-    });
-    if let (Some(value), Value::Object(of_member)) = (value.as_object_mut(), of_member) {
-        value.extend(of_member);
+    BackendMember {
+        backend: backend(&member.backend, settings),
+        jvm_route: settings.jvm_route.clone(),
+        domain: settings.domain.clone(),
+        fallback: settings.fallback.clone(),
+        version: version(upstream, member, overrides),
+        settings: controls(member.controls),
+        file: controls(member.file()),
+        found: found.map(|found| api::MemberOrigin {
+            from: found.source.to_owned(),
+            state: found.standing.to_owned(),
+            gone_in_s: found.gone_in.map(|left| left.as_secs()),
+        }),
+        changed: said.map(said_of),
+        drain: said
+            .and_then(|said| said.drain)
+            .map(|drain| progress(&drain, member)),
+        sessions: member.sessions_seen(),
+        unknown_ids: member.unknown_ids(),
     }
-    value
 }
 
 /// What there is to tell of a backend, whether the configuration in force has it or not.
-fn backend(backend: &Backend, settings: &BackendConfig) -> Value {
+fn backend(backend: &Backend, settings: &BackendConfig) -> api::Backend {
     let counts = backend.counts();
     let state = backend.state();
     let snapshot = backend.figures().snapshot();
-    json!({
-        "name": settings.name,
-        "upstream": backend.upstream(),
-        "protocol": match settings.protocol {
-            Protocol::Ajp => "ajp",
-            Protocol::Http if settings.tls.is_some() => "https",
-            Protocol::Http => "http",
+    let protocol = match settings.protocol {
+        Protocol::Ajp => "ajp",
+        Protocol::Http if settings.tls.is_some() => "https",
+        Protocol::Http => "http",
+    };
+    api::Backend {
+        name: settings.name.clone(),
+        upstream: backend.upstream().to_owned(),
+        protocol: protocol.to_owned(),
+        address: settings.address.to_string(),
+        state: state.to_string(),
+        condition: state.token().to_owned(),
+        share: counts.share,
+        in_flight: counts.in_flight,
+        abandoned: counts.abandoned,
+        waiting: counts.waiting,
+        queue_max: settings.queue_max,
+        connections: api::BackendConnections {
+            open: counts.open,
+            idle: counts.idle,
+            max: settings.connections_max,
+            dialled: counts.dialled,
+            failed: counts.dials_failed,
+            reused: counts.reused,
+            stale: counts.stale,
         },
-        "address": settings.address.to_string(),
-        "state": state.to_string(),
-        "condition": state.token(),
-        "share": counts.share,
-        "in_flight": counts.in_flight,
-        "abandoned": counts.abandoned,
-        "waiting": counts.waiting,
-        "queue_max": settings.queue_max,
-        "connections": {
-            "open": counts.open,
-            "idle": counts.idle,
-            "max": settings.connections_max,
-            "dialled": counts.dialled,
-            "failed": counts.dials_failed,
-            "reused": counts.reused,
-            "stale": counts.stale,
+        requests: snapshot.attempts,
+        bytes: api::BackendBytes {
+            sent: counts.sent,
+            received: counts.received,
         },
-        "requests": snapshot.attempts,
-        "bytes": {"sent": counts.sent, "received": counts.received},
-        "rates": snapshot.rates.map(figures::rates),
-        "latency": figures::latency(&snapshot),
-        "errors": figures::errors(&snapshot),
-        "server_errors": figures::server_errors(&snapshot),
-        "sticky": figures::sticky(&snapshot.sticky),
-        "last_failure": snapshot.last_failure.as_ref().map(figures::last_failure),
-        "probes": {"answered": counts.probes_answered, "failed": counts.probes_failed},
-        "last_probe": backend.last_probe().as_ref().map(figures::last_probe),
-        "ejections": counts.ejections,
-        "suspicions": counts.suspicions,
-        "down_s": counts.down.as_secs(),
-    })
+        rates: snapshot.rates.map(figures::rates),
+        latency: figures::latency(&snapshot),
+        errors: figures::errors(&snapshot),
+        server_errors: figures::server_errors(&snapshot),
+        sticky: figures::sticky(&snapshot.sticky),
+        last_failure: snapshot.last_failure.as_ref().map(figures::last_failure),
+        probes: api::ProbeCounts {
+            answered: counts.probes_answered,
+            failed: counts.probes_failed,
+        },
+        last_probe: backend.last_probe().as_ref().map(figures::last_probe),
+        ejections: counts.ejections,
+        suspicions: counts.suspicions,
+        down_s: counts.down.as_secs(),
+    }
 }
 
 /// One change or failure.
-pub(super) fn event(event: &Event) -> Value {
-    json!({
-        "number": event.number,
-        "at": show_moment(event.at / 1000),
-        "kind": event.kind.token(),
-        "upstream": event.upstream,
-        "backend": event.backend,
-        "text": event.text,
-    })
+pub(super) fn event(event: Event) -> api::Event {
+    api::Event {
+        number: event.number,
+        at: show_moment(event.at / 1000),
+        kind: event.kind.token().to_owned(),
+        upstream: event.upstream,
+        backend: event.backend,
+        text: event.text,
+    }
 }
 
-fn controls(controls: Controls) -> Value {
-    json!({
-        "activation": controls.activation.token(),
-        "weight": controls.weight,
-        "distance": controls.distance,
-    })
+fn controls(controls: Controls) -> api::BackendControls {
+    api::BackendControls {
+        activation: controls.activation.token().to_owned(),
+        weight: controls.weight,
+        distance: controls.distance,
+    }
 }
 
-fn said_of(said: &Override) -> Value {
-    json!({
-        "activation": said.activation.map(|set| set.value.token()),
-        "weight": said.weight.map(|set| set.value),
-        "distance": said.distance.map(|set| set.value),
-        "until": said.until.map(show_moment),
-        "reason": said.reason,
-        "by": said.by,
-        "at": show_moment(said.at),
-    })
+fn said_of(said: &Override) -> api::Override {
+    let activation = said.activation.map(|set| set.value.token());
+    api::Override {
+        activation: activation.map(str::to_owned),
+        weight: said.weight.map(|set| set.value),
+        distance: said.distance.map(|set| set.value),
+        until: said.until.map(show_moment),
+        reason: said.reason.clone(),
+        by: said.by.clone(),
+        at: show_moment(said.at),
+    }
 }
 
 /// How far a drain is.
-fn progress(drain: &Drain, member: &Member) -> Value {
+fn progress(drain: &Drain, member: &Member) -> api::DrainProgress {
     let Drain {
         then,
         began,
         sessions,
         ..
     } = *drain;
-    json!({
-        "then": Activation::token(then),
-        "began": show_moment(began),
-        "deadline": show_moment(drain.ends()),
-        "sessions_at_start": sessions,
-        "sessions_now": member.sessions_seen(),
-        "earliest": member.drained_in().map(|left| show_moment(now() + left.as_secs())),
-        "in_flight": member.backend.in_flight(),
-    })
+    let earliest = member.drained_in();
+    api::DrainProgress {
+        then: then.token().to_owned(),
+        began: show_moment(began),
+        deadline: show_moment(drain.ends()),
+        sessions_at_start: sessions,
+        sessions_now: member.sessions_seen(),
+        earliest: earliest.map(|left| show_moment(now() + left.as_secs())),
+        in_flight: member.backend.in_flight(),
+    }
 }

@@ -1,9 +1,9 @@
-//! What is served over TLS, as JSON.
+//! What is served over TLS.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus};
 use catamaran_tls::CertificateFacts;
-use serde_json::{Value, json};
 
 use crate::config::{CertificateConfig, ClientCertificate};
 use crate::control::patch::show_moment;
@@ -11,15 +11,17 @@ use crate::tls::LiveProfile;
 use crate::worker::Shared;
 
 /// `GET /api/v1/tls`: every profile with its certificates.
-pub(super) fn all(shared: &Shared) -> Value {
+pub(super) fn all(shared: &Shared) -> ProfileList {
     let profiles = shared.profiles.load_full();
     let mut profiles: Vec<_> = profiles.iter().collect();
     profiles.sort_by_key(|(name, _)| *name);
     let profiles = profiles.into_iter().map(|(name, live)| profile(name, live));
-    json!({ "profiles": profiles.collect::<Vec<_>>() })
+    ProfileList {
+        profiles: profiles.collect(),
+    }
 }
 
-fn profile(name: &str, live: &LiveProfile) -> Value {
+fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     let served = live.current();
     let read = live.read();
     let certificates = served.certificates().iter();
@@ -27,30 +29,32 @@ fn profile(name: &str, live: &LiveProfile) -> Value {
     let certificates = certificates
         .zip(&live.config.certificates)
         .map(|(facts, files)| certificate(facts, files));
-    json!({
-        "name": name,
-        "client_certificate": match live.config.settings.client_certificate {
-            ClientCertificate::Off => "off",
-            ClientCertificate::Optional => "optional",
-            ClientCertificate::Required => "required",
-        },
-        "read": show_moment(seconds(read)),
-        "age_s": SystemTime::now().duration_since(read).unwrap_or_default().as_secs(),
-        "refused": live.refused().map(|reason| reason.as_str().to_owned()),
-        "certificates": certificates.collect::<Vec<_>>(),
-    })
+    let age = SystemTime::now().duration_since(read).unwrap_or_default();
+    let client_certificate = match live.config.settings.client_certificate {
+        ClientCertificate::Off => "off",
+        ClientCertificate::Optional => "optional",
+        ClientCertificate::Required => "required",
+    };
+    ProfileStatus {
+        name: name.to_owned(),
+        client_certificate: client_certificate.to_owned(),
+        read: show_moment(seconds(read)),
+        age_s: age.as_secs(),
+        refused: live.refused().map(|reason| reason.as_str().to_owned()),
+        certificates: certificates.collect(),
+    }
 }
 
-fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> Value {
-    json!({
-        "names": facts.names,
-        "issuer": facts.issuer,
-        "not_after": show_moment(seconds(facts.not_after)),
-        "sha256": facts.sha256,
-        "key_type": facts.key_type,
-        "file": files.chain.display().to_string(),
-        "key_file": files.key.display().to_string(),
-    })
+fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> CertificateStatus {
+    CertificateStatus {
+        names: facts.names.clone(),
+        issuer: facts.issuer.clone(),
+        not_after: show_moment(seconds(facts.not_after)),
+        sha256: facts.sha256.clone(),
+        key_type: facts.key_type.to_owned(),
+        file: files.chain.display().to_string(),
+        key_file: files.key.display().to_string(),
+    }
 }
 
 fn seconds(at: SystemTime) -> u64 {

@@ -62,8 +62,18 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
         .collect()
 }
 
-const LEAVES: [&str; 10] = [
-    "message", "ajp", "http1", "memcache", "balance", "cache", "coding", "stats", "chart", "units",
+const LEAVES: [&str; 11] = [
+    "message",
+    "ajp",
+    "http1",
+    "memcache",
+    "admin-api",
+    "balance",
+    "cache",
+    "coding",
+    "stats",
+    "chart",
+    "units",
 ];
 
 /// Packages that bring sockets, timers or threads.
@@ -80,6 +90,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "ajp", may_use: &["message"] },
     Row { folder: "http1", may_use: &["message"] },
     Row { folder: "memcache", may_use: &[] },
+    Row { folder: "admin-api", may_use: &[] },
     Row { folder: "balance", may_use: &[] },
     Row { folder: "coding", may_use: &[] },
     Row { folder: "stats", may_use: &[] },
@@ -91,7 +102,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },
-    Row { folder: "front", may_use: &["gauge", "coding", "discover", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
+    Row { folder: "front", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "balance", "cache", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "memcache", "stats", "chart", "units"] },
     Row { folder: "bench", may_use: &["load", "units"] },
@@ -100,7 +111,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "import", may_use: &["config", "front"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "http1", "import", "bench", "lab", "units"] },
+    Row { folder: "cli", may_use: &["admin-api", "config", "front", "connector", "http1", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "xtask", may_use: &["gauge", "stats", "tier", "units"] },

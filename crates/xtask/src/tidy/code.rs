@@ -104,7 +104,17 @@ const MAY_BE_UNSAFE: &[&str] = &[
 
 /// Crates whose root must forbid `unsafe`.
 const FORBIDS_UNSAFE: &[&str] = &[
-    "message", "ajp", "http1", "memcache", "balance", "cache", "coding", "stats", "chart", "units",
+    "message",
+    "ajp",
+    "http1",
+    "memcache",
+    "admin-api",
+    "balance",
+    "cache",
+    "coding",
+    "stats",
+    "chart",
+    "units",
 ];
 
 /// Crates that may look at the environment, the command line and files: of configuration, of the

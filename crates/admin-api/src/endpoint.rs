@@ -1,0 +1,114 @@
+//! What may be asked, and which object is the answer.
+
+/// A request of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path below `/api/v1`; what is in capitals is a name of the front's.
+    pub path: &'static str,
+    /// The object that answers it.
+    pub answer: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// All requests.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: "GET",
+        path: "/status",
+        answer: "FrontStatus",
+        meaning: "everything, of one configuration",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/upstreams/U",
+        answer: "UpstreamStatus",
+        meaning: "an upstream, with its version as `ETag`",
+    },
+    Endpoint {
+        method: "PATCH",
+        path: "/upstreams/U",
+        answer: "UpstreamStatus",
+        meaning: "changes several backends, all or none",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/upstreams/U/backends/B",
+        answer: "BackendMember",
+        meaning: "a backend, with its version as `ETag`",
+    },
+    Endpoint {
+        method: "PATCH",
+        path: "/upstreams/U/backends/B",
+        answer: "BackendMember",
+        meaning: "changes a backend",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/upstreams/U/backends/B/reset",
+        answer: "BackendMember",
+        meaning: "takes back what was changed",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/upstreams/U/backends/B/probe",
+        answer: "ProbeResult",
+        meaning: "probes a backend at once",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/reload",
+        answer: "OperationReport",
+        meaning: "has the configuration file read again",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/log/reopen",
+        answer: "OperationReport",
+        meaning: "opens the access log again",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/upgrade",
+        answer: "UpgradeStart",
+        meaning: "has a new process of the same command take over",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/events",
+        answer: "EventList",
+        meaning: "the last events; `after=N`: those after a number",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/tls",
+        answer: "ProfileList",
+        meaning: "the TLS profiles and their certificates",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/listeners",
+        answer: "ListenerList",
+        meaning: "what the configuration in force accepts",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/caches",
+        answer: "CacheList",
+        meaning: "what caches hold and did",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/caches/C/keys",
+        answer: "CacheKeyList",
+        meaning: "the keys that were answered from memory most often",
+    },
+    Endpoint {
+        method: "POST",
+        path: "/caches/C/purge",
+        answer: "PurgeResult",
+        meaning: "takes responses out of a cache",
+    },
+];

@@ -1,0 +1,64 @@
+//! The objects of the admin API: what a front answers under `/api/v1`, as types.
+//!
+//! The front makes these objects, the commands read them, and docs/admin-api.md is written from them, so a member
+//! has one name and one meaning. Objects are declared by the macro of `object`, which keeps the text of each
+//! member for the page. The page in the browser is JavaScript: a test of the front holds its names against
+//! [`member_names`].
+//!
+//! A member that is missing in an answer has its default, so that a command can ask an older front. Moments are in
+//! UTC, as `2030-01-31T04:00:00Z`.
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+mod object;
+mod backend;
+mod cache;
+mod endpoint;
+mod operation;
+mod reference;
+mod site;
+mod status;
+mod tls;
+
+use std::collections::BTreeSet;
+
+pub use backend::{
+    Backend, BackendBytes, BackendConnections, BackendControls, BackendFailure, BackendLatency,
+    BackendMember, BackendProbe, BackendRates, DrainProgress, FailureCounts, MemberOrigin,
+    Override, ProbeCounts, ServerErrors,
+};
+pub use cache::{CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult};
+pub use endpoint::{ENDPOINTS, Endpoint};
+pub use object::{MemberDoc, ObjectDoc};
+pub use operation::{OperationReport, ProbeResult, Problem, UpgradeStart};
+pub use reference::reference;
+pub use site::{ListenerList, ListenerStatus};
+pub use status::{
+    ClientConnections, Event, EventList, FoundMembers, FrontStatus, InFlight, MemberAnswers,
+    RefusedMember, ReloadCounts, RequestInFlight, ResponseCounts, RetryBudgetStatus, UpgradeStatus,
+    UpstreamStatus,
+};
+pub use tls::{CertificateStatus, ProfileList, ProfileStatus};
+
+/// Every object, in the order of the reference.
+#[must_use]
+pub fn objects() -> Vec<ObjectDoc> {
+    [
+        status::OBJECTS,
+        backend::OBJECTS,
+        cache::OBJECTS,
+        site::OBJECTS,
+        tls::OBJECTS,
+        operation::OBJECTS,
+    ]
+    .concat()
+}
+
+/// The name of every member of an object.
+#[must_use]
+pub fn member_names() -> BTreeSet<&'static str> {
+    let objects = objects();
+    let members = objects.iter().flat_map(|object| object.members);
+    members.map(|member| member.name).collect()
+}
