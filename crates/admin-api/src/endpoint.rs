@@ -95,6 +95,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         method: "GET",
+        path: "/routes",
+        answer: "RouteList",
+        meaning: "where each route leads",
+    },
+    Endpoint {
+        method: "GET",
+        path: "/explain",
+        answer: "Explanation",
+        meaning: "what would become of a request: [admin.md](admin.md#why-does-this-request-go-there)",
+    },
+    Endpoint {
+        method: "GET",
         path: "/caches",
         answer: "CacheList",
         meaning: "what caches hold and did",

@@ -15,6 +15,7 @@ mod object;
 mod backend;
 mod cache;
 mod endpoint;
+mod explain;
 mod operation;
 mod reference;
 mod site;
@@ -30,6 +31,10 @@ pub use backend::{
 };
 pub use cache::{CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult};
 pub use endpoint::{ENDPOINTS, Endpoint};
+pub use explain::{
+    AffinityStep, BackendRequest, CacheOutlook, ExplainedRequest, Explanation, FrontAnswer,
+    MemberShare, OtherRoute, PathForms, RouteList, RouteStatus, SessionAffinity, UpstreamOutlook,
+};
 pub use object::{MemberDoc, ObjectDoc};
 pub use operation::{OperationReport, ProbeResult, Problem, UpgradeStart};
 pub use reference::reference;
@@ -50,6 +55,7 @@ pub fn objects() -> Vec<ObjectDoc> {
         cache::OBJECTS,
         site::OBJECTS,
         tls::OBJECTS,
+        explain::OBJECTS,
         operation::OBJECTS,
     ]
     .concat()

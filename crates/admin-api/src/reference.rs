@@ -17,7 +17,6 @@ pub fn reference() -> String {
         )
         .expect("a string takes all");
     }
-    page.push_str(OBJECTS);
     for object in objects() {
         write(&mut page, &object);
     }
@@ -99,11 +98,6 @@ added at any time. A fault is a [Problem](#problem).
 
 | Request | Answer | What it does |
 |---|---|---|
-";
-
-const OBJECTS: &str = "
-`GET /explain` answers what would become of a request, and `GET /routes` the routes as `explain` shows them: see
-[admin.md](admin.md#why-does-this-request-go-there).
 ";
 
 #[cfg(test)]

@@ -15,18 +15,17 @@ mod routes;
 mod sent;
 mod tunnel;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-pub use cache::CacheShown;
+pub use catamaran_admin_api::Explanation;
+use catamaran_admin_api::{ExplainedRequest, FrontAnswer, PathForms, UpstreamOutlook};
 use catamaran_message::RequestHead;
 use catamaran_tls::Profile;
-pub use choice::{AffinityShown, MemberShown, StepShown};
 pub use finder::{FoundRoute, RouteFinder, RouteRequest};
 pub use question::Question;
 use question::Supposed;
-pub use routes::{RouteShown, Runner};
-pub use sent::Sent;
-use serde::Serialize;
+pub(crate) use routes::status as route_status;
 use tunnel::Passed;
 
 use crate::config::{Config, ListenerConfig, Policy};
@@ -44,108 +43,21 @@ use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
 use crate::tls;
 
-/// What would become of a request. Texts in it may be a client's or the file's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Explanation {
-    /// Of the configuration that was asked.
-    pub generation: u64,
-    /// All of it in one line.
-    pub summary: String,
-    /// The request as it was understood; `None` if it is none.
-    pub request: Option<RequestShown>,
-    /// Its path.
-    pub path: Option<PathShown>,
-    /// `forward` to a backend, `answer` by the front, or `refused`.
-    pub outcome: &'static str,
-    /// What the front answers, if it does.
-    pub answer: Option<AnswerShown>,
-    /// The route that was chosen.
-    pub route: Option<RouteShown>,
-    /// The routes that come next, the best first; at most three.
-    pub others: Vec<Runner>,
-    /// What the path becomes, if the route rewrites it.
-    pub rewrite: Option<String>,
-    /// What the cache of the route would do, if there is one.
-    pub cache: Option<CacheShown>,
-    /// Where the route leads.
-    pub upstream: Option<UpstreamShown>,
-    /// What its session says, if sessions are kept.
-    pub affinity: Option<AffinityShown>,
-    /// The backend that gets it, if there is but one.
-    pub backend: Option<String>,
-    /// What led there: `session`, `own-cookie`, `fallback`, `domain`, `hash`, `only`, `policy`, or
-    /// `nobody`. `None` if it is not forwarded.
-    pub by: Option<&'static str>,
-    /// Every backend of the upstream.
-    pub members: Vec<MemberShown>,
-    /// What is sent to [`Self::backend`], or to the first that may get it and can be sent it.
-    pub sent: Option<Sent>,
-    /// What follows the decision and has effects, a rule each: what is counted, picked, made or read.
-    pub then: Vec<String>,
+/// An explanation that is being made.
+struct Draft(Explanation);
+
+impl Deref for Draft {
+    type Target = Explanation;
+
+    fn deref(&self) -> &Explanation {
+        &self.0
+    }
 }
 
-/// A request as it was understood.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RequestShown {
-    /// Its method.
-    pub method: String,
-    /// `http` or `https`: how the client came, here or to a trusted proxy.
-    pub scheme: &'static str,
-    /// The host it asks for, without port.
-    pub host: Option<String>,
-    /// The port beside the host, if one is given.
-    pub port: Option<u16>,
-    /// The path as received.
-    pub path: String,
-    /// The query without its question mark.
-    pub query: Option<String>,
-    /// The listener that it is supposed to come by: its name, or else its address.
-    pub listener: String,
-    /// The address of the connection's other end.
-    pub from: String,
-    /// The client's address, trusted proxies looked through.
-    pub client: String,
-    /// Whether the client came over TLS, here or to a trusted proxy.
-    pub secure: bool,
-}
-
-/// A path on its way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PathShown {
-    /// As received.
-    pub received: String,
-    /// Normalised.
-    pub normal: String,
-    /// In the form that routes are compared with.
-    pub compared: String,
-    /// As it is sent to a backend.
-    pub forwarded: String,
-}
-
-/// A response of the front's own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AnswerShown {
-    /// Its status.
-    pub status: u16,
-    /// The reason in the log.
-    pub reason: String,
-    /// Why, in words.
-    pub text: String,
-    /// Where a redirect leads.
-    pub location: Option<String>,
-}
-
-/// An upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UpstreamShown {
-    /// Its name.
-    pub name: String,
-    /// How a backend is picked.
-    pub policy: &'static str,
-    /// Whether sessions are kept.
-    pub sticky: bool,
-    /// Whether more of its weight is unwell than may be out.
-    pub panic: bool,
+impl DerefMut for Draft {
+    fn deref_mut(&mut self) -> &mut Explanation {
+        &mut self.0
+    }
 }
 
 /// Explains what a front with this configuration would do with a request while all its backends are
@@ -174,13 +86,13 @@ pub(crate) fn explain_on(
     profile: impl FnOnce(&ListenerConfig) -> Option<Arc<Profile>>,
 ) -> Result<Explanation, String> {
     let supposed = Supposed::new(&site.listeners, question, profile)?;
-    let mut explanation = Explanation {
+    let mut draft = Draft(Explanation {
         generation: site.generation,
         ..Explanation::default()
-    };
+    });
     let (listener, peer) = (supposed.listener, supposed.peer.clone());
     match supposed.read(site) {
-        Ok(head) => explanation.judge(
+        Ok(head) => draft.judge(
             Grounds {
                 site,
                 listener,
@@ -190,20 +102,20 @@ pub(crate) fn explain_on(
             },
             head,
         ),
-        Err(it) => explanation.refuse(it.status.as_u16(), it.token, &it.text),
+        Err(it) => draft.refuse(it.status.as_u16(), it.token, &it.text),
     }
-    Ok(explanation)
+    Ok(draft.0)
 }
 
-impl Explanation {
+impl Draft {
     /// Shows what is decided of the request.
     fn judge(&mut self, grounds: Grounds<'_>, head: Box<RequestHead>) {
         let site = grounds.site;
         let sender = Sender::new(grounds.peer, &head, &site.server.trusted_proxies);
-        self.request = Some(RequestShown::new(&grounds, &sender, &head));
+        self.request = Some(request_of(&grounds, &sender, &head));
         let normal = path::normalise(&head.target.path);
         if let Ok(normal) = &normal {
-            self.path = Some(PathShown {
+            self.path = Some(PathForms {
                 received: text(&head.target.path),
                 normal: text(&normal.forward),
                 compared: text(normal.route()),
@@ -213,7 +125,7 @@ impl Explanation {
         }
         let verdict = verdict::decide(grounds, head);
         let route = verdict.route;
-        self.route = route.map(|route| RouteShown::new(&route.config, &site.listeners));
+        self.route = route.map(|route| route_status(&route.config, &site.listeners));
         let passage = verdict.passage.as_deref();
         let compression = passage.and_then(|passage| passage.compression.as_ref());
         let compression = compression.map(CompressionOffer::words);
@@ -243,7 +155,7 @@ impl Explanation {
             OwnContent::Page(status) | OwnContent::FileMethods(status) => {
                 self.answer(status.as_u16(), token, why);
                 if answer.guard.is_some() || !answer.reason.is_client() {
-                    self.outcome = "refused";
+                    self.outcome = "refused".to_owned();
                 }
             }
             OwnContent::Redirect(status, location) => {
@@ -269,29 +181,29 @@ impl Explanation {
     fn forward(&mut self, site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) {
         let (upstream, outgoing) = (forward.upstream, &forward.outgoing);
         self.show_rewrite(&text(&outgoing.facts(rules).path.forward));
-        self.upstream = Some(UpstreamShown {
+        self.upstream = Some(UpstreamOutlook {
             name: upstream.name.clone(),
-            policy: upstream.config().policy.token(),
+            policy: upstream.config().policy.token().to_owned(),
             sticky: upstream.sticky.is_some(),
             panic: upstream.members.iter().any(|it| it.backend.counts().panic),
         });
         let cache = forward.cache.as_ref();
-        self.cache = cache.map(|request| CacheShown::new(request, outgoing));
+        self.cache = cache.map(|request| cache::outlook(request, outgoing));
         self.then = follow(site, rules, forward);
-        if let Some(cache) = &self.cache {
-            self.then.insert(0, cache.sentence());
-        }
-        self.outcome = "forward";
+        let sentence = self.cache.as_ref().map(cache::sentence);
+        self.then.splice(..0, sentence);
+        self.outcome = "forward".to_owned();
         self.pick(upstream, rules, outgoing);
     }
 
     /// Shows what the path becomes.
     fn show_rewrite(&mut self, forwarded: &str) {
-        if let Some(shown) = &mut self.path
-            && shown.forwarded != forwarded
+        let explanation = &mut self.0;
+        if let Some(path) = &mut explanation.path
+            && path.forwarded != forwarded
         {
-            self.rewrite = Some(format!("{} becomes {forwarded}", shown.normal));
-            forwarded.clone_into(&mut shown.forwarded);
+            explanation.rewrite = Some(format!("{} becomes {forwarded}", path.normal));
+            forwarded.clone_into(&mut path.forwarded);
         }
     }
 
@@ -308,7 +220,7 @@ impl Explanation {
             (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
         }
         self.members = choice::members(upstream, rules, &foresight, &passed);
-        self.by = Some(choice::by(upstream, &foresight));
+        self.by = Some(choice::by(upstream, &foresight).to_owned());
         let had_members = !foresight.members.is_empty();
         foresight.members.retain(|(it, _)| !passed.refuse(*it));
         if had_members && foresight.members.is_empty() {
@@ -317,7 +229,7 @@ impl Explanation {
         self.choose(upstream, rules, &foresight);
         let (mut sent, mut unsent) = (None, None);
         for choice in foresight.choices() {
-            match Sent::new(upstream, rules, &choice, outgoing) {
+            match sent::request(upstream, rules, &choice, outgoing) {
                 Ok(it) => sent = sent.or(Some(it)),
                 Err(error) => unsent = unsent.or(Some(error)),
             }
@@ -352,11 +264,11 @@ impl Explanation {
                     (false, false) => ("no-backend", "no backend may get it"),
                 };
                 self.refuse(503, token, why);
-                self.by = Some("nobody");
+                self.by = Some("nobody".to_owned());
             }
             [(only, _)] => {
                 self.backend = Some(name(*only));
-                let why = choice::why(self.by.unwrap_or_default());
+                let why = choice::why(self.by.as_deref().unwrap_or_default());
                 self.summary = format!(
                     "backend {} of upstream {}: {why}",
                     name(*only),
@@ -386,14 +298,14 @@ impl Explanation {
 
     fn refuse(&mut self, status: u16, token: &str, why: &str) {
         self.answer(status, token, why);
-        self.outcome = "refused";
+        self.outcome = "refused".to_owned();
     }
 
     fn answer(&mut self, status: u16, token: &str, why: &str) {
-        self.outcome = "answer";
+        self.outcome = "answer".to_owned();
         let why = if why.is_empty() { token } else { why };
         self.summary = format!("{status}: {why}");
-        self.answer = Some(AnswerShown {
+        self.answer = Some(FrontAnswer {
             status,
             reason: token.to_owned(),
             text: why.to_owned(),
@@ -402,21 +314,21 @@ impl Explanation {
     }
 }
 
-impl RequestShown {
-    fn new(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> Self {
-        let client = sender.identity;
-        Self {
-            method: head.method.to_string(),
-            scheme: if client.secure { "https" } else { "http" },
-            host: head.authority.as_ref().map(|it| text(&it.host)),
-            port: head.authority.as_ref().and_then(|it| it.port),
-            path: text(&head.target.path),
-            query: head.target.query.as_ref().map(|it| text(it)),
-            listener: grounds.listener.label(),
-            from: grounds.peer.remote.ip().to_string(),
-            client: client.ip.to_string(),
-            secure: client.secure,
-        }
+/// A request as it was understood.
+fn request_of(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> ExplainedRequest {
+    let client = sender.identity;
+    let scheme = if client.secure { "https" } else { "http" };
+    ExplainedRequest {
+        method: head.method.to_string(),
+        scheme: scheme.to_owned(),
+        host: head.authority.as_ref().map(|it| text(&it.host)),
+        port: head.authority.as_ref().and_then(|it| it.port),
+        path: text(&head.target.path),
+        query: head.target.query.as_ref().map(|it| text(it)),
+        listener: grounds.listener.label(),
+        from: grounds.peer.remote.ip().to_string(),
+        client: client.ip.to_string(),
+        secure: client.secure,
     }
 }
 

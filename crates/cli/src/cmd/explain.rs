@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use catamaran_admin_api::{BackendRequest, ExplainedRequest, Explanation, PathForms, RouteStatus};
 use catamaran_config::parse_listen_address;
 use catamaran_front::config::ListenAddress;
 use catamaran_front::explain::{Question, explain};
-use serde_json::Value;
 
-use super::client::At;
+use super::client::{At, pretty};
 use super::operate::escape;
+use super::status::word;
 use crate::failure::Failure;
 
 /// Say which route and backend a request would get, and why
@@ -71,19 +72,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let explanation = match &args.config {
+    let explanation: Explanation = match &args.config {
         Some(path) => {
             let config = super::check::load(path)?.config;
-            let explained = explain(&config, &args.question()).map_err(Failure::Fault)?;
-            serde_json::to_value(&explained).map_err(|error| Failure::of(&error))?
+            explain(&config, &args.question()).map_err(Failure::Fault)?
         }
         None => {
             let at = At::new(args.admin.clone(), args.token_file.clone());
-            at.client()?.expect("GET", &args.path(), None)?
+            at.client()?.object("GET", &args.path(), None)?
         }
     };
     let text = match args.json {
-        true => format!("{explanation:#}\n"),
+        true => pretty(&explanation)?,
         false => show(&explanation),
     };
     io::stdout().write_all(text.as_bytes())?;
@@ -123,169 +123,153 @@ impl Args {
 }
 
 /// The explanation for people, a fact a line.
-fn show(it: &Value) -> String {
+fn show(it: &Explanation) -> String {
     let mut lines = Lines::default();
-    let request = &it["request"];
-    if request.is_object() {
-        let mut client = format!("from {}", word(&request["from"]));
-        if request["client"] != request["from"] {
-            client += &format!(" for {}", word(&request["client"]));
-        }
-        let port = match request["port"].as_u64() {
-            Some(port) => format!(":{port}"),
-            None => String::new(),
-        };
-        let host = match request["host"].as_str() {
-            Some(host) => format!("{}://{host}{port}", word(&request["scheme"])),
-            None => String::new(),
-        };
-        let target = query(word(&request["path"]), &request["query"]);
-        let method = word(&request["method"]);
-        lines.push("request", &format!("{method} {host}{target} {client}"));
-        lines.push("listener", &word(&request["listener"]));
+    if let Some(request) = &it.request {
+        show_request(request, &mut lines);
     }
-    show_path(it, &mut lines);
-    show_routes(it, &mut lines);
-    show_answer(it, &mut lines);
+    if let Some(path) = &it.path {
+        show_path(path, &mut lines);
+    }
+    if let Some(chosen) = &it.route {
+        lines.push("route", &route(chosen));
+    }
+    for other in &it.others {
+        let text = format!("{}: {}", route(&other.route), word(&other.why_not));
+        lines.push("other", &text);
+    }
+    if let Some(answer) = &it.answer {
+        let reason = word(&answer.reason);
+        lines.push("answer", &format!("{}, {reason}", answer.status));
+        if let Some(location) = &answer.location {
+            lines.push("location", &word(location));
+        }
+    }
     show_choice(it, &mut lines);
-    show_sent(&it["sent"], &mut lines);
-    for step in list(&it["then"]) {
+    if let Some(sent) = &it.sent {
+        show_sent(sent, &mut lines);
+    }
+    for step in &it.then {
         lines.push("then", &word(step));
     }
     // A reader of two explanations sees where the first one ends.
-    format!("{}\n\n{}\n", word(&it["summary"]), lines.0)
+    format!("{}\n\n{}\n", word(&it.summary), lines.0)
 }
 
-fn show_path(it: &Value, lines: &mut Lines) {
-    let path = &it["path"];
-    if !path.is_object() {
-        return;
+fn show_request(request: &ExplainedRequest, lines: &mut Lines) {
+    let mut client = format!("from {}", word(&request.from));
+    if request.client != request.from {
+        client += &format!(" for {}", word(&request.client));
     }
-    let mut text = word(&path["normal"]);
-    if path["compared"] != path["normal"] {
-        text += &format!(", compared as {}", word(&path["compared"]));
+    let port = request
+        .port
+        .map_or_else(String::new, |port| format!(":{port}"));
+    let host = match &request.host {
+        Some(host) => format!("{}://{host}{port}", word(&request.scheme)),
+        None => String::new(),
+    };
+    let path = word(&request.path);
+    let target = match &request.query {
+        Some(query) => format!("{path}?{}", query.escape_debug()),
+        None => path,
+    };
+    let method = word(&request.method);
+    lines.push("request", &format!("{method} {host}{target} {client}"));
+    lines.push("listener", &word(&request.listener));
+}
+
+fn show_path(path: &PathForms, lines: &mut Lines) {
+    let mut text = word(&path.normal);
+    if path.compared != path.normal {
+        text += &format!(", compared as {}", word(&path.compared));
     }
-    if path["forwarded"] != path["normal"] {
-        text += &format!(", forwarded as {}", word(&path["forwarded"]));
+    if path.forwarded != path.normal {
+        text += &format!(", forwarded as {}", word(&path.forwarded));
     }
     lines.push("path", &text);
 }
 
-fn show_routes(it: &Value, lines: &mut Lines) {
-    if it["route"].is_object() {
-        lines.push("route", &route(&it["route"]));
-    }
-    for other in list(&it["others"]) {
-        let text = format!("{}: {}", route(other), word(&other["why_not"]));
-        lines.push("other", &text);
-    }
-}
-
 /// A route in the words of the file.
-fn route(it: &Value) -> String {
-    let mut text = match it["place"].as_str() {
+fn route(it: &RouteStatus) -> String {
+    let mut text = match &it.place {
         Some(place) => format!("{} ", place.escape_debug()),
         None => String::new(),
     };
-    let hosts: Vec<String> = list(&it["hosts"]).iter().map(word).collect();
-    text += &hosts.join(",");
-    match it["pattern"].as_str() {
-        Some(_) => text += &word(&it["pattern"]),
-        None => text += &word(&it["path"]),
-    }
-    if it["exact"] == true {
+    text += &words(&it.hosts).join(",");
+    text += &word(it.pattern.as_ref().unwrap_or(&it.path));
+    if it.exact {
         text += " (exact)";
     }
-    let listen: Vec<String> = list(&it["listen"]).iter().map(word).collect();
-    if !listen.is_empty() {
-        text += &format!(" listen {}", listen.join(","));
+    if !it.listen.is_empty() {
+        text += &format!(" listen {}", words(&it.listen).join(","));
     }
-    for key in ["suffix", "scheme"] {
-        if let Some(value) = it[key].as_str() {
+    for (key, value) in [("suffix", &it.suffix), ("scheme", &it.scheme)] {
+        if let Some(value) = value {
             text += &format!(" {key} {}", value.escape_debug());
         }
     }
-    format!("{text} -> {}", word(&it["target"]))
+    format!("{text} -> {}", word(&it.target))
 }
 
-fn show_answer(it: &Value, lines: &mut Lines) {
-    let answer = &it["answer"];
-    if !answer.is_object() {
-        return;
-    }
-    let (status, reason) = (word(&answer["status"]), word(&answer["reason"]));
-    lines.push("answer", &format!("{status}, {reason}"));
-    if answer["location"].is_string() {
-        lines.push("location", &word(&answer["location"]));
-    }
-}
-
-fn show_choice(it: &Value, lines: &mut Lines) {
-    let upstream = &it["upstream"];
-    if upstream.is_object() {
-        let mut text = format!(
-            "{} ({})",
-            word(&upstream["name"]),
-            word(&upstream["policy"])
-        );
-        if upstream["panic"] == true {
+fn show_choice(it: &Explanation, lines: &mut Lines) {
+    if let Some(upstream) = &it.upstream {
+        let mut text = format!("{} ({})", word(&upstream.name), word(&upstream.policy));
+        if upstream.panic {
             text += ", panic: too many backends are unwell";
         }
         lines.push("upstream", &text);
     }
-    for step in list(&it["affinity"]["steps"]) {
-        let value = step["value"].as_str().unwrap_or_default().escape_debug();
-        let equals = if step["value"].is_string() { "=" } else { "" };
-        let text = format!(
-            "{}{equals}{value} {}",
-            word(&step["source"]),
-            word(&step["text"])
-        );
-        lines.push("session", &text);
+    if let Some(affinity) = &it.affinity {
+        for step in &affinity.steps {
+            let value = step
+                .value
+                .as_ref()
+                .map(|value| format!("={}", value.escape_debug()));
+            let (source, text) = (word(&step.source), word(&step.text));
+            let value = value.unwrap_or_default();
+            lines.push("session", &format!("{source}{value} {text}"));
+        }
+        lines.push("sticky", &word(&affinity.outcome));
     }
-    if it["affinity"].is_object() {
-        lines.push("sticky", &word(&it["affinity"]["outcome"]));
-    }
-    for member in list(&it["members"]) {
-        let name = word(&member["backend"]);
-        let text = match member["why_not"].as_str() {
+    for member in &it.members {
+        let name = word(&member.backend);
+        let text = match &member.why_not {
             Some(why) => format!("{name}: no, {}", why.escape_debug()),
-            None => format!("{name}: {} %", word(&member["share"])),
+            None => format!("{name}: {:?} %", member.share),
         };
         lines.push("backend", &text);
     }
 }
 
-fn show_sent(sent: &Value, lines: &mut Lines) {
-    if !sent.is_object() {
-        return;
-    }
-    let (protocol, address) = (word(&sent["protocol"]), word(&sent["address"]));
-    let text = format!("{} to {protocol}://{address}", word(&sent["request"]));
+fn show_sent(sent: &BackendRequest, lines: &mut Lines) {
+    let (protocol, address) = (word(&sent.protocol), word(&sent.address));
+    let text = format!("{} to {protocol}://{address}", word(&sent.request));
     lines.push("sent", &text);
-    if sent["tunnel"].is_string() {
-        let text = format!("for {}, once the backend agrees", word(&sent["tunnel"]));
+    if let Some(tunnel) = &sent.tunnel {
+        let text = format!("for {}, once the backend agrees", word(tunnel));
         lines.push("tunnel", &text);
     }
-    for (key, name) in [("fields", "field"), ("attributes", "attribute")] {
-        for pair in list(&sent[key]) {
-            lines.push(name, &format!("{}: {}", word(&pair[0]), word(&pair[1])));
+    for (pairs, name) in [(&sent.fields, "field"), (&sent.attributes, "attribute")] {
+        for (key, value) in pairs {
+            lines.push(name, &format!("{}: {}", word(key), word(value)));
         }
     }
-    if sent["set_cookie"].is_string() {
-        lines.push(
-            "returns",
-            &format!("set-cookie: {}", word(&sent["set_cookie"])),
-        );
+    if let Some(cookie) = &sent.set_cookie {
+        lines.push("returns", &format!("set-cookie: {}", word(cookie)));
     }
-    let timeouts: Vec<String> = list(&sent["timeouts"])
+    let timeouts: Vec<String> = sent
+        .timeouts
         .iter()
-        .map(|pair| format!("{} {}", word(&pair[0]), word(&pair[1])))
+        .map(|(key, value)| format!("{} {}", word(key), word(value)))
         .collect();
     lines.push(
         "limits",
-        &format!("{}, retries {}", timeouts.join(", "), sent["retries"]),
+        &format!("{}, retries {}", timeouts.join(", "), sent.retries),
     );
+}
+
+fn words(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| word(text)).collect()
 }
 
 /// Lines with their names before them.
@@ -296,26 +280,6 @@ impl Lines {
     fn push(&mut self, name: &str, text: &str) {
         writeln!(self.0, "{name:<10}{text}").expect("a string takes all");
     }
-}
-
-fn query(path: String, query: &Value) -> String {
-    match query.as_str() {
-        Some(query) => format!("{path}?{}", query.escape_debug()),
-        None => path,
-    }
-}
-
-/// A value as a word, escaped for a terminal; `-` for none.
-fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => super::status::word(text),
-        other => other.to_string(),
-    }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -334,6 +298,7 @@ mod tests {
         });
         let expected = "403: the client showed none\n\n\
                         path      /account\nanswer    403, client-certificate-missing\n\n";
+        let refusal: Explanation = serde_json::from_value(refusal).unwrap();
         assert_eq!(show(&refusal), expected);
     }
 }

@@ -1,10 +1,9 @@
 //! What the configuration in force makes the front accept and where it sends it.
 
-use catamaran_admin_api::{ListenerList, ListenerStatus};
-use serde_json::{Value, json};
+use catamaran_admin_api::{ListenerList, ListenerStatus, RouteList};
 
 use crate::config::{ListenAddress, ListenerConfig, Protocols};
-use crate::explain::RouteShown;
+use crate::explain::route_status;
 use crate::site::Site;
 
 /// `GET /api/v1/listeners`: every listener, in the file's order.
@@ -15,10 +14,12 @@ pub(super) fn listeners(site: &Site) -> ListenerList {
 }
 
 /// `GET /api/v1/routes`: every route, in the file's order, as [`crate::explain`] shows it.
-pub(super) fn routes(site: &Site) -> Value {
+pub(super) fn routes(site: &Site) -> RouteList {
     let routes = site.routes.routes().iter();
-    let routes = routes.map(|route| json!(RouteShown::new(&route.config, &site.listeners)));
-    json!({ "routes": routes.collect::<Vec<_>>() })
+    let routes = routes.map(|route| route_status(&route.config, &site.listeners));
+    RouteList {
+        routes: routes.collect(),
+    }
 }
 
 fn protocols(protocols: Protocols) -> &'static [&'static str] {

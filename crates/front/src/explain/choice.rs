@@ -1,8 +1,8 @@
 //! Which backend a request would get, and why the others would not.
 
+use catamaran_admin_api::{AffinityStep, MemberShare, SessionAffinity};
 use catamaran_balance::affinity::{IDS_MAX, Outcome, Step};
 use catamaran_message::RequestHead;
-use serde::Serialize;
 
 use super::text;
 use super::tunnel::Passed;
@@ -10,39 +10,6 @@ use crate::config::{Activation, Policy};
 use crate::site::foresight::Foresight;
 use crate::site::rules::Rules;
 use crate::site::{Member, Upstream};
-
-/// What the session of a request says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AffinityShown {
-    /// As `sticky=` in the log; `held` if its backend is out and nobody else may have it.
-    pub outcome: &'static str,
-    /// What was made of each session id, in the order in which they are read.
-    pub steps: Vec<StepShown>,
-}
-
-/// What was made of one session id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StepShown {
-    /// Where it was found: `cookie JSESSIONID`, `path parameter jsessionid`.
-    pub source: String,
-    /// As received; `None` for the front's own cookie.
-    pub value: Option<String>,
-    /// The backend that it led to.
-    pub backend: Option<String>,
-    /// What was made of it.
-    pub text: String,
-}
-
-/// A backend of the upstream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MemberShown {
-    /// Its name.
-    pub backend: String,
-    /// Of how many such requests in a hundred it would get this one.
-    pub share: f64,
-    /// Why it does not get it.
-    pub why_not: Option<String>,
-}
 
 /// A session id, and the words for where it was found.
 pub(super) type Id = (String, String);
@@ -59,16 +26,16 @@ pub(super) fn affinity(
     upstream: &Upstream,
     ids: &[Id],
     foresight: &Foresight<'_>,
-) -> Option<AffinityShown> {
+) -> Option<SessionAffinity> {
     let decision = foresight.decision.as_ref()?;
     let mut ids_read = ids.iter();
-    let mut steps: Vec<StepShown> = Vec::new();
+    let mut steps: Vec<AffinityStep> = Vec::new();
     for &step in &foresight.steps {
         let is_own = matches!(step, Step::OwnKept(_) | Step::OwnLost(_) | Step::OwnUnknown);
         let id = ids_read.next().filter(|_| !is_own);
         let own = || upstream.sticky.as_ref()?.own_cookie.as_ref();
         let (to, text) = words(upstream, step);
-        steps.push(StepShown {
+        steps.push(AffinityStep {
             source: match id {
                 Some((source, _)) => source.clone(),
                 None => format!("cookie {}", own().map_or("", |own| &own.name)),
@@ -79,15 +46,16 @@ pub(super) fn affinity(
         });
     }
     if steps.len() >= IDS_MAX && ids.len() > IDS_MAX {
-        steps.push(StepShown {
+        steps.push(AffinityStep {
             source: "more".to_owned(),
             value: None,
             backend: None,
             text: format!("only the first {IDS_MAX} are read"),
         });
     }
-    Some(AffinityShown {
-        outcome: decision.as_ref().map_or("held", |it| it.outcome.token()),
+    let outcome = decision.as_ref().map_or("held", |it| it.outcome.token());
+    Some(SessionAffinity {
+        outcome: outcome.to_owned(),
         steps,
     })
 }
@@ -154,7 +122,7 @@ pub(super) fn members(
     rules: Option<&Rules>,
     foresight: &Foresight<'_>,
     passed: &Passed,
-) -> Vec<MemberShown> {
+) -> Vec<MemberShare> {
     let total: u64 = foresight.members.iter().map(|(_, weight)| weight).sum();
     let members = upstream.members.iter().enumerate();
     let shown = |(index, member): (usize, &Member)| {
@@ -163,7 +131,7 @@ pub(super) fn members(
             .find(|(it, _)| *it == index && !passed.refuse(index))
             .map(|(_, weight)| *weight);
         let other = || why_not(upstream, rules, index, foresight);
-        MemberShown {
+        MemberShare {
             backend: member.name().to_owned(),
             share: percent(weight.unwrap_or(0), total),
             why_not: match weight {

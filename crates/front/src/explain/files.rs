@@ -3,12 +3,12 @@
 
 use catamaran_files::{FileName, FilesConfig};
 
-use super::{Explanation, text};
+use super::{Draft, text};
 use crate::exchange::verdict::{FilesOrigin, FilesRequest};
 use crate::site::Site;
 use crate::site::route::Route;
 
-impl Explanation {
+impl Draft {
     /// Shows which file a request is for, and what follows without it.
     pub(super) fn show_file(
         &mut self,

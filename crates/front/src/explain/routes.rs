@@ -1,7 +1,7 @@
 //! The route that was chosen, and those that were not.
 
+use catamaran_admin_api::{OtherRoute, RouteStatus};
 use catamaran_message::RequestHead;
-use serde::Serialize;
 
 use crate::config::{ListenerConfig, RouteConfig, RouteScheme, RouteTarget};
 use crate::exchange::forwarded::Sender;
@@ -9,63 +9,28 @@ use crate::exchange::verdict::{self, Grounds};
 use crate::path::NormalPath;
 
 /// A route, in the words of the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RouteShown {
-    /// Its file and line.
-    pub place: Option<String>,
-    /// Its hosts; empty for any.
-    pub hosts: Vec<String>,
-    /// Its path.
-    pub path: String,
-    /// Whether the path must be equal.
-    pub exact: bool,
-    /// What the path must end in.
-    pub suffix: Option<String>,
-    /// What stands in the place of path, exactness and suffix.
-    pub pattern: Option<String>,
-    /// The listeners that it is for, by name or else by address; empty for all.
-    pub listen: Vec<String>,
-    /// `http` or `https`, if it is for one of them only.
-    pub scheme: Option<&'static str>,
-    /// Where it leads: `upstream NAME`, `files`, `status CODE`, or `redirect CODE`.
-    pub target: String,
-}
-
-/// A route that was not chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Runner {
-    /// The route.
-    #[serde(flatten)]
-    pub route: RouteShown,
-    /// Whether it would serve the request if those before it were not there.
-    pub matches: bool,
-    /// Why it was not chosen.
-    pub why_not: String,
-}
-
-impl RouteShown {
-    pub(crate) fn new(config: &RouteConfig, listeners: &[ListenerConfig]) -> Self {
-        let listen = config.listen.iter();
-        let listen = listen.filter_map(|&index| Some(listeners.get(index)?.label()));
-        Self {
-            listen: listen.collect(),
-            place: config.place.as_ref().map(ToString::to_string),
-            hosts: config.hosts.clone(),
-            path: config.path.clone(),
-            exact: config.exact,
-            suffix: config.suffix.clone(),
-            pattern: config.pattern.clone(),
-            scheme: config.scheme.map(|scheme| match scheme {
-                RouteScheme::Http => "http",
-                RouteScheme::Https => "https",
-            }),
-            target: match &config.target {
-                RouteTarget::Upstream(name) => format!("upstream {name}"),
-                RouteTarget::Status(status) => format!("status {}", status.as_u16()),
-                RouteTarget::Files => "files".to_owned(),
-                RouteTarget::Redirect(to) => format!("redirect {}", to.status.as_u16()),
-            },
-        }
+pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> RouteStatus {
+    let listen = config.listen.iter();
+    let listen = listen.filter_map(|&index| Some(listeners.get(index)?.label()));
+    let scheme = config.scheme.map(|scheme| match scheme {
+        RouteScheme::Http => "http",
+        RouteScheme::Https => "https",
+    });
+    RouteStatus {
+        listen: listen.collect(),
+        place: config.place.as_ref().map(ToString::to_string),
+        hosts: config.hosts.clone(),
+        path: config.path.clone(),
+        exact: config.exact,
+        suffix: config.suffix.clone(),
+        pattern: config.pattern.clone(),
+        scheme: scheme.map(str::to_owned),
+        target: match &config.target {
+            RouteTarget::Upstream(name) => format!("upstream {name}"),
+            RouteTarget::Status(status) => format!("status {}", status.as_u16()),
+            RouteTarget::Files => "files".to_owned(),
+            RouteTarget::Redirect(to) => format!("redirect {}", to.status.as_u16()),
+        },
     }
 }
 
@@ -75,14 +40,14 @@ pub(super) fn runners(
     sender: &Sender,
     head: &RequestHead,
     path: &NormalPath,
-) -> Vec<Runner> {
+) -> Vec<OtherRoute> {
     let Ok(wanted) = verdict::wanted(grounds, sender, head) else {
         return Vec::new();
     };
     let site = grounds.site;
     let runners = site.routes.runners(wanted, path.route(), RUNNERS);
-    let shown = |runner: crate::site::route::runners::Runner| Runner {
-        route: RouteShown::new(&site.routes.routes()[runner.route].config, &site.listeners),
+    let shown = |runner: crate::site::route::runners::Runner| OtherRoute {
+        route: status(&site.routes.routes()[runner.route].config, &site.listeners),
         matches: runner.matches,
         why_not: runner.why_not,
     };

@@ -85,9 +85,9 @@ function millis(value) {
 }
 /** Two times with one unit, if they have the same. */
 function pair(less, more) {
-  const [one, other] = [millis(less), millis(more)];
-  const unit = other.replace(/^\S+/, '');
-  return `${one.endsWith(unit) ? one.slice(0, -unit.length) : one} / ${other}`;
+  const [low, high] = [millis(less), millis(more)];
+  const unit = high.replace(/^\S+/, '');
+  return `${low.endsWith(unit) ? low.slice(0, -unit.length) : low} / ${high}`;
 }
 function span(seconds) {
   if (seconds < 120) return `${Math.max(0, Math.round(seconds))} s`;
@@ -997,7 +997,7 @@ function useToken(text) {
 
 // ---- Explain ----
 
-function explained(it) {
+function explained(explanation) {
   const part = (title, ...children) => make('div', {}, make('h3', { textContent: title }), ...children);
   const text = (value, className = '') => make('div', { textContent: value, className });
   const pairs = rows => make('div', { className: 'pairs' }, ...rows.flatMap(([name, value]) => [
@@ -1005,29 +1005,29 @@ function explained(it) {
   const route = r => [
     [r.listen?.length ? `on ${r.listen.join(', ')}` : '', r.scheme ? `${r.scheme}:` : '', r.hosts.join(' '), r.pattern || r.path + (r.exact ? ' (exact)' : '') + (r.suffix ? ` *${r.suffix}` : '')].filter(Boolean).join(' '),
     `→ ${r.target}`, r.place ? `(${r.place})` : ''].filter(Boolean).join(' ');
-  const parts = [text(it.summary, 'summary')];
-  if (it.answer) parts.push(part('Answer of the front', text(`${it.answer.status} ${it.answer.reason}: ${it.answer.text}${it.answer.location ? ` → ${it.answer.location}` : ''}`)));
+  const parts = [text(explanation.summary, 'summary')];
+  if (explanation.answer) parts.push(part('Answer of the front', text(`${explanation.answer.status} ${explanation.answer.reason}: ${explanation.answer.text}${explanation.answer.location ? ` → ${explanation.answer.location}` : ''}`)));
   const left = [];
   const right = [];
-  if (it.path) left.push(part('Path', pairs(['received', 'normal', 'compared', 'forwarded'].map(name => [name, it.path[name]]))));
-  left.push(part('Route', text(it.route ? route(it.route) : 'none matches', 'code')));
-  if (it.others?.length) left.push(part('Next best, and why not', make('ul', {}, ...it.others.map(other =>
+  if (explanation.path) left.push(part('Path', pairs(['received', 'normal', 'compared', 'forwarded'].map(name => [name, explanation.path[name]]))));
+  left.push(part('Route', text(explanation.route ? route(explanation.route) : 'none matches', 'code')));
+  if (explanation.others?.length) left.push(part('Next best, and why not', make('ul', {}, ...explanation.others.map(other =>
     make('li', {}, make('span', { className: 'code', textContent: route(other) }), make('span', { className: 'quiet', textContent: ` ${other.why_not || ''}` }))))));
-  if (it.rewrite) left.push(part('Rewrite', text(it.rewrite, 'code')));
-  if (it.affinity) left.push(part(`Session: ${it.affinity.outcome}`, make('ol', {}, ...it.affinity.steps.map(step =>
+  if (explanation.rewrite) left.push(part('Rewrite', text(explanation.rewrite, 'code')));
+  if (explanation.affinity) left.push(part(`Session: ${explanation.affinity.outcome}`, make('ol', {}, ...explanation.affinity.steps.map(step =>
     make('li', {}, make('span', { className: 'code', textContent: [step.source, step.value].filter(Boolean).join(' ') }), ` ${step.text || ''}`)))));
-  if (it.members?.length) right.push(part(`Backends of ${it.upstream.name} (${it.upstream.policy})${it.by ? `: by ${it.by}` : ''}`,
-    make('div', {}, ...it.members.map(member => {
+  if (explanation.members?.length) right.push(part(`Backends of ${explanation.upstream.name} (${explanation.upstream.policy})${explanation.by ? `: by ${explanation.by}` : ''}`,
+    make('div', {}, ...explanation.members.map(member => {
       const bar = make('span');
       bar.style.width = `${member.share}%`;
       return make('div', {}, make('span', { className: 'meter' }, bar), `${member.share} % ${member.backend}`,
         make('span', { className: 'quiet', textContent: member.why_not ? ` – ${member.why_not}` : '' }));
     }))));
-  if (it.sent) {
-    right.push(part(`Sent to ${it.sent.backend} at ${it.sent.protocol}://${it.sent.address}`, text(it.sent.request, 'code'), pairs(it.sent.fields || [])));
-    if (it.sent.attributes?.length) right.push(part('Attributes', pairs(it.sent.attributes)));
-    if (it.sent.set_cookie) right.push(part('Cookie for the client', text(it.sent.set_cookie, 'code')));
-    right.push(part('Limits', pairs([...(it.sent.timeouts || []), ['retries', String(it.sent.retries)]])));
+  if (explanation.sent) {
+    right.push(part(`Sent to ${explanation.sent.backend} at ${explanation.sent.protocol}://${explanation.sent.address}`, text(explanation.sent.request, 'code'), pairs(explanation.sent.fields || [])));
+    if (explanation.sent.attributes?.length) right.push(part('Attributes', pairs(explanation.sent.attributes)));
+    if (explanation.sent.set_cookie) right.push(part('Cookie for the client', text(explanation.sent.set_cookie, 'code')));
+    right.push(part('Limits', pairs([...(explanation.sent.timeouts || []), ['retries', String(explanation.sent.retries)]])));
   }
   parts.push(make('div', { className: 'halves' },
     make('div', {}, ...left), make('div', {}, ...right)));

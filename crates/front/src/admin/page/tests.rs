@@ -139,6 +139,11 @@ const VARIABLES: &[(&str, &str)] = &[
     ("cache", "CacheStatus"),
     ("profile", "ProfileStatus"),
     ("problem", "Problem"),
+    ("explanation", "Explanation"),
+    ("r", "RouteStatus"),
+    ("other", "OtherRoute"),
+    ("step", "AffinityStep"),
+    ("member", "MemberShare"),
 ];
 
 /// Members of the browser's own objects that are in a variable of the same name.
