@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | advisories | figures | fuzz |
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | names | deny | advisories | figures | fuzz |
 //! package | installed | libraries | payara | wildfly-members | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         ["needs"] => run(|steps, _| test::install(steps)),
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
+        ["names"] => run(|_, root| tidy::names::run(root)),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
@@ -139,6 +140,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   needs           install the servers that the tests run against
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
+  names           count types that are participles, types that share a name, functions that take tuples
   deny            check licences, versions and sources of what is linked
   figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
   advisories [--update CLONE]

@@ -11,6 +11,7 @@ mod drawing;
 mod imports;
 mod layers;
 mod named_tests;
+pub(crate) mod names;
 mod order;
 mod project;
 mod shape;
@@ -64,6 +65,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     }
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));
+    problems.extend(names::check(&sources));
     problems.extend(project::check(root)?);
     let security = fs::read_to_string(root.join("docs/security.md")).unwrap_or_default();
     problems.extend(named_tests::check(&security, &sources));
