@@ -23,7 +23,7 @@ use crate::pipe::{self, Wake, Wakeup};
 use crate::played::Played;
 use crate::pool::{self, Limits, Pool};
 use crate::service::{self, RequestBody, Spawn, Tasks};
-use crate::{Config, IoModel, StartError};
+use crate::{Config, StartError};
 
 /// What answers requests.
 ///
@@ -129,7 +129,7 @@ impl Runner {
             Kind::Inline(handler) => Self::Inline(Inline(handler)),
             Kind::Blocking(handler) => {
                 let mut limits = Limits::of(config);
-                if config.io == IoModel::Threads {
+                if config.io.has_thread_per_connection() {
                     // Handlers run on the threads of their connections.
                     limits.min_spare_threads = 0;
                 }

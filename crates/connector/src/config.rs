@@ -248,9 +248,12 @@ pub enum IoModel {
     /// Readiness: a few event loops, as Tomcat's NIO.
     Epoll,
     /// Completion: a few event loops on io_uring, as Tomcat's NIO2 on systems that have it. Needs
-    /// Linux 6.0 that allows it.
+    /// Linux 6.0 that allows it, and the feature `uring`, which is on by default.
+    #[cfg(feature = "uring")]
     Uring,
-    /// Blocking: a thread per connection from a pool of [`Config::max_threads`], as Tomcat's BIO.
+    /// Blocking: a thread per connection from a pool of [`Config::max_threads`], as Tomcat's BIO. Needs the feature
+    /// `threads`, which is on by default.
+    #[cfg(feature = "threads")]
     Threads,
 }
 
@@ -314,13 +317,32 @@ impl IoModel {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Epoll => "epoll",
+            #[cfg(feature = "uring")]
             Self::Uring => "uring",
+            #[cfg(feature = "threads")]
             Self::Threads => "threads",
         }
     }
 
     /// Every model this build has.
-    pub const ALL: &[Self] = &[Self::Epoll, Self::Uring, Self::Threads];
+    pub const ALL: &[Self] = &[
+        Self::Epoll,
+        #[cfg(feature = "uring")]
+        Self::Uring,
+        #[cfg(feature = "threads")]
+        Self::Threads,
+    ];
+
+    /// Whether each connection has a thread, on which a blocking handler runs.
+    pub(crate) fn has_thread_per_connection(self) -> bool {
+        match self {
+            Self::Epoll => false,
+            #[cfg(feature = "uring")]
+            Self::Uring => false,
+            #[cfg(feature = "threads")]
+            Self::Threads => true,
+        }
+    }
 }
 
 impl Secret {

@@ -17,8 +17,10 @@ mod lent;
 pub(crate) mod listen;
 mod meter;
 mod tasks;
+#[cfg(feature = "threads")]
 pub(crate) mod threads;
 mod timers;
+#[cfg(feature = "uring")]
 pub(crate) mod uring;
 mod wakeups;
 
@@ -38,24 +40,25 @@ use crate::{IoModel, StartError};
 #[derive(Debug)]
 pub(crate) enum Worker {
     Loop(event_loop::Running),
+    #[cfg(feature = "threads")]
     Threads(threads::Running),
 }
 
 impl Worker {
     /// How many workers the configuration asks for; each takes a socket of every listener.
     pub(crate) fn count(config: &Config) -> usize {
-        match config.io {
-            IoModel::Epoll | IoModel::Uring => config.workers.get(),
+        match config.io.has_thread_per_connection() {
+            false => config.workers.get(),
             // One pool of threads serves all listeners.
-            IoModel::Threads => 1,
+            true => 1,
         }
     }
 
     /// How many sets of counters there are, so that no two cores write the same ones often.
     pub(crate) fn shards(config: &Config) -> usize {
-        match config.io {
-            IoModel::Epoll | IoModel::Uring => Self::count(config),
-            IoModel::Threads => 16,
+        match config.io.has_thread_per_connection() {
+            false => Self::count(config),
+            true => 16,
         }
     }
 
@@ -70,9 +73,11 @@ impl Worker {
             IoModel::Epoll => epoll::spawn(index, listeners, shared, counters)
                 .map(Self::Loop)
                 .map_err(StartError::Worker),
+            #[cfg(feature = "uring")]
             IoModel::Uring => uring::spawn(index, listeners, shared, counters)
                 .map(Self::Loop)
                 .map_err(uring::explain),
+            #[cfg(feature = "threads")]
             IoModel::Threads => threads::spawn(listeners, shared)
                 .map(Self::Threads)
                 .map_err(StartError::Worker),
@@ -83,6 +88,7 @@ impl Worker {
     pub(crate) fn wake(&self) {
         match self {
             Self::Loop(worker) => worker.wake(),
+            #[cfg(feature = "threads")]
             Self::Threads(worker) => worker.wake(),
         }
     }
@@ -91,6 +97,7 @@ impl Worker {
     pub(crate) fn join(self) {
         match self {
             Self::Loop(worker) => worker.join(),
+            #[cfg(feature = "threads")]
             Self::Threads(worker) => worker.join(),
         }
     }

@@ -21,6 +21,9 @@
 //! attributes are trusted only from a peer that sent the secret or is listed. Request attributes that
 //! are not known to be harmless refuse the request.
 //!
+//! The drivers `threads` and `uring` are features that are on by default: an application that needs neither leaves
+//! them out, and with them all `unsafe` code of the crate.
+//!
 //! # A service
 //!
 //! An axum router over AJP13; `examples/axum.rs` is the whole program.
@@ -126,6 +129,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(
+    not(all(feature = "threads", feature = "uring")),
+    allow(dead_code, reason = "what only a driver uses that is left out")
+)]
+
 mod app;
 mod application;
 mod attribute;
@@ -163,7 +171,9 @@ pub use crate::handler::{
     Route, Tls,
 };
 pub use crate::pipe::BodyError;
-pub use crate::running::{NoUring, Running, StartError, start};
+#[cfg(feature = "uring")]
+pub use crate::running::NoUring;
+pub use crate::running::{Running, StartError, start};
 pub use crate::service::RequestBody;
 pub use crate::status::{Status, Threads};
 pub use crate::trust::{TrustedPeers, TrustedPeersError};

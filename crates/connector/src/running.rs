@@ -52,6 +52,7 @@ pub enum StartError {
     #[error("no tokio runtime: start the connector of a service from within one")]
     NoRuntime,
     /// There is no io_uring, or not for this process.
+    #[cfg(feature = "uring")]
     #[error("{fault}; use another I/O model, such as epoll")]
     NoUring {
         /// What stands against it.
@@ -65,6 +66,7 @@ pub enum StartError {
 }
 
 /// Why io_uring cannot be used.
+#[cfg(feature = "uring")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoUring {

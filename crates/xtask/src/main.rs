@@ -92,6 +92,17 @@ fn ci() -> anyhow::Result<()> {
                 .args(&["--", "--deny", "warnings"])
                 .finish()
         })?;
+        // Whoever uses the connector as a library may leave drivers out.
+        for features in ["", "threads", "uring"] {
+            let name = format!("connector with features {features:?}");
+            steps.run(&name, || {
+                let lint = ["clippy", "--package", "catamaran-connector", "--quiet"];
+                cargo(root, &lint)
+                    .args(&["--no-default-features", "--features", features])
+                    .args(&["--", "--deny", "warnings"])
+                    .finish()
+            })?;
+        }
         steps.run("doc", || {
             let doc = [
                 "doc",
