@@ -3,6 +3,10 @@
 //!
 //! A key is a constant beside the code that reads it. Its text is for operators: what changes when
 //! the value changes, what goes wrong at either extreme, and what other servers call it.
+//!
+//! The type that a key fills says its default and such directives, too: its documentation is read without the file's,
+//! by who builds a configuration in Rust. A test holds each default here against that of the type; nothing compares
+//! the directives.
 
 use toml::Spanned;
 use toml::de::DeValue;

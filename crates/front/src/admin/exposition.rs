@@ -4,6 +4,11 @@
 //! one for its type, and one for each sample. Backslashes and line feeds are escaped everywhere,
 //! quotes in the values of labels. OpenMetrics differs in three things: a family of counters is named
 //! without `_total`, quotes are escaped in the help, too, and the page has an end.
+//!
+//! No library writes it. `prometheus-client`, whose encoder would take histograms that are summed over workers, writes
+//! OpenMetrics alone, escapes no help, and wants a registry of collectors and a type for each set of labels; `prometheus`
+//! writes version 0.0.4 alone, of values that it keeps itself. Either could take the place of the 100 lines from
+//! [`Exposition`] on, and of one format.
 
 use std::fmt::{Display, Write as _};
 
