@@ -60,10 +60,6 @@ fn check_name(source: &Source) -> Option<Problem> {
     let mut parts = source.path.split('/');
     let file = parts.next_back()?;
     let stem = file.strip_suffix(".rs").unwrap_or(file);
-    if stem == "mod" {
-        let what = "foo.rs beside foo/, not foo/mod.rs: file names stay unique";
-        return Some(Problem::new(&source.path, what));
-    }
     let mut names = parts.chain([stem]);
     let bad = names.find(|name| NOBODYS_NAMES.contains(name))?;
     let what = format!("nobody owns `{bad}`: name it for what it holds");
@@ -149,11 +145,7 @@ mod tests {
 
     #[test]
     fn nobodys_names_fail() {
-        for path in [
-            "crates/a/src/util.rs",
-            "crates/a/src/helpers/b.rs",
-            "crates/a/src/b/mod.rs",
-        ] {
+        for path in ["crates/a/src/util.rs", "crates/a/src/helpers/b.rs"] {
             assert_eq!(check(&source(path, "//! A header.\n")).len(), 1, "{path}");
         }
     }
