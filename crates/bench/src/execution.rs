@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_load::Running;
+use catamaran_load::RunHandle;
 use catamaran_load::plan::Plan;
 use catamaran_load::render::ab;
 use catamaran_load::report::{Ending, Report, Warning};
@@ -106,7 +106,7 @@ fn conclude(
 }
 
 /// Shows the run until it ends, or ends it when asked to.
-fn watch(mut running: Running, display: &mut Display, interrupted: &AtomicBool) -> Report {
+fn watch(mut running: RunHandle, display: &mut Display, interrupted: &AtomicBool) -> Report {
     let stopper = running.stopper();
     while !running.wait(TICK) {
         if interrupted.load(Ordering::Relaxed) {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use catamaran_load::document::{self, Document};
 use catamaran_load::gate::Verdict;
 use catamaran_load::plan::Request;
-use catamaran_load::render::{self, Spoken, ab};
+use catamaran_load::render::{self, SpokenProtocol, ab};
 use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -63,7 +63,7 @@ pub(crate) fn begin(
 }
 
 /// The request as it is sent, or for HTTP/2 as HTTP/1.1 would write it, without its body.
-fn head_of(request: &Request, spoken: Spoken) -> String {
+fn head_of(request: &Request, spoken: SpokenProtocol) -> String {
     let Request {
         method,
         target,
@@ -76,8 +76,11 @@ fn head_of(request: &Request, spoken: Spoken) -> String {
     });
     let fields: String = fields.collect();
     let version = match spoken {
-        Spoken::Http2 => spoken.name(),
-        Spoken::Http10 | Spoken::Http11 | Spoken::Ajp13 | Spoken::Memcached(_) => version.text(),
+        SpokenProtocol::Http2 => spoken.name(),
+        SpokenProtocol::Http10
+        | SpokenProtocol::Http11
+        | SpokenProtocol::Ajp13
+        | SpokenProtocol::Memcached(_) => version.text(),
     };
     format!("{method} {target} {version}\r\n{fields}\r\n")
 }

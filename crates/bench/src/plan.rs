@@ -11,7 +11,7 @@ use catamaran_load::plan::{
     Arrivals, Checks, ConnectPatience, Connections, Endpoint, HttpVersion, LengthCheck, Numbers,
     Pace, Plan, Protocol, Replay, Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
-use catamaran_load::render::{Spoken, Subject};
+use catamaran_load::render::{SpokenProtocol, Subject};
 
 use crate::getopt::Mode;
 use crate::number::DURATION_MAX;
@@ -434,14 +434,14 @@ fn subject(settings: &Settings, urls: &[Url], plan: &Plan) -> Subject {
 }
 
 /// What is spoken to a target.
-fn protocol(target: &Target) -> Spoken {
+fn protocol(target: &Target) -> SpokenProtocol {
     match &target.endpoint.protocol {
-        Protocol::Http2 => Spoken::Http2,
-        Protocol::Ajp(_) => Spoken::Ajp13,
-        Protocol::Memcached(asked) => Spoken::Memcached(asked.dialect),
+        Protocol::Http2 => SpokenProtocol::Http2,
+        Protocol::Ajp(_) => SpokenProtocol::Ajp13,
+        Protocol::Memcached(asked) => SpokenProtocol::Memcached(asked.dialect),
         Protocol::Http => match target.requests.first().map(|request| request.version) {
-            Some(HttpVersion::Http10) => Spoken::Http10,
-            _ => Spoken::Http11,
+            Some(HttpVersion::Http10) => SpokenProtocol::Http10,
+            _ => SpokenProtocol::Http11,
         },
     }
 }

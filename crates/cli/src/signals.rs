@@ -33,7 +33,7 @@ impl Deadly {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To drain and end.
     Stop,
     /// To read the configuration again.
@@ -72,7 +72,7 @@ impl Signals {
     /// Returns when the process is asked to stop; there is nothing else that it could do.
     pub(crate) fn wait_for_stop(mut self) {
         for signal in self.arrivals.forever() {
-            if asked(signal) == Asked::Stop {
+            if asked(signal) == SignalRequest::Stop {
                 say_draining();
                 return;
             }
@@ -83,7 +83,7 @@ impl Signals {
     /// Sends on what is asked for, from a thread of its own that ends with the process.
     pub(crate) fn forward<E>(mut self, to: SyncSender<E>) -> io::Result<()>
     where
-        E: From<Asked> + Send + 'static,
+        E: From<SignalRequest> + Send + 'static,
     {
         let thread = std::thread::Builder::new().name("signals".into());
         thread.spawn(move || {
@@ -102,11 +102,11 @@ pub(crate) fn say_draining() {
     tracing::info!("draining; a second signal quits at once");
 }
 
-fn asked(signal: i32) -> Asked {
+fn asked(signal: i32) -> SignalRequest {
     match signal {
-        SIGHUP => Asked::Reload,
-        SIGUSR1 => Asked::Reopen,
-        SIGUSR2 => Asked::Upgrade,
-        _ => Asked::Stop,
+        SIGHUP => SignalRequest::Reload,
+        SIGUSR1 => SignalRequest::Reopen,
+        SIGUSR2 => SignalRequest::Upgrade,
+        _ => SignalRequest::Stop,
     }
 }

@@ -27,7 +27,7 @@ use crate::file::route::Route;
 use crate::file::sticky::Sticky;
 use crate::file::tls::Profile;
 use crate::file::upstream::Upstream;
-use crate::file::{Backend, File, Placed};
+use crate::file::{Backend, File, PlacedValue};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::address::is_local;
@@ -391,7 +391,7 @@ fn profiles(file: &File, report: &mut Report) {
         report.push(Finding::fault(message, listener.place.clone()).hint(hint));
     }
     for profile in &file.tls {
-        let used = |listener: &Placed<ListenerConfig>| {
+        let used = |listener: &PlacedValue<ListenerConfig>| {
             listener.value.tls.as_ref() == Some(&profile.value.name)
         };
         if report.faults() == 0 && !file.listeners.iter().any(used) {

@@ -40,7 +40,7 @@ use crate::variables::Variables;
 
 /// Something read, and where it stands.
 #[derive(Debug)]
-pub(crate) struct Placed<T> {
+pub(crate) struct PlacedValue<T> {
     pub(crate) value: T,
     pub(crate) place: Range<usize>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Placed<T> {
 pub(crate) struct File {
     pub(crate) server: ServerConfig,
     /// Placed by their addresses.
-    pub(crate) listeners: Vec<Placed<ListenerConfig>>,
+    pub(crate) listeners: Vec<PlacedValue<ListenerConfig>>,
     pub(crate) tls: Vec<tls::Profile>,
     pub(crate) upstreams: Vec<upstream::Upstream>,
     pub(crate) caches: Vec<cache::Cache>,
@@ -63,7 +63,7 @@ pub(crate) struct File {
 }
 
 /// A backend, placed by its URL.
-pub(crate) type Backend = Placed<BackendConfig>;
+pub(crate) type Backend = PlacedValue<BackendConfig>;
 
 /// What reading needs beside the text.
 pub(crate) struct Surroundings<'s> {

@@ -49,7 +49,7 @@ pub(crate) enum Preset {
 }
 
 /// A key of any type, for lists of keys.
-pub(crate) trait Described: Sync {
+pub(crate) trait AnyKey: Sync {
     /// Its name in the file.
     fn name(&self) -> &'static str;
     /// What it means.
@@ -60,7 +60,7 @@ pub(crate) trait Described: Sync {
     fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool;
 }
 
-impl<V: Values> Described for Key<V> {
+impl<V: Values> AnyKey for Key<V> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -85,7 +85,7 @@ pub(crate) struct Section {
     /// What it is for.
     pub(crate) intro: &'static str,
     /// Its keys, in the order of the reference.
-    pub(crate) keys: &'static [&'static dyn Described],
+    pub(crate) keys: &'static [&'static dyn AnyKey],
     /// Keys that a later version will have, with what to do until then.
     pub(crate) later: &'static [(&'static str, &'static str)],
 }

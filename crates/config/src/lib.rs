@@ -42,7 +42,7 @@ mod variables;
 
 pub use check::{exposed_admin, same_address, unprotected};
 pub use foreign::{ForeignAnswer, foreign_answer};
-pub use load::{LoadError, Loaded, backend, load, load_text, parse, read_secret};
+pub use load::{LoadError, LoadedFile, backend, load, load_text, parse, read_secret};
 pub use reference::reference;
 pub use report::{Finding, Position, Report, Severity};
 pub use value::address::{

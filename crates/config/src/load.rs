@@ -30,7 +30,7 @@ use crate::{check, recognise, value, variables};
 
 /// A configuration that can be used.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedFile {
     /// What the file means.
     pub config: Config,
     /// What its author should know all the same; warnings only, often none.
@@ -60,11 +60,11 @@ pub enum LoadError {
 ///
 /// # Errors
 /// When the file cannot be read, or has any fault; the report then holds all of them.
-pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+pub fn load(path: &Path) -> Result<LoadedFile, LoadError> {
     load_among(path, &|name| std::env::var_os(name))
 }
 
-pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded, LoadError> {
+pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<LoadedFile, LoadError> {
     let text = read_text(path, FILE_BYTES_MAX).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,
@@ -77,7 +77,7 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
 ///
 /// # Errors
 /// When the text has any fault; the report then holds all of them.
-pub fn load_text(name: &str, text: &str) -> Result<Loaded, Report> {
+pub fn load_text(name: &str, text: &str) -> Result<LoadedFile, Report> {
     parse_at(Path::new(name), name, text, &|name| std::env::var_os(name))
 }
 
@@ -87,7 +87,7 @@ fn parse_at(
     name: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Loaded, Report> {
+) -> Result<LoadedFile, Report> {
     let secret_files = RefCell::new(Vec::new());
     let read_secret = |path: &Path| {
         secret_files.borrow_mut().push(path.to_owned());
@@ -118,7 +118,7 @@ fn parse_at(
 ///
 /// # Errors
 /// When the text has any fault; the report then holds all of them.
-pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
+pub fn parse(name: &str, text: &str) -> Result<LoadedFile, Report> {
     parse_within(name, text, &Surroundings::none())
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn parse_with(
     name: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Loaded, Report> {
+) -> Result<LoadedFile, Report> {
     let surroundings = Surroundings {
         variables,
         ..Surroundings::none()
@@ -140,7 +140,7 @@ pub(crate) fn parse_within(
     name: &str,
     text: &str,
     surroundings: &Surroundings<'_>,
-) -> Result<Loaded, Report> {
+) -> Result<LoadedFile, Report> {
     let mut report = Report::new(name, text);
     let first = DeTable::parse_recoverable(text);
     if !first.1.is_empty()
@@ -178,7 +178,7 @@ pub(crate) fn parse_within(
     if report.faults() > 0 {
         Err(report)
     } else {
-        Ok(Loaded {
+        Ok(LoadedFile {
             config: typed(file, &report),
             report,
             secret_files: Vec::new(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::file::{OTHER_SECTIONS, SECTIONS, upstream};
-use crate::key::{Described, Preset, Section};
+use crate::key::{AnyKey, Preset, Section};
 
 /// The page, in Markdown.
 #[must_use]
@@ -29,7 +29,7 @@ struct SectionEntry {
     section: &'static Section,
     anchor: String,
     /// The keys that it describes, each with its anchor.
-    keys: Vec<(&'static dyn Described, String)>,
+    keys: Vec<(&'static dyn AnyKey, String)>,
 }
 
 /// The entries of all tables, in the order of the page.
@@ -122,12 +122,12 @@ impl SectionEntry {
 }
 
 /// Whether a section describes the key, rather than sharing it with the section that does.
-pub(crate) fn own(section: &Section, key: &dyn Described) -> bool {
+pub(crate) fn own(section: &Section, key: &dyn AnyKey) -> bool {
     let group = section.header == upstream::SECTION.header;
     !group || !crate::file::backend::SECTION.has(key.name())
 }
 
-fn key_entry(key: &dyn Described, page: &mut String) {
+fn key_entry(key: &dyn AnyKey, page: &mut String) {
     let doc = key.doc();
     let (name, values, preset) = (key.name(), values(key), preset(key));
     write!(page, "\n### `{name}`\n\n{}\n\n", doc.effect).expect("a string takes all");
@@ -144,7 +144,7 @@ fn key_entry(key: &dyn Described, page: &mut String) {
 }
 
 /// Quoted values in code type; a `|` would end a cell of the table.
-fn values(key: &dyn Described) -> String {
+fn values(key: &dyn AnyKey) -> String {
     let mut code = false;
     let mut text = String::new();
     for (at, part) in key.values().split('"').enumerate() {
@@ -157,7 +157,7 @@ fn values(key: &dyn Described) -> String {
     text.replace('|', "\\|")
 }
 
-fn preset(key: &dyn Described) -> String {
+fn preset(key: &dyn AnyKey) -> String {
     match key.doc().preset {
         Preset::Required => "none, it is needed".to_owned(),
         Preset::Value(value) => format!("`{value}`"),

@@ -286,13 +286,13 @@ impl<V: Values> Values for OneOrMore<V> {
 }
 
 /// Values by name, such as `{ a = 1, b = 2 }`.
-pub(crate) struct Named<V> {
+pub(crate) struct NamedValues<V> {
     /// What the table is: "backends with ...".
     pub(crate) what: &'static str,
     pub(crate) of: V,
 }
 
-impl<V: Values> Values for Named<V> {
+impl<V: Values> Values for NamedValues<V> {
     type Read = Vec<(String, V::Read)>;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {

@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::file::SECTIONS;
-use crate::key::Described;
+use crate::key::AnyKey;
 use crate::report::{Finding, Report};
 
 /// Gives the value of an environment variable, if it is set.
@@ -190,7 +190,7 @@ impl<'t> Walk<'t> {
     fn text(
         &self,
         value: &mut Spanned<DeValue<'t>>,
-        key: impl Fn(&Self) -> Option<&'static dyn Described>,
+        key: impl Fn(&Self) -> Option<&'static dyn AnyKey>,
     ) {
         let place = value.span();
         let Some(text) = self.expanded.texts.get(&place.start) else {
@@ -207,7 +207,7 @@ impl<'t> Walk<'t> {
     }
 
     /// The key of that name in the table of the path.
-    fn key(&self, name: &str) -> Option<&'static dyn Described> {
+    fn key(&self, name: &str) -> Option<&'static dyn AnyKey> {
         let is_here = |header: &str| {
             let parts: Vec<&str> = header.trim_matches(['[', ']']).split('.').collect();
             let same = |(part, name): (&&str, &String)| *part == "NAME" || part == name;
@@ -222,7 +222,7 @@ impl<'t> Walk<'t> {
 fn other_kind<'t>(
     text: &'t str,
     place: Range<usize>,
-    key: &dyn Described,
+    key: &dyn AnyKey,
 ) -> Option<Spanned<DeValue<'t>>> {
     let spelled = DeValue::parse(text).ok()?.into_inner();
     let fits = matches!(spelled, DeValue::Integer(_) | DeValue::Boolean(_));

@@ -2,7 +2,7 @@
 //!
 //! A driver owns the socket and two buffers. It calls [`Conn::poll`], which consumes received bytes
 //! and appends bytes to be sent, and obeys the [`Action`] it returns: read, write, wait, call the
-//! application, close. Deadlines are data ([`Awaiting`]), and the driver's clock turns them into
+//! application, close. Deadlines are data ([`WaitClass`]), and the driver's clock turns them into
 //! time. The results do not depend on how many bytes arrive at once, so every driver gives the same
 //! answers.
 //!
@@ -70,9 +70,9 @@ pub(crate) struct Io<'a> {
 /// What the driver is to do next. Whatever it is, bytes in [`Io::out`] are to be sent meanwhile.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Read more, then poll again; if the peer lets the deadline of [`Awaiting`] pass, call
+    /// Read more, then poll again; if the peer lets the deadline of [`WaitClass`] pass, call
     /// [`Conn::handle_timeout`], at the end of the stream [`Conn::handle_eof`].
-    Read(Awaiting),
+    Read(WaitClass),
     /// Poll again when the output is no longer [full](Output::is_full).
     Write,
     /// Hand the request to the application and its answer to [`Conn::respond`], or the other end of
@@ -84,7 +84,7 @@ pub(crate) enum Action {
     /// peer, do as for [`Action::Read`], but read only if it [`reads`](Awaiting::reads); and with
     /// `write`, poll again as for [`Action::Write`], whichever comes first.
     Park {
-        awaiting: Option<Awaiting>,
+        awaiting: Option<WaitClass>,
         write: bool,
     },
     /// Send what is left, then close.
@@ -117,7 +117,7 @@ impl Close {
 
 /// What the peer is being waited for: the class of deadline that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaiting {
+pub(crate) enum WaitClass {
     /// The first byte after connecting.
     FirstByte,
     /// The next request.
@@ -133,7 +133,7 @@ pub(crate) enum Awaiting {
     Answer,
 }
 
-impl Awaiting {
+impl WaitClass {
     /// Whether bytes from the peer start the deadline anew.
     pub(crate) fn restarts(self) -> bool {
         matches!(self, Self::FirstByte | Self::NextRequest | Self::Body)
@@ -374,9 +374,9 @@ impl Conn {
         self.heard |= waiting > 0 && io.input.is_empty();
         Ok(match (io.input.is_empty(), self.heard) {
             (true, _) if self.draining => self.close(Close::orderly(false)),
-            (true, true) => Action::Read(Awaiting::NextRequest),
-            (true, false) => Action::Read(Awaiting::FirstByte),
-            (false, _) => Action::Read(Awaiting::Head),
+            (true, true) => Action::Read(WaitClass::NextRequest),
+            (true, false) => Action::Read(WaitClass::FirstByte),
+            (false, _) => Action::Read(WaitClass::Head),
         })
     }
 
@@ -396,7 +396,7 @@ impl Conn {
             match self.receive_body(io)? {
                 Some(Event::Body(_)) => {}
                 Some(_) => self.exchange.length = BodyLength::Known(0),
-                None => return Ok(Action::Read(Awaiting::Body)),
+                None => return Ok(Action::Read(WaitClass::Body)),
             }
         }
         self.exchange.expects_continue = false;
@@ -498,7 +498,7 @@ impl Conn {
                 Piece::Request => match self.receive_body(io)? {
                     Some(Event::Body(data)) => self.wire.send_data(data, io.out),
                     Some(_) => self.exchange.source = Source::Done,
-                    None => return Ok(Action::Read(Awaiting::Body)),
+                    None => return Ok(Action::Read(WaitClass::Body)),
                 },
                 Piece::End => return self.finish(io),
             }
@@ -527,7 +527,7 @@ impl Conn {
                     // One of several packets that were asked for.
                     Leaves::Leftover => {}
                 },
-                None => return Ok(Action::Read(Awaiting::Leftover)),
+                None => return Ok(Action::Read(WaitClass::Leftover)),
             }
             if self.exchange.swallowed > self.config.max_swallow_size {
                 return Ok(self.close(Close {

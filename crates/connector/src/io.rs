@@ -29,7 +29,7 @@ use socket2::{SockRef, Socket};
 
 use crate::application::{Caller, Runner};
 use crate::config::{Config, Listener, Protocol};
-use crate::conn::{Action, Awaiting, Conn, Io};
+use crate::conn::{Action, Conn, Io, WaitClass};
 use crate::counters::{Counters, Snapshot};
 use crate::handler::{Request, Response};
 use crate::pool::Pool;
@@ -39,9 +39,9 @@ use crate::{IoModel, StartError};
 /// A worker that runs, of whichever driver.
 #[derive(Debug)]
 pub(crate) enum Worker {
-    Loop(event_loop::Running),
+    Loop(event_loop::LoopHandle),
     #[cfg(feature = "threads")]
-    Threads(threads::Running),
+    Threads(threads::ThreadsHandle),
 }
 
 impl Worker {
@@ -217,10 +217,10 @@ impl Shared {
     }
 
     /// How long a peer may keep us waiting; `None` is for ever.
-    fn patience(&self, awaiting: Awaiting, protocol: Protocol) -> Option<Duration> {
+    fn patience(&self, awaiting: WaitClass, protocol: Protocol) -> Option<Duration> {
         let patience = match (awaiting, protocol) {
-            (Awaiting::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
-            (Awaiting::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
+            (WaitClass::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
+            (WaitClass::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
             _ => Some(self.config.connection_timeout),
         };
         patience.map(|patience| patience.min(FAR))

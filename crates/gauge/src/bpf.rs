@@ -1,7 +1,7 @@
 //! The kernel's BPF: maps, programs, and what programs are attached to.
 //!
 //! All of it is one system call, whose argument contains addresses of our memory. So this file is the
-//! only one of the crate with `unsafe`. An attached program runs as long as its [`Attached`] lives,
+//! only one of the crate with `unsafe`. An attached program runs as long as its [`AttachedProgram`] lives,
 //! and ends when this process ends, in whatever way.
 
 #![expect(
@@ -76,7 +76,7 @@ pub(crate) enum Direction {
 
 /// A program that runs; dropping this detaches it.
 #[derive(Debug)]
-pub(crate) struct Attached(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
+pub(crate) struct AttachedProgram(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
 
 impl Map {
     pub(crate) fn create(
@@ -213,7 +213,7 @@ impl Program {
     }
 
     /// Runs it whenever the tracepoint `name` is passed, by whatever process.
-    pub(crate) fn attach_to_tracepoint(&self, name: &CStr) -> Result<Attached, BpfFault> {
+    pub(crate) fn attach_to_tracepoint(&self, name: &CStr) -> Result<AttachedProgram, BpfFault> {
         let mut attributes = OpenTracepoint {
             name: address(name.as_ptr()),
             program: self.0.as_raw_fd().cast_unsigned(),
@@ -222,7 +222,7 @@ impl Program {
         // SAFETY: the kernel reads a text that ends in zero.
         let attached = unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) };
         attached
-            .map(Attached)
+            .map(AttachedProgram)
             .map_err(|source| refused("a raw tracepoint", source))
     }
 
@@ -231,7 +231,7 @@ impl Program {
         &self,
         cgroup: BorrowedFd<'_>,
         direction: Direction,
-    ) -> Result<Attached, BpfFault> {
+    ) -> Result<AttachedProgram, BpfFault> {
         let mut attributes = CreateLink {
             program: self.0.as_raw_fd().cast_unsigned(),
             target: cgroup.as_raw_fd().cast_unsigned(),
@@ -244,7 +244,7 @@ impl Program {
         // SAFETY: these attributes have no addresses.
         let attached = unsafe { open(LINK_CREATE, &mut attributes) };
         attached
-            .map(Attached)
+            .map(AttachedProgram)
             .map_err(|source| refused("a program on a cgroup", source))
     }
 }

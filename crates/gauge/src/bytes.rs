@@ -15,7 +15,9 @@ use crate::bpf::instruction::{
     R0, R1, R2, R6, R10, Size, atomic_add, copy, exit, load, look_up, set, skip_if_zero,
     skip_unless_zero, store, to_big_endian,
 };
-use crate::bpf::{Attached, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind};
+use crate::bpf::{
+    AttachedProgram, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind,
+};
 use crate::group::Group;
 
 /// Counts while it lives.
@@ -98,7 +100,7 @@ impl Bytes {
 #[derive(Debug)]
 struct Counter {
     map: Map,
-    _attached: Attached,
+    _attached: AttachedProgram,
 }
 
 impl Counter {

@@ -10,11 +10,11 @@ use crate::cpu::of_this_thread;
 
 /// The account of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cost(BTreeMap<&'static str, Spent>);
+pub struct Cost(BTreeMap<&'static str, QuestionCost>);
 
 /// What one kind of question has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct QuestionCost {
     /// How often it was asked.
     pub times: u64,
     /// CPU time that this took, exact to about a microsecond each.
@@ -33,7 +33,7 @@ impl Cost {
     }
 
     /// What each kind of question has cost, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Spent)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, QuestionCost)> {
         self.0.iter().map(|(what, spent)| (*what, *spent))
     }
 

@@ -48,7 +48,7 @@ mod withheld;
 
 pub use bpf::BpfFault;
 pub use bytes::{Bytes, Hop, Traffic};
-pub use cost::{Cost, Spent};
+pub use cost::{Cost, QuestionCost};
 pub use group::{Group, GroupFault, PATIENCE};
 pub use limited::{CpuLimit, Stops};
 pub use segments::Segments;

@@ -11,7 +11,9 @@ use std::os::fd::AsFd as _;
 use crate::bpf::instruction::{
     R0, R1, R6, Size, atomic_add, exit, load, look_up, set, skip_if_below, skip_if_zero,
 };
-use crate::bpf::{Attached, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind};
+use crate::bpf::{
+    AttachedProgram, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind,
+};
 use crate::bytes::{LENGTH, key, local_port};
 use crate::group::Group;
 
@@ -20,7 +22,7 @@ use crate::group::Group;
 pub struct Segments {
     map: Map,
     ports: Vec<u16>,
-    _attached: Attached,
+    _attached: AttachedProgram,
 }
 
 impl Segments {

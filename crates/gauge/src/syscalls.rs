@@ -14,7 +14,7 @@ use std::ops::Sub;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use crate::bpf::{Attached, BpfFault, Instruction, Map, MapKind, Program, ProgramKind};
+use crate::bpf::{AttachedProgram, BpfFault, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
 
 /// Counts while it lives.
@@ -25,7 +25,7 @@ pub struct Syscalls {
     processes: Option<Map>,
     /// What programs need and nobody reads.
     _begun: Option<Map>,
-    _attached: Vec<Attached>,
+    _attached: Vec<AttachedProgram>,
 }
 
 /// What was called, by the name of the call.
@@ -189,7 +189,10 @@ fn by_group(groups: &[&Group]) -> Result<Map, BpfFault> {
     Ok(map)
 }
 
-fn attach(program: &[Instruction], tracepoint: &std::ffi::CStr) -> Result<Attached, BpfFault> {
+fn attach(
+    program: &[Instruction],
+    tracepoint: &std::ffi::CStr,
+) -> Result<AttachedProgram, BpfFault> {
     let program = Program::load(ProgramKind::RawTracepoint, program)?;
     program.attach_to_tracepoint(tracepoint)
 }

@@ -8,10 +8,10 @@ use catamaran_message::{BodyLength, Request, ResponseHead, is_clean_target, is_s
 use http::{Method, StatusCode};
 
 use crate::body::Encoder;
-use crate::conn::{Conn, Received, Role};
+use crate::conn::{Conn, ReceivedPart, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
-use crate::head::response::{self, Asked};
+use crate::head::response::{self, RequestTraits};
 use crate::head::scan::RawHead;
 use crate::limits::Limits;
 use crate::syntax::is_value_text;
@@ -163,12 +163,12 @@ impl Client {
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
         match self.conn.receive(input)? {
             None => Ok(None),
-            Some(Received::Head(raw)) => self
+            Some(ReceivedPart::Head(raw)) => self
                 .receive_head(&raw)
                 .map(Some)
                 .map_err(|fault| self.conn.fail(fault)),
-            Some(Received::Data(data)) => Ok(Some(ClientEvent::Body(data))),
-            Some(Received::End) => Ok(Some(ClientEvent::End)),
+            Some(ReceivedPart::Data(data)) => Ok(Some(ClientEvent::Body(data))),
+            Some(ReceivedPart::End) => Ok(Some(ClientEvent::End)),
         }
     }
 
@@ -216,7 +216,7 @@ impl Client {
 
     fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
         let mut head = self.spare.take().unwrap_or_default();
-        let asked = Asked {
+        let asked = RequestTraits {
             is_head: self.is_head,
             upgrade: self.upgrade.as_deref(),
         };

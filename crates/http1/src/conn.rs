@@ -60,7 +60,7 @@ enum Outbound {
 
 /// What was received.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ReceivedPart {
     /// A whole head. The role answers with `expect_body` or `expect_head`, or `fail`s.
     Head(RawHead),
     Data(Bytes),
@@ -84,24 +84,24 @@ impl Conn {
     }
 
     /// The next thing in `input`, `None` if there is no whole one or none is due.
-    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<Received>, Fault> {
+    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ReceivedPart>, Fault> {
         let received = match &mut self.inbound {
             Inbound::Failed(fault) => return Err(*fault),
             Inbound::Done | Inbound::Closed => return Ok(None),
             Inbound::Idle if input.is_empty() => return Ok(None),
             Inbound::Idle => Err(Fault::Unsolicited),
             Inbound::Head(scan) => match scan.advance(self.role, &self.limits, input) {
-                Ok(head) => return Ok(head.map(Received::Head)),
+                Ok(head) => return Ok(head.map(ReceivedPart::Head)),
                 Err(fault) => Err(fault),
             },
             Inbound::Body(decoder) => decoder.decode(input, &self.limits),
         };
         match received {
             Ok(None) => Ok(None),
-            Ok(Some(Piece::Data(data))) => Ok(Some(Received::Data(data))),
+            Ok(Some(Piece::Data(data))) => Ok(Some(ReceivedPart::Data(data))),
             Ok(Some(Piece::End)) => {
                 self.end_inbound();
-                Ok(Some(Received::End))
+                Ok(Some(ReceivedPart::End))
             }
             Err(fault) => Err(self.fail(fault)),
         }

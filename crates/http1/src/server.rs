@@ -9,7 +9,7 @@ use http::header::UPGRADE;
 use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::body::{Decoder, Encoder};
-use crate::conn::{Conn, Received, Role};
+use crate::conn::{Conn, ReceivedPart, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::request;
@@ -73,7 +73,7 @@ impl Server {
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
         match self.conn.receive(input)? {
             None => Ok(None),
-            Some(Received::Head(raw)) => {
+            Some(ReceivedPart::Head(raw)) => {
                 let (head, keep_alive) = self
                     .decode_head(&raw)
                     .map_err(|fault| self.conn.fail(fault))?;
@@ -83,13 +83,13 @@ impl Server {
                 self.begin_exchange(&head);
                 Ok(Some(ServerEvent::Head(head)))
             }
-            Some(Received::Data(data)) => {
+            Some(ReceivedPart::Data(data)) => {
                 if let Some(exchange) = &mut self.exchange {
                     exchange.awaits_continue = false;
                 }
                 Ok(Some(ServerEvent::Body(data)))
             }
-            Some(Received::End) => {
+            Some(ReceivedPart::End) => {
                 self.forget_ended();
                 Ok(Some(ServerEvent::BodyEnd))
             }

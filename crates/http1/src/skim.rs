@@ -13,7 +13,7 @@ use http::StatusCode;
 use crate::body::Decoder;
 use crate::conn::Role;
 use crate::error::Fault;
-use crate::head::response::{self, Asked};
+use crate::head::response::{self, RequestTraits};
 use crate::head::scan::Scan;
 use crate::limits::Limits;
 
@@ -222,7 +222,7 @@ impl Skimmer {
             return Ok(None);
         };
         let mut head = ResponseHead::default();
-        let asked = Asked {
+        let asked = RequestTraits {
             is_head: self.to_head,
             upgrade: None,
         };

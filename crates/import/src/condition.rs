@@ -60,7 +60,7 @@ pub(crate) struct When {
 
 /// What a condition comes to while virtual hosts are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum SettledCondition {
     /// It holds for no request.
     Never,
     /// It holds for those of this scheme, or for all.
@@ -136,17 +136,17 @@ impl Condition {
     }
 
     /// What it comes to.
-    pub(crate) fn settled(&self) -> Settled {
+    pub(crate) fn settled(&self) -> SettledCondition {
         if self.asks_host() {
-            return Settled::Waits;
+            return SettledCondition::Waits;
         }
         let holds = |scheme: Scheme| self.holds(scheme, HostClass::Other);
         match (holds(Scheme::Http), holds(Scheme::Https)) {
-            (Some(true), Some(true)) => Settled::Holds(None),
-            (Some(true), Some(false)) => Settled::Holds(Some(Scheme::Http)),
-            (Some(false), Some(true)) => Settled::Holds(Some(Scheme::Https)),
-            (Some(false), Some(false)) => Settled::Never,
-            _ => Settled::Unsaid,
+            (Some(true), Some(true)) => SettledCondition::Holds(None),
+            (Some(true), Some(false)) => SettledCondition::Holds(Some(Scheme::Http)),
+            (Some(false), Some(true)) => SettledCondition::Holds(Some(Scheme::Https)),
+            (Some(false), Some(false)) => SettledCondition::Never,
+            _ => SettledCondition::Unsaid,
         }
     }
 

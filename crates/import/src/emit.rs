@@ -34,7 +34,7 @@ pub struct SideFile {
 
 /// The written file.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     pub(crate) text: String,
     pub(crate) files: Vec<SideFile>,
     /// How many routes it has, and how many of them go to the old server.
@@ -43,7 +43,7 @@ pub(crate) struct Written {
 }
 
 /// Writes all but the remarks. `groups` are the plan's routes.
-pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Written {
+pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> WrittenFile {
     let mut writer = Writer {
         form,
         shared: CommonSettings::new(groups),
@@ -65,7 +65,7 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
             writer.route(plan, group, route);
         }
     }
-    Written {
+    WrittenFile {
         text: writer.out,
         files: writer.files,
         routes: writer.routes,

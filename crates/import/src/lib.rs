@@ -41,7 +41,7 @@ pub use emit::SideFile;
 pub use files::{Files, ImportError};
 pub use ledger::{Directive, Fate, Place, Remark, Sums, Weight};
 
-use crate::emit::{Form, Written};
+use crate::emit::{Form, WrittenFile};
 use crate::files::{Budget, Text};
 use crate::httpd::tree::Expansion;
 use crate::ledger::Ledger;
@@ -273,7 +273,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         emit::write(plan, &groups, form)
     };
     let (probe, closed) = proved(plan, &|closed| write(closed, true), &mut ledger);
-    let Written {
+    let WrittenFile {
         text,
         files,
         routes,
@@ -305,9 +305,9 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
 /// routes that had to be closed.
 fn proved(
     plan: &Plan,
-    write: &dyn Fn(&[usize]) -> Written,
+    write: &dyn Fn(&[usize]) -> WrittenFile,
     ledger: &mut Ledger,
-) -> (Written, Vec<usize>) {
+) -> (WrittenFile, Vec<usize>) {
     let mut closed: Vec<usize> = Vec::new();
     let mut probe = write(&closed);
     for _ in 0..ROUNDS_MAX {

@@ -142,7 +142,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::experiment::{AsPublished, PublishedFigure};
+    use crate::experiment::{OriginalRun, PublishedFigure};
 
     fn published_form(name: &str) -> Experiment {
         let form = Form {
@@ -244,7 +244,7 @@ mod tests {
                 }
                 used.push(run.name.clone());
             }
-            let is_cell = |run: &AsPublished| whole.cells.contains(&run.cell);
+            let is_cell = |run: &OriginalRun| whole.cells.contains(&run.cell);
             assert!(whole.as_published.iter().all(is_cell), "{name}");
             if whole.source.starts_with("published test") {
                 assert!(!whole.published.is_empty(), "{name}");

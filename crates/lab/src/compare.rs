@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::run::Run;
-    use crate::store::Stored;
+    use crate::store::StoredResult;
 
     /// A result in which kept connections take `ratio` times the CPU, on a machine that is `machine`
     /// times as slow.
@@ -273,7 +273,7 @@ mod tests {
                 ..Run::default()
             });
         }
-        let stored = Stored::of(experiment, runs);
+        let stored = StoredResult::of(experiment, runs);
         ResultDocument::of(&stored, true)
     }
 

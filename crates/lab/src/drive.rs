@@ -45,7 +45,7 @@ use self::shares::ShareValues;
 use self::span::MeasuredSpan;
 pub use self::stage::Stages;
 pub(crate) use self::stage::{RunningServer, Stage};
-use crate::experiment::{AsPublished, Experiment, Levels, Load};
+use crate::experiment::{Experiment, Levels, Load, OriginalRun};
 use crate::gate::{Effect, GateFinding, check_run};
 use crate::run::{MemoryCount, Run};
 
@@ -91,7 +91,7 @@ pub struct RunRequest<'a> {
 
 /// What a run has left beside its record.
 #[derive(Clone, Debug, Default)]
-pub struct Left {
+pub struct RunFiles {
     /// The report of the load generator.
     pub bench: String,
     /// Latencies of each second, as a log for HdrHistogram's tools; empty of an echo.
@@ -236,7 +236,7 @@ impl Driver {
         experiment: &Experiment,
         stages: &mut Stages,
         request: RunRequest<'_>,
-    ) -> Result<(Run, Left), DriveFault> {
+    ) -> Result<(Run, RunFiles), DriveFault> {
         let at = request.at;
         let scene = Scene {
             driver: self,
@@ -257,7 +257,7 @@ impl Driver {
     pub fn as_published(
         &self,
         experiment: &Experiment,
-        run: &AsPublished,
+        run: &OriginalRun,
         stages: &mut Stages,
         stop: &AtomicBool,
     ) -> Result<String, DriveFault> {
@@ -325,7 +325,11 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// Makes a run with servers that serve.
-    fn run(self, stage: &mut Stage, request: RunRequest<'_>) -> Result<(Run, Left), DriveFault> {
+    fn run(
+        self,
+        stage: &mut Stage,
+        request: RunRequest<'_>,
+    ) -> Result<(Run, RunFiles), DriveFault> {
         let load = self.experiment.load(self.levels, &stage.addresses)?;
         let mut repeated = again::first(self, stage, &load)?;
         let warm_up = warm::warm(self.driver, stage, &load, self.stop)?;
@@ -343,7 +347,7 @@ impl Scene<'_> {
             warm_up,
         };
         let run = self.record(stage, request, made.all(&load), &around)?;
-        let left = Left {
+        let left = RunFiles {
             traces: made.traces(),
             bench: made.timed.report.text,
             latency: made.timed.report.latency,

@@ -138,7 +138,7 @@ pub struct Experiment {
     /// What was published.
     pub published: Vec<PublishedRun>,
     /// Published runs that are made once as they were.
-    pub as_published: Vec<AsPublished>,
+    pub as_published: Vec<OriginalRun>,
     /// Whether `[quick]` has replaced keys.
     pub is_quick: bool,
     /// Whether it has the cells and claims of the source alone.
@@ -216,7 +216,7 @@ pub enum PublishedFigure {
 
 /// A published run that is made once with the source's own values.
 #[derive(Clone, Debug)]
-pub struct AsPublished {
+pub struct OriginalRun {
     /// The name of its text, or what it was.
     pub name: String,
     /// What was printed.
@@ -312,7 +312,7 @@ impl Experiment {
     pub(crate) fn every_round<'a>(
         &'a self,
         levels: &'a Levels,
-    ) -> impl Iterator<Item = &'a AsPublished> {
+    ) -> impl Iterator<Item = &'a OriginalRun> {
         let runs = self.as_published.iter();
         runs.filter(move |run| run.is_every_round && run.cell == *levels)
     }
@@ -408,7 +408,7 @@ impl Experiment {
     /// The experiment whose only cell is that of a published run, with the source's own settings; its servers
     /// are those of the run before it if it goes on with them.
     #[must_use]
-    pub fn of_published(&self, run: &AsPublished) -> Self {
+    pub fn of_published(&self, run: &OriginalRun) -> Self {
         let mut own = self.clone();
         own.cells = vec![run.cell.clone()];
         own.nest.clear();

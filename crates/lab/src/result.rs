@@ -15,12 +15,12 @@ pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
 use crate::claim::{Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds};
 use crate::drive::ServerRecord;
-use crate::experiment::{AsPublished, Claim, Experiment, Factor, Levels, Selection};
+use crate::experiment::{Claim, Experiment, Factor, Levels, OriginalRun, Selection};
 use crate::gate::{self, Effect, GateFinding};
 use crate::host::Host;
 use crate::measure::Measure;
 use crate::run::{MemoryCount, Run};
-use crate::store::Stored;
+use crate::store::StoredResult;
 
 /// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-lab/1";
@@ -208,8 +208,8 @@ pub struct AsPublishedResult {
 impl ResultDocument {
     /// What the runs of a directory come to.
     #[must_use]
-    pub fn of(stored: &Stored, is_complete: bool) -> Self {
-        let Stored {
+    pub fn of(stored: &StoredResult, is_complete: bool) -> Self {
+        let StoredResult {
             experiment,
             host,
             servers,
@@ -280,7 +280,7 @@ impl ResultDocument {
             self.published = published::results(experiment, &self.cells, &self.claims);
         }
         for run in &mut self.as_published {
-            let is_it = |it: &&AsPublished| it.name == run.name;
+            let is_it = |it: &&OriginalRun| it.name == run.name;
             if let Some(today) = experiment.as_published.iter().find(is_it) {
                 run.deviations.clone_from(&today.deviations);
             }

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::blocks;
 
-use crate::drive::{DriveFault, Driver, Left, RunKey, RunRequest, Stages};
-use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
+use crate::drive::{DriveFault, Driver, RunFiles, RunKey, RunRequest, Stages};
+use crate::experiment::{Experiment, OriginalRun, ROUNDS_MAX};
 use crate::gate::GateFinding;
 use crate::run::{MemoryCount, Run};
 use crate::{claim, screen};
@@ -31,7 +31,7 @@ pub enum Event<'a> {
     /// The screen is over: these cells go on.
     Screened(&'a [usize]),
     /// A published run begins, as it was.
-    Publishes(&'a AsPublished),
+    Publishes(&'a OriginalRun),
     /// A run begins that finds out what a cell can do.
     Calibrates {
         /// The cell.
@@ -71,7 +71,7 @@ pub enum RoundsFault {
 }
 
 /// What is asked for.
-pub struct Asked<'a> {
+pub struct RoundsRequest<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// What makes runs.
@@ -92,7 +92,7 @@ pub trait Keeper {
     ///
     /// # Errors
     /// It cannot be kept.
-    fn keep(&mut self, run: &Run, left: &Left) -> Result<(), RoundsFault>;
+    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), RoundsFault>;
 
     /// Keeps the capacities that were found.
     ///
@@ -111,7 +111,7 @@ pub trait Keeper {
     ///
     /// # Errors
     /// It cannot be kept.
-    fn keep_published(&mut self, run: &AsPublished, printed: &str) -> Result<(), RoundsFault>;
+    fn keep_published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), RoundsFault>;
 
     /// Hears what happens.
     fn tell(&mut self, event: Event<'_>);
@@ -121,7 +121,7 @@ pub trait Keeper {
 ///
 /// # Errors
 /// A run that cannot be made, or kept. Runs that were kept stay kept.
-pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFault> {
+pub fn run(asked: RoundsRequest<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFault> {
     let experiment = asked.experiment;
     let orders = orders(experiment);
     let screened = experiment.screened();
@@ -214,8 +214,8 @@ impl RoundMaker<'_> {
     /// Makes the published runs that no round makes, but for those that were made before. Whether it may go on.
     fn publish(&mut self) -> Result<bool, RoundsFault> {
         let runs = self.experiment.as_published.iter();
-        let runs: Vec<&AsPublished> = runs.filter(|run| !run.is_every_round).collect();
-        let is_done = |run: &&&AsPublished| self.published.contains(&run.name);
+        let runs: Vec<&OriginalRun> = runs.filter(|run| !run.is_every_round).collect();
+        let is_done = |run: &&&OriginalRun| self.published.contains(&run.name);
         let done = runs.iter().take_while(is_done).count();
         let mut from = done;
         // One that goes on with servers needs the run that started them, also if that was kept already.
@@ -325,7 +325,7 @@ impl RoundMaker<'_> {
     }
 
     /// Keeps what the published runs of the first valid run have printed.
-    fn keep_printed(&mut self, left: &Left) -> Result<(), RoundsFault> {
+    fn keep_printed(&mut self, left: &RunFiles) -> Result<(), RoundsFault> {
         for (name, text) in &left.printed {
             let mut runs = self.experiment.as_published.iter();
             let run = runs.find(|run| run.name == *name);
@@ -344,7 +344,7 @@ impl RoundMaker<'_> {
         at: RunKey,
         place: usize,
         attempt: usize,
-    ) -> Result<Option<(Run, Left)>, RoundsFault> {
+    ) -> Result<Option<(Run, RunFiles)>, RoundsFault> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -371,7 +371,7 @@ impl RoundMaker<'_> {
                 match fault.of_run().filter(|_| !is_hopeless) {
                     Some(fired) => Ok(Some((
                         void(self.experiment, &request, fired),
-                        Left::default(),
+                        RunFiles::default(),
                     ))),
                     None => {
                         let cell = self.experiment.label(at.cell);

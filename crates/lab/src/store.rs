@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::builtin;
-use crate::drive::{Left, ServerRecord};
-use crate::experiment::{AsPublished, Experiment, Form};
+use crate::drive::{RunFiles, ServerRecord};
+use crate::experiment::{Experiment, Form, OriginalRun};
 use crate::host::Host;
 use crate::result::{CellResult, ResultDocument, SCHEMA};
 use crate::run::Run;
@@ -68,7 +68,7 @@ pub enum StoreFault {
 
 /// What was read of a directory.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredResult {
     /// The experiment.
     pub experiment: Experiment,
     /// Where it ran.
@@ -86,7 +86,7 @@ pub struct Stored {
 }
 
 #[cfg(test)]
-impl Stored {
+impl StoredResult {
     /// As if these runs had been read.
     pub(crate) fn of(experiment: Experiment, runs: Vec<Run>) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add(&mut self, run: &Run, left: &Left) -> Result<(), StoreFault> {
+    pub fn add(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
         self.runs += 1;
         let directory = self.directory.join("runs").join(self.runs.to_string());
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
@@ -194,7 +194,7 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn published(&mut self, run: &AsPublished, printed: &str) -> Result<(), StoreFault> {
+    pub fn published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), StoreFault> {
         self.as_published.push(PrintedRun {
             name: run.name.clone(),
             deviations: run.deviations.clone(),
@@ -215,7 +215,7 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn keep_whole_rounds(&mut self, stored: &mut Stored) -> Result<(), StoreFault> {
+    pub fn keep_whole_rounds(&mut self, stored: &mut StoredResult) -> Result<(), StoreFault> {
         let whole = whole_rounds(&stored.experiment, &stored.runs);
         stored.runs.retain(|run| run.round < whole);
         let path = self.directory.join(RUNS);
@@ -255,7 +255,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreFault`].
-    pub fn open(directory: &Path) -> Result<(Self, Stored), StoreFault> {
+    pub fn open(directory: &Path) -> Result<(Self, StoredResult), StoreFault> {
         let text = |name: &str| {
             let path = directory.join(name);
             fs::read_to_string(&path).map_err(|source| io_fault(&path, source))
@@ -312,7 +312,7 @@ impl Store {
             runs: runs.len(),
             as_published: as_published.clone(),
         };
-        let stored = Stored {
+        let stored = StoredResult {
             as_published,
             note: note(directory),
             capacity,
@@ -464,10 +464,10 @@ mod tests {
             measures: [("cpu".to_owned(), 7.5)].into(),
             ..Run::default()
         };
-        let left = Left {
+        let left = RunFiles {
             samples: "{}\n".to_owned(),
             traces: "{\"web\": {\"all\": {}}}".to_owned(),
-            ..Left::default()
+            ..RunFiles::default()
         };
         store.add(&run, &left).unwrap();
         // A run that was being written when the lab was killed.
@@ -497,7 +497,7 @@ mod tests {
                 ..Run::default()
             };
             if (round, cell) != (1, cells - 1) {
-                store.add(&run, &Left::default()).unwrap();
+                store.add(&run, &RunFiles::default()).unwrap();
             }
         }
         let (mut store, mut stored) = Store::open(directory.path()).unwrap();
@@ -586,7 +586,7 @@ mod tests {
     fn a_result_is_read_without_its_runs() {
         let directory = tempfile::tempdir().unwrap();
         assert!(!is_without_runs(directory.path()));
-        let stored = Stored::of(experiment(), Vec::new());
+        let stored = StoredResult::of(experiment(), Vec::new());
         let mut result = ResultDocument::of(&stored, false);
         result.answer = "of an older version".to_owned();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();

@@ -29,7 +29,7 @@ use crate::template::Addresses;
 
 /// What is to be up.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct UpRequest<'a> {
     /// What starts servers and loads.
     pub driver: &'a Driver,
     /// Its only cell is the one that is shown: [`Experiment::only`].
@@ -46,7 +46,7 @@ pub struct Asked<'a> {
 
 /// What is up, for those who are told once it serves.
 #[derive(Clone, Debug)]
-pub struct Standing<'a> {
+pub struct TierView<'a> {
     /// The servers as text, with the lines of who asks whom.
     pub drawing: String,
     /// The network namespace; `None` in the machine's own.
@@ -104,10 +104,10 @@ pub enum UpFault {
 /// # Panics
 /// If the experiment has no cell.
 pub fn run(
-    asked: Asked<'_>,
-    say: impl FnOnce(&Standing<'_>) -> io::Result<()>,
+    asked: UpRequest<'_>,
+    say: impl FnOnce(&TierView<'_>) -> io::Result<()>,
 ) -> Result<Over, UpFault> {
-    let Asked {
+    let UpRequest {
         driver, experiment, ..
     } = asked;
     let levels = &experiment.cells[0];
@@ -150,7 +150,7 @@ pub fn run(
         stop: &driver.stop,
     };
     let site = PageServer::start(asked.page, watch.page("it has just begun", true))?;
-    say(&Standing {
+    say(&TierView {
         drawing: drawing::draw(&topology),
         namespace: stage.space.namespace(),
         url: &load.url,
@@ -231,7 +231,7 @@ fn load_node(
     if !is_driven {
         lines.push("not driven (--load)".to_owned());
     }
-    let is_echo = echo::Asked::site(&load.url).is_some();
+    let is_echo = echo::EchoRequest::site(&load.url).is_some();
     Ok(Node {
         name: "load".to_owned(),
         kind: if is_echo { "echo" } else { "catamaran bench" }.to_owned(),

@@ -44,7 +44,7 @@ pub(crate) enum Step {
 
 /// The last heads seen, of one of the plan's requests, by a worker.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct LastHeads {
     http: http1::KnownHead,
     ajp: ajp::client::KnownHead,
     /// As HTTP/1.1 would write it.
@@ -89,7 +89,7 @@ impl Client {
     pub(crate) fn receive(
         &mut self,
         input: &mut &[u8],
-        known: &mut Known,
+        known: &mut LastHeads,
         own: OwnSide<'_>,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<Option<Step>, FailureKind> {
@@ -172,7 +172,7 @@ pub(crate) struct OwnSide<'a> {
     pub(crate) out: &'a mut BytesMut,
 }
 
-impl Known {
+impl LastHeads {
     /// The head of an answer over HTTP/2.
     pub(crate) fn of_http2(head: &http::response::Parts) -> Self {
         let status = head.status;

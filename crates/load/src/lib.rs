@@ -2,7 +2,7 @@
 //! and measures what comes back.
 //!
 //! A [`Plan`](plan::Plan) describes a run, [`start`] runs it on threads of its own, and
-//! [`Running::finish`] returns the [`Report`](report::Report). [`render`] makes text of it. This
+//! [`RunHandle::finish`] returns the [`Report`](report::Report). [`render`] makes text of it. This
 //! crate prints nothing, and shares no code with `upstream`: an instrument must not have the faults
 //! of what it measures.
 
@@ -32,4 +32,4 @@ mod worker;
 
 pub use catamaran_memcache::Dialect;
 pub use catamaran_stats::{Bound, Histogram};
-pub use run::{Progress, Running, Stopper, start};
+pub use run::{Progress, RunHandle, Stopper, start};

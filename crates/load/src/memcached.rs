@@ -47,15 +47,15 @@ enum Order {
 
 /// An operation on a key, as it is sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct KeyOperation {
     operation: Operation,
     key: u64,
 }
 
 /// The bytes of an operation.
 #[derive(Debug)]
-pub(crate) struct Written {
-    pub(crate) sent: Sent,
+pub(crate) struct OperationBytes {
+    pub(crate) sent: KeyOperation,
     pub(crate) bytes: Vec<u8>,
     /// Of these, bytes of a value.
     pub(crate) value_bytes: usize,
@@ -81,7 +81,7 @@ impl Maker {
     }
 
     /// The operation that has this number in the run, from 1.
-    pub(crate) fn write(&self, seed: u64, number: u64) -> Written {
+    pub(crate) fn write(&self, seed: u64, number: u64) -> OperationBytes {
         let key = self.key(seed, number);
         let mut text = Vec::with_capacity(KEY_START.len() + 20);
         let key_bytes = write_key(key, &mut text);
@@ -101,8 +101,8 @@ impl Maker {
                 self.value_bytes
             }
         };
-        Written {
-            sent: Sent {
+        OperationBytes {
+            sent: KeyOperation {
                 operation: self.operation,
                 key,
             },
@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// The reply that comes next is to this operation.
-    pub(crate) fn expect(&mut self, sent: Sent) {
+    pub(crate) fn expect(&mut self, sent: KeyOperation) {
         self.reply = None;
         match sent.operation {
             Operation::Set => self.skimmer.expect_set(),
@@ -275,7 +275,7 @@ mod tests {
     fn outcome_of(value: &[u8]) -> Result<Outcome, FailureKind> {
         let mut client = Client::new(Dialect::Text);
         let (operation, key) = (Operation::Get, 5);
-        client.expect(Sent { operation, key });
+        client.expect(KeyOperation { operation, key });
         let head = format!("VALUE catamaran:5 0 {}\r\n", value.len());
         let reply = [head.as_bytes(), value, b"\r\nEND\r\n"].concat();
         let mut input = &reply[..];

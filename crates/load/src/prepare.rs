@@ -61,7 +61,7 @@ pub(crate) struct PreparedRequest {
     pub(crate) ajp: Option<PreparedAjp>,
     pub(crate) http2: Option<PreparedHttp2>,
     /// What was asked of memcached.
-    pub(crate) memcached: Option<memcached::Sent>,
+    pub(crate) memcached: Option<memcached::KeyOperation>,
     /// It is an operation on memcached, which is made anew each time.
     pub(crate) maker: Option<Box<memcached::Maker>>,
     /// It is made anew each time; the bytes here are those of the longest.
@@ -160,7 +160,7 @@ impl PreparedRequest {
     }
 
     /// An operation on memcached, as the request of this place.
-    pub(crate) fn of_memcached(written: memcached::Written, number: usize) -> Self {
+    pub(crate) fn of_memcached(written: memcached::OperationBytes, number: usize) -> Self {
         Self {
             number,
             bytes: written.bytes,

@@ -42,7 +42,7 @@ pub struct Subject {
     /// Path and query (ab: Document Path).
     pub path: String,
     /// What is spoken to the first target.
-    pub protocol: Spoken,
+    pub protocol: SpokenProtocol,
     /// Requests that a connection carries at once.
     pub streams: u32,
     /// What was asked of memcached; `None`: another protocol is spoken.
@@ -80,7 +80,7 @@ pub struct MemcachedSubject {
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoken {
+pub enum SpokenProtocol {
     /// HTTP/1.0.
     Http10,
     /// HTTP/1.1.
@@ -93,7 +93,7 @@ pub enum Spoken {
     Memcached(Dialect),
 }
 
-impl Spoken {
+impl SpokenProtocol {
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -75,7 +75,7 @@ impl Stopper {
 /// A run that has begun. Dropping it lets the run go on without anybody to hear of it; stop it
 /// first.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunHandle {
     board: Arc<Board>,
     receiver: Receiver<Outcome>,
     outcomes: Vec<Outcome>,
@@ -90,7 +90,7 @@ pub struct Running {
 ///
 /// # Errors
 /// [`PlanFault`]: the plan makes no sense; nothing was sent. What fails later is in the report.
-pub fn start(plan: Plan) -> Result<Running, PlanFault> {
+pub fn start(plan: Plan) -> Result<RunHandle, PlanFault> {
     plan.check()?;
     let targets = prepare(&plan)?;
     let tls_targets = tls_targets(&plan)?;
@@ -126,7 +126,7 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
             Err(error) => board.end(Ending::Failure(no_thread(&error))),
         }
     }
-    Ok(Running {
+    Ok(RunHandle {
         board,
         receiver,
         outcomes: Vec::with_capacity(threads),
@@ -136,7 +136,7 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     })
 }
 
-impl Running {
+impl RunHandle {
     /// What ends it early. Cheap to clone, and fine to use from any thread.
     pub fn stopper(&self) -> Stopper {
         Stopper {

@@ -25,7 +25,7 @@ use catamaran_stats::Histogram;
 use mio::{Events, Poll, Token};
 
 use self::controller::Controller;
-use self::lent::Lent;
+use self::lent::SlotResources;
 use self::scheduling::Scheduling;
 use self::slot::Slot;
 use self::timer::Timer;
@@ -74,7 +74,7 @@ pub(crate) struct Worker {
     poll: Poll,
     timer: Option<Timer>,
     slots: Vec<Slot>,
-    lent: Lent,
+    lent: SlotResources,
     level: Level,
     controller: Option<Controller>,
     is_measuring: bool,
@@ -108,7 +108,7 @@ impl Worker {
         };
         let feed = Feed::new(mode(plan, part, &level), share);
         let record = Record::new(timer.is_some(), 0, 0, NEVER);
-        let lent = Lent::new(
+        let lent = SlotResources::new(
             Arc::clone(board),
             poll.registry().try_clone()?,
             feed,

@@ -64,12 +64,12 @@ pub(crate) enum Place<C> {
     /// A permit has become free.
     Granted(Permit<C>),
     /// The place at which the grant arrives.
-    Queued(Queued<C>),
+    Queued(QueuePlace<C>),
 }
 
 /// A place in the queue, and the future of its grant. Dropping it leaves the queue.
 #[derive(Debug)]
-pub(crate) struct Queued<C> {
+pub(crate) struct QueuePlace<C> {
     cap: Arc<Cap<C>>,
     granted: oneshot::Receiver<Grant<C>>,
     /// The grant was received.
@@ -141,7 +141,7 @@ impl<C> Cap<C> {
         let (grant, granted) = oneshot::channel();
         state.queue.push_back(Waiter { worker, grant });
         self.publish(&state);
-        Ok(Place::Queued(Queued {
+        Ok(Place::Queued(QueuePlace {
             cap: Arc::clone(self),
             granted,
             ended: false,
@@ -230,7 +230,7 @@ impl<C> Cap<C> {
     }
 }
 
-impl<C> Future for Queued<C> {
+impl<C> Future for QueuePlace<C> {
     type Output = Option<Grant<C>>;
 
     /// `None` if the sender was dropped without a grant, which does not happen.
@@ -241,7 +241,7 @@ impl<C> Future for Queued<C> {
     }
 }
 
-impl<C> Drop for Queued<C> {
+impl<C> Drop for QueuePlace<C> {
     fn drop(&mut self) {
         if !self.ended {
             // A grant that is on its way passes on when the receiver is dropped.

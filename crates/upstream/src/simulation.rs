@@ -13,7 +13,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::Instant;
 
-use crate::cap::{Cap, Grant, Permit, Place, Queued};
+use crate::cap::{Cap, Grant, Permit, Place, QueuePlace};
 use crate::pool::Pool;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct World {
 
 struct Waiting {
     worker: usize,
-    granted: Queued<Connection>,
+    granted: QueuePlace<Connection>,
 }
 
 impl World {

@@ -344,7 +344,10 @@ fn http2_has_streams_and_no_field_of_connections() {
     assert_eq!(run.plan.connections.pipeline.get(), 32);
     assert_eq!(run.plan.pace.connections().get(), 10);
     let subject = &run.subject;
-    assert_eq!((subject.protocol, subject.streams), (Spoken::Http2, 32));
+    assert_eq!(
+        (subject.protocol, subject.streams),
+        (SpokenProtocol::Http2, 32)
+    );
     assert!(head(&run).starts_with("GET /\nHost: h\n"));
     assert_eq!(ours("--h2 http://h/").plan.connections.pipeline.get(), 1);
     for (line, expected) in [

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use catamaran_config::{LoadError, Loaded, Report, Severity, load_text};
+use catamaran_config::{LoadError, LoadedFile, Report, Severity, load_text};
 use catamaran_front::config::Config;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         return say_json(&name, loaded);
     }
-    let Loaded { config, report, .. } = loaded.or_else(|error| refused(&name, error))?;
+    let LoadedFile { config, report, .. } = loaded.or_else(|error| refused(&name, error))?;
     write!(io::stderr(), "{report}")?;
     let [listeners, upstreams, routes] = sizes(&config);
     let listeners = count(listeners, "listener");
@@ -89,9 +89,9 @@ fn read_stdin() -> Result<String, LoadError> {
 }
 
 /// For scripts and editors: everything that is said, each finding with its place.
-fn say_json(name: &str, loaded: Result<Loaded, LoadError>) -> Result<(), Failure> {
+fn say_json(name: &str, loaded: Result<LoadedFile, LoadError>) -> Result<(), Failure> {
     let (report, counts) = match &loaded {
-        Ok(Loaded { config, report, .. }) => {
+        Ok(LoadedFile { config, report, .. }) => {
             let [listeners, upstreams, routes] = sizes(config);
             let counts = json!({"listeners": listeners, "upstreams": upstreams, "routes": routes});
             (Some(report), counts)
@@ -159,13 +159,13 @@ fn finding(
 }
 
 /// Reads a configuration file, or says on standard error why it cannot be used.
-pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
+pub(super) fn load(path: &Path) -> Result<LoadedFile, Failure> {
     let name = path.display().to_string();
     catamaran_config::load(path).or_else(|error| refused(&name, error))
 }
 
 /// Says why a file cannot be used.
-fn refused(name: &str, error: LoadError) -> Result<Loaded, Failure> {
+fn refused(name: &str, error: LoadError) -> Result<LoadedFile, Failure> {
     match error {
         LoadError::Faults(report) => {
             let said = format!("{report}{name}: {}", sum(&report));

@@ -16,7 +16,7 @@ use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
 use super::lab::own_path;
-use super::look::{Look, Shown};
+use super::look::{Look, LookSubject};
 use super::serve::without_file;
 use crate::failure::Failure;
 use crate::own_log;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 /// The same front and two applications as `lab up` would show them, without its need of root.
 fn show_tier(look: &Look) -> Result<ExitCode, Failure> {
     let experiment = builtin::demo();
-    look.seat()?.show(Shown {
+    look.seat()?.show(LookSubject {
         experiment: &experiment,
         programs: doctor::programs(&own_path()?, &[]),
         is_shared: true,

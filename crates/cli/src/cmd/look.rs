@@ -13,7 +13,7 @@ use std::time::Duration;
 use catamaran_lab::doctor::Programs;
 use catamaran_lab::drive::{DriveFault, Driver};
 use catamaran_lab::experiment::Experiment;
-use catamaran_lab::up::{self, Asked, Over, Standing, UpFault};
+use catamaran_lab::up::{self, Over, TierView, UpFault, UpRequest};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -45,7 +45,7 @@ pub(crate) struct Seat<'a> {
 }
 
 /// What is shown.
-pub(crate) struct Shown<'a> {
+pub(crate) struct LookSubject<'a> {
     /// Of one cell.
     pub(crate) experiment: &'a Experiment,
     pub(crate) programs: Programs,
@@ -91,7 +91,7 @@ impl Look {
 
 impl Seat<'_> {
     /// Starts it and shows it to its end.
-    pub(crate) fn show(self, shown: Shown<'_>) -> Result<ExitCode, Failure> {
+    pub(crate) fn show(self, shown: LookSubject<'_>) -> Result<ExitCode, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // A second one does not wait for servers that are slow to end.
@@ -106,7 +106,7 @@ impl Seat<'_> {
             stop: Arc::clone(&stop),
         };
         writeln!(io::stderr(), "starting {}", shown.experiment.name)?;
-        let asked = Asked {
+        let asked = UpRequest {
             driver: &driver,
             experiment: shown.experiment,
             is_shared: shown.is_shared,
@@ -155,7 +155,7 @@ impl Look {
 }
 
 /// Says what is up and how to try it.
-fn explain(standing: &Standing<'_>, is_driven: bool) -> io::Result<()> {
+fn explain(standing: &TierView<'_>, is_driven: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "\n{}", standing.drawing)?;
     writeln!(out, "What it does is at  http://{}/", standing.page)?;

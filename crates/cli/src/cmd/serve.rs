@@ -20,7 +20,7 @@ use super::{announce, parse_workers};
 use crate::failure::Failure;
 use crate::notify::{Manager, News};
 use crate::own_log::{self, OwnLog};
-use crate::signals::{self, Asked, Signals};
+use crate::signals::{self, SignalRequest, Signals};
 use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
@@ -108,15 +108,15 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 /// What the main thread waits for.
 enum Event {
-    Asked(Asked),
+    Asked(SignalRequest),
     Upgraded(upgrade::Outcome),
     Reload(ReloadRequest),
     /// `drain_delay` has passed.
     DelayOver,
 }
 
-impl From<Asked> for Event {
-    fn from(asked: Asked) -> Self {
+impl From<SignalRequest> for Event {
+    fn from(asked: SignalRequest) -> Self {
         Self::Asked(asked)
     }
 }
@@ -143,7 +143,7 @@ fn obey(
     let mut leaving = false;
     for event in arrivals {
         match event {
-            Event::Asked(Asked::Stop) if !leaving => {
+            Event::Asked(SignalRequest::Stop) if !leaving => {
                 manager.tell(News::Stopping);
                 upgrade.take().iter().for_each(upgrade::Pending::abandon);
                 let delay = running.leave();
@@ -158,12 +158,12 @@ fn obey(
                 );
                 after(delay, events.clone())?;
             }
-            Event::Asked(Asked::Stop) | Event::DelayOver => {
+            Event::Asked(SignalRequest::Stop) | Event::DelayOver => {
                 deadly.set(true);
                 signals::say_draining();
                 return Ok(None);
             }
-            Event::Asked(Asked::Reopen) => match running.reopen_logs() {
+            Event::Asked(SignalRequest::Reopen) => match running.reopen_logs() {
                 Ok(()) => tracing::info!("the access log was opened again"),
                 Err(error) => tracing::error!("cannot open the access log: {error}"),
             },
@@ -184,12 +184,14 @@ fn obey(
             Event::Reload(request) if upgrade.is_some() => {
                 request.answer(Err("an upgrade is under way".to_owned()));
             }
-            Event::Asked(Asked::Reload) => {
+            Event::Asked(SignalRequest::Reload) => {
                 // What came of it is in the log.
                 reload(running, args, manager).ok();
             }
             Event::Reload(request) => request.answer(reload(running, args, manager)),
-            Event::Asked(Asked::Upgrade) => upgrade = upgrade::try_begin(running, events.clone()),
+            Event::Asked(SignalRequest::Upgrade) => {
+                upgrade = upgrade::try_begin(running, events.clone());
+            }
             Event::Upgraded(Ok((taken, process))) => {
                 tracing::info!(process, "another process has taken over; draining");
                 return Ok(Some((taken, process)));
@@ -213,7 +215,11 @@ fn take_wishes(running: &Running, events: &SyncSender<Event>) {
         reloads.try_send(Event::Reload(request)).ok();
     });
     let upgrades = events.clone();
-    running.on_upgrade(move || upgrades.try_send(Event::Asked(Asked::Upgrade)).is_ok());
+    running.on_upgrade(move || {
+        upgrades
+            .try_send(Event::Asked(SignalRequest::Upgrade))
+            .is_ok()
+    });
 }
 
 /// Says when `drain_delay` has passed.

@@ -9,7 +9,7 @@ use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
 
 use super::redirects::{FrontOfRoutes, sample, sample_host};
 use crate::file::route::Route;
-use crate::file::{File, Placed};
+use crate::file::{File, PlacedValue};
 use crate::report::{Finding, Report};
 
 /// Checks the names of listeners, and whether those of a route that asks for certificates ask for them, too.
@@ -17,7 +17,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
     names(file, report);
     for route in file.routes.iter().filter(|it| asks_certificate(it)) {
         let mut listeners = file.listeners.iter().enumerate();
-        let asks = |(index, it): (usize, &Placed<ListenerConfig>)| {
+        let asks = |(index, it): (usize, &PlacedValue<ListenerConfig>)| {
             has_listener(route, index) && mode(file, &it.value) != ClientCertificate::Off
         };
         if !listeners.any(asks) && route.matching {
@@ -31,7 +31,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
 }
 
 fn names(file: &File, report: &mut Report) {
-    let mut seen: HashMap<&str, &Placed<ListenerConfig>> = HashMap::new();
+    let mut seen: HashMap<&str, &PlacedValue<ListenerConfig>> = HashMap::new();
     for listener in &file.listeners {
         let Some(name) = &listener.value.name else {
             continue;

@@ -16,7 +16,7 @@ use super::backend_tls::TlsKeys;
 use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
 use super::{Backend, Surroundings, backend_host, backend_tls, backend_upgrade};
-use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::key::{AnyKey, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
 use crate::value::address::{BackendUrl, UrlError, backend_from, parse_upstream_url};
@@ -318,7 +318,7 @@ pub(crate) static SECTION: Section = Section {
 };
 
 /// The keys of an upstream: its own, and those it may set for its backends.
-pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
+pub(super) const UPSTREAM_KEYS: &[&dyn AnyKey] = &[
     &POLICY,
     &HASH_BY,
     &RETRIES,

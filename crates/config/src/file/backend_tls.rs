@@ -11,7 +11,7 @@ use catamaran_front::config::{
 };
 
 use super::Surroundings;
-use crate::key::{Described, Doc, Key, Preset};
+use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::address::{BackendUrl, UrlError, parse_server_name};
@@ -270,7 +270,7 @@ fn present(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 }
 
 /// The keys, in the order of the reference.
-pub(crate) const KEYS: [&dyn Described; 5] = [
+pub(crate) const KEYS: [&dyn AnyKey; 5] = [
     &CA_FILE,
     &SERVER_NAME,
     &VERIFY,

@@ -13,7 +13,7 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{TextError, parse_name, parse_statuses, parse_token};
 use crate::value::{
-    Choices, Complaint, Counts, Durations, Named, OneOrMore, Parsed, Percents, Sizes, Switch,
+    Choices, Complaint, Counts, Durations, NamedValues, OneOrMore, Parsed, Percents, Sizes, Switch,
     Values, complaint,
 };
 
@@ -246,9 +246,9 @@ static HEURISTIC_MAX: Key<Durations> = Key {
     },
 };
 
-static TTL: Key<Named<Durations>> = Key {
+static TTL: Key<NamedValues<Durations>> = Key {
     name: "ttl",
-    values: Named {
+    values: NamedValues {
         what: "statuses with how long their responses are fresh",
         of: LONG,
     },

@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::key::{AnyKey, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
@@ -238,7 +238,7 @@ const LISTED: OneOrMore<Parsed<RangeInclusive<u16>, TextError>> = OneOrMore(Pars
 const FIRST_ERROR: u16 = 400;
 const LAST_ERROR: u16 = 599;
 
-const KEYS: &[&dyn Described] = &[&STATUS, &REPLACE_ERRORS, &MAINTENANCE_PAGE];
+const KEYS: &[&dyn AnyKey] = &[&STATUS, &REPLACE_ERRORS, &MAINTENANCE_PAGE];
 
 pub(crate) static SECTION: Section = Section {
     header: "[error_pages]",

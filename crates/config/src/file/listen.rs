@@ -10,7 +10,7 @@ use catamaran_front::config::{ListenAddress, ListenerConfig, QueryForm};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Placed, Surroundings};
+use super::{PlacedValue, Surroundings};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
@@ -23,7 +23,7 @@ pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
-) -> Vec<Placed<ListenerConfig>> {
+) -> Vec<PlacedValue<ListenerConfig>> {
     let mut listeners = Vec::new();
     for (place, entries) in tables(SECTION.header, value, report) {
         let mut table = Table::new(&SECTION, place, entries);
@@ -46,7 +46,7 @@ pub(crate) fn read(
         http2::read(&mut table, &mut listener);
         limits(&mut table, &mut listener);
         table.finish(report);
-        listeners.extend(address.map(|_| Placed {
+        listeners.extend(address.map(|_| PlacedValue {
             value: listener,
             place,
         }));

@@ -13,7 +13,7 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{HostError, parse_host};
 use crate::value::text::{AccessLogError, FilePath, file_path, parse_access_log};
-use crate::value::{Choices, Named, Parsed};
+use crate::value::{Choices, NamedValues, Parsed};
 
 /// Reads the table.
 pub(crate) fn read(
@@ -158,9 +158,9 @@ static FORMAT: Key<Choices<AccessLogFormat>> = Key {
     },
 };
 
-static HOSTS: Key<Named<FilePath>> = Key {
+static HOSTS: Key<NamedValues<FilePath>> = Key {
     name: "hosts",
-    values: Named {
+    values: NamedValues {
         what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
         of: file_path("a path such as \"shop.log\""),
     },

@@ -18,7 +18,7 @@ use super::mcmp::Mcmp;
 use super::sticky::Sticky;
 use super::{Surroundings, member};
 use crate::include::shifted;
-use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::key::{AnyKey, Doc, Key, Preset, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
@@ -290,7 +290,7 @@ pub(crate) static SECTION: Section = Section {
     )],
 };
 
-const KEYS: &[&dyn Described] = &[
+const KEYS: &[&dyn AnyKey] = &[
     &FROM,
     &PATH,
     &NAME,

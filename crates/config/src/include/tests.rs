@@ -3,7 +3,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::load::{LoadError, Loaded, load_among};
+use crate::load::{LoadError, LoadedFile, load_among};
 
 /// A directory with these files.
 fn directory(files: &[(&str, &str)]) -> TempDir {
@@ -18,7 +18,7 @@ fn directory(files: &[(&str, &str)]) -> TempDir {
 
 /// What is read of the file `main.toml` in a directory, or what is said of it, with the names of files
 /// as they are within the directory.
-fn read(directory: &TempDir) -> Result<Loaded, String> {
+fn read(directory: &TempDir) -> Result<LoadedFile, String> {
     let variables = |name: &str| (name == "PLACE").then(|| OsString::from("more"));
     load_among(&directory.path().join("main.toml"), &variables).map_err(|error| {
         let within = fs::canonicalize(directory.path()).unwrap();

@@ -6,7 +6,7 @@ use rcgen::generate_simple_self_signed;
 
 use super::*;
 use crate::file::SECTIONS;
-use crate::key::{Described, Preset};
+use crate::key::{AnyKey, Preset};
 use crate::reference::own;
 
 /// A file with everything that is needed, and a line added to one of its tables.
@@ -121,7 +121,7 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
     }
 }
 
-fn keys() -> impl Iterator<Item = (&'static str, &'static dyn Described)> {
+fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
     SECTIONS
         .iter()
         .flat_map(|section| section.keys.iter().map(|key| (section.header, *key)))
@@ -147,7 +147,7 @@ fn each_default_of_the_reference_is_the_default_of_the_type() {
 #[test]
 fn each_key_reaches_a_value_of_its_own() {
     let mut meanings = BTreeSet::new();
-    let of_clear = |(header, key): &(&str, &dyn Described)| !is_of_tls(header, key.name());
+    let of_clear = |(header, key): &(&str, &dyn AnyKey)| !is_of_tls(header, key.name());
     for (header, key) in keys().filter(of_clear) {
         let mut added = format!("{} = {}", key.name(), key.doc().sample);
         if key.name() == "hash_by" {

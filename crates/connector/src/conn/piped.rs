@@ -5,7 +5,7 @@
 
 use http::StatusCode;
 
-use super::{Action, Awaiting, BodyLength, Conn, Event, Io, Refusal, State};
+use super::{Action, BodyLength, Conn, Event, Io, Refusal, State, WaitClass};
 use crate::pipe::{ConnEnd, Head, Progress};
 
 impl Conn {
@@ -74,7 +74,7 @@ impl Conn {
             Progress::Open { flush: false } => {}
         }
         self.exchange.hung_up &= io.out.len() == before;
-        let awaiting = read.or_else(|| self.exchange.hung_up.then_some(Awaiting::Answer));
+        let awaiting = read.or_else(|| self.exchange.hung_up.then_some(WaitClass::Answer));
         let write = io.out.is_full();
         Ok(Some(Action::Park { awaiting, write }))
     }
@@ -84,7 +84,7 @@ impl Conn {
         &mut self,
         port: &ConnEnd,
         io: &mut Io<'_>,
-    ) -> Result<Option<Awaiting>, Refusal> {
+    ) -> Result<Option<WaitClass>, Refusal> {
         while port.wants_body() {
             if self.exchange.expects_continue {
                 self.send_continue(io);
@@ -95,7 +95,7 @@ impl Conn {
                     self.exchange.length = BodyLength::Known(0);
                     port.end_body();
                 }
-                None => return Ok(Some(Awaiting::Body)),
+                None => return Ok(Some(WaitClass::Body)),
             }
         }
         Ok(None)

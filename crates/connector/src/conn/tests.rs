@@ -126,7 +126,7 @@ impl Play {
         String::from_utf8_lossy(&self.sent()).into_owned()
     }
 
-    fn awaiting(&self) -> Option<Awaiting> {
+    fn awaiting(&self) -> Option<WaitClass> {
         match self.action {
             Action::Read(awaiting) => Some(awaiting),
             _ => None,

@@ -15,7 +15,7 @@ use super::meter::Meter;
 use super::{FAR, LINGER, LINGER_BYTES, now};
 use crate::application::Caller;
 use crate::config::Protocol;
-use crate::conn::{Action, Awaiting, Close, Conn, Io, Peer};
+use crate::conn::{Action, Close, Conn, Io, Peer, WaitClass};
 use crate::counters::Counters;
 use crate::handler::Request;
 use crate::output::Output;
@@ -32,7 +32,7 @@ pub(super) struct Agent {
     pub(super) out: Output,
     pub(super) want: Want,
     /// The class of the read deadline that runs, and when it ends.
-    patience: Option<(Awaiting, Option<Instant>)>,
+    patience: Option<(WaitClass, Option<Instant>)>,
     /// When to give up a peer that takes nothing; set while bytes cannot be sent.
     stalled: Option<Instant>,
     meter: Meter,
@@ -257,7 +257,7 @@ impl Agent {
                     Some(awaiting) => self.wait_for(awaiting, lent),
                     None => self.patience = None,
                 }
-                let read = awaiting.is_some_and(Awaiting::reads);
+                let read = awaiting.is_some_and(WaitClass::reads);
                 Want::Park { read, write }
             }
             // Read anew: the round may have begun a while ago, and no delay is to end early.
@@ -292,7 +292,7 @@ impl Agent {
         lent.shared.serve(request, &mut self.conn, io, caller)
     }
 
-    fn wait_for(&mut self, awaiting: Awaiting, lent: &Lent) {
+    fn wait_for(&mut self, awaiting: WaitClass, lent: &Lent) {
         if self.patience.is_none_or(|(running, _)| running != awaiting) {
             let patience = lent.shared.patience(awaiting, self.conn.protocol());
             self.patience = Some((awaiting, patience.map(|patience| lent.now + patience)));

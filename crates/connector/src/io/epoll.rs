@@ -21,7 +21,7 @@ use stream::Acceptor;
 use task::{Fate, Task};
 
 use super::agent::Agent;
-use super::event_loop::{Core, EventLoop, Running};
+use super::event_loop::{Core, EventLoop, LoopHandle};
 use super::lent::Lent;
 use super::wakeups::Wakeups;
 use super::{READ_MAX, Shared};
@@ -34,7 +34,7 @@ pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
     counters: &[Arc<Counters>],
-) -> io::Result<Running> {
+) -> io::Result<LoopHandle> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
     let wakeups = Arc::new(Wakeups::new(move || {
@@ -62,7 +62,7 @@ pub(crate) fn spawn(
     let thread = thread::Builder::new()
         .name(format!("connector-{index}"))
         .spawn(move || worker.run())?;
-    Ok(Running { thread, wakeups })
+    Ok(LoopHandle { thread, wakeups })
 }
 
 #[derive(Debug)]

@@ -18,12 +18,12 @@ use super::wakeups::Wakeups;
 
 /// An event loop that runs on a thread of its own.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct LoopHandle {
     pub(super) thread: JoinHandle<()>,
     pub(super) wakeups: Arc<Wakeups>,
 }
 
-impl Running {
+impl LoopHandle {
     /// Makes the loop look at [`Shared`](super::Shared)'s stop.
     pub(crate) fn wake(&self) {
         self.wakeups.rouse();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::now;
-use crate::conn::{Action, Awaiting};
+use crate::conn::{Action, WaitClass};
 use crate::counters::{Counters, Stage};
 
 /// One connection's part of the gauges; taken out of them when dropped.
@@ -42,8 +42,8 @@ impl Meter {
     /// Takes note of what a connection said.
     pub(super) fn see(&mut self, action: &Action) {
         let stage = match action {
-            Action::Read(Awaiting::FirstByte) => Stage::Accepting,
-            Action::Read(Awaiting::NextRequest) => Stage::KeepAlive,
+            Action::Read(WaitClass::FirstByte) => Stage::Accepting,
+            Action::Read(WaitClass::NextRequest) => Stage::KeepAlive,
             Action::Read(_) => Stage::Reading,
             Action::Write | Action::Close(_) | Action::Park { write: true, .. } => Stage::Writing,
             Action::Serve(_) | Action::Wait(_) | Action::Park { .. } => Stage::Serving,
@@ -61,7 +61,7 @@ impl Meter {
     fn keep_time(&mut self, action: &Action) {
         let under_way = matches!(
             action,
-            Action::Read(Awaiting::Body | Awaiting::Leftover | Awaiting::Answer)
+            Action::Read(WaitClass::Body | WaitClass::Leftover | WaitClass::Answer)
                 | Action::Write
                 | Action::Wait(_)
                 | Action::Park { .. }

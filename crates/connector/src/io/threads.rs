@@ -33,13 +33,13 @@ use crate::pool::{Limits, Pool};
 
 /// The driver's threads.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct ThreadsHandle {
     hub: Arc<Hub>,
     acceptors: Vec<JoinHandle<()>>,
     supervisor: JoinHandle<()>,
 }
 
-impl Running {
+impl ThreadsHandle {
     /// Makes the threads look at [`Shared`]'s stop.
     pub(crate) fn wake(&self) {
         self.hub.look_at_the_stop();
@@ -59,7 +59,7 @@ impl Running {
 pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
-) -> io::Result<Running> {
+) -> io::Result<ThreadsHandle> {
     let hub = Hub::new(Arc::clone(shared))?;
     let threads = spawn_all(listeners, &hub);
     if threads.is_err() {
@@ -67,7 +67,7 @@ pub(crate) fn spawn(
         hub.stop_now();
     }
     let (acceptors, supervisor) = threads?;
-    Ok(Running {
+    Ok(ThreadsHandle {
         hub,
         acceptors,
         supervisor,

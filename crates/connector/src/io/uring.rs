@@ -24,7 +24,7 @@ use task::{Fate, Task};
 
 use super::Shared;
 use super::agent::Agent;
-use super::event_loop::{Core, EventLoop, Running};
+use super::event_loop::{Core, EventLoop, LoopHandle};
 use super::lent::Lent;
 use super::wakeups::Wakeups;
 use crate::config::Listener;
@@ -48,7 +48,7 @@ pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
     counters: &[Arc<Counters>],
-) -> io::Result<Running> {
+) -> io::Result<LoopHandle> {
     let (shared, counters) = (Arc::clone(shared), counters.to_vec());
     let (report, started) = sync_channel(1);
     // The ring is made on the thread that uses it, which the kernel then holds it to.
@@ -66,7 +66,7 @@ pub(crate) fn spawn(
         })?;
     let gone = |_| io::Error::other("the worker ended at once");
     let wakeups = started.recv().map_err(gone)??;
-    Ok(Running { thread, wakeups })
+    Ok(LoopHandle { thread, wakeups })
 }
 
 #[derive(Debug)]

@@ -24,7 +24,7 @@ pub(crate) struct Rest {
 
 /// What of a request its response is read by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestTraits<'a> {
     /// It was a HEAD.
     pub(crate) is_head: bool,
     /// The protocol that it asked to change to.
@@ -34,7 +34,7 @@ pub(crate) struct Asked<'a> {
 /// Reads a complete response head into `head`, which is empty.
 pub(crate) fn decode(
     raw: &RawHead,
-    asked: Asked<'_>,
+    asked: RequestTraits<'_>,
     head: &mut ResponseHead,
 ) -> Result<Rest, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;

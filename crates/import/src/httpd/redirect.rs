@@ -1,7 +1,7 @@
 //! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
 
 use crate::condition::{
-    CAPTURED, Condition, HostTest, Port, Settled, When, captured, of_host, of_port,
+    CAPTURED, Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::Directive;
 use crate::httpd::files::{Served, Site};
@@ -410,12 +410,12 @@ fn rewrite(
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let condition = all_of(conditions, clients);
     let settled = condition.settled();
-    let asks_host = settled == Settled::Waits;
+    let asks_host = settled == SettledCondition::Waits;
     let (scheme, said) = match settled {
-        Settled::Holds(only) => (only, true),
-        Settled::Waits => (None, true),
-        Settled::Unsaid => (None, false),
-        Settled::Never => {
+        SettledCondition::Holds(only) => (only, true),
+        SettledCondition::Waits => (None, true),
+        SettledCondition::Unsaid => (None, false),
+        SettledCondition::Never => {
             let text =
                 "its conditions never hold: of its ports, or of TRACE, which is answered 405";
             conditions.iter().for_each(|it| ledger.dropped(it.id, text));

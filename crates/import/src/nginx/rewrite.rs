@@ -1,6 +1,8 @@
 //! What a server does before it chooses a location: `return`, `rewrite`, and `if`.
 
-use crate::condition::{Condition, HostTest, Port, Settled, When, captured, of_host, of_port};
+use crate::condition::{
+    Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
+};
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
@@ -47,13 +49,13 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     }
     let (condition, capture) = test(directive, ports);
     let settled = condition.settled();
-    if settled == Settled::Never {
+    if settled == SettledCondition::Never {
         let text = "its condition never holds: of its ports, or of TRACE, which is answered 405";
         drop_all([directive], text, ledger);
         return Vec::new();
     }
     let only = match (settled, inner) {
-        (Settled::Holds(_) | Settled::Waits, [only]) => Some(only),
+        (SettledCondition::Holds(_) | SettledCondition::Waits, [only]) => Some(only),
         _ => None,
     };
     let only = only.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
@@ -76,8 +78,8 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         }
     };
     match settled {
-        Settled::Holds(scheme) => rules.iter_mut().for_each(|it| it.scheme = scheme),
-        Settled::Waits => {
+        SettledCondition::Holds(scheme) => rules.iter_mut().for_each(|it| it.scheme = scheme),
+        SettledCondition::Waits => {
             let all = [directive].into_iter().chain(inner);
             let when = Box::new(When {
                 condition,
@@ -86,7 +88,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
             });
             rules.iter_mut().for_each(|it| it.when = Some(when.clone()));
         }
-        Settled::Never | Settled::Unsaid => {}
+        SettledCondition::Never | SettledCondition::Unsaid => {}
     }
     rules
 }

@@ -437,7 +437,7 @@ fn memory_with_shared_pages_is_no_claim_on_our_servers() {
 
 /// A result as an older version wrote it: of rounds, with memory as PSS.
 fn older(experiment: &Experiment, runs: Vec<Run>) -> crate::result::ResultDocument {
-    let stored = crate::store::Stored::of(experiment.clone(), runs);
+    let stored = crate::store::StoredResult::of(experiment.clone(), runs);
     let mut result = crate::result::ResultDocument::of(&stored, true);
     result.starts.clear();
     for claim in &mut result.claims {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::stage::Stage;
 use super::{DriveFault, Scene, bench};
-use crate::experiment::{AsPublished, Load};
+use crate::experiment::{Load, OriginalRun};
 use crate::measure::AbFigures;
 use crate::published::{PublishedText, parse};
 
@@ -54,7 +54,7 @@ impl RepeatedRuns {
         &mut self,
         scene: Scene<'_>,
         stage: &Stage,
-        (load, run): (&Load, &AsPublished),
+        (load, run): (&Load, &OriginalRun),
         name: &str,
     ) -> Result<(), DriveFault> {
         let text = bench::as_ab(scene.driver, stage, (load, run), scene.stop)?;

@@ -13,7 +13,7 @@ use super::child::{self, ChildExit, DRIVEN};
 use super::stage::Stage;
 use super::watch::TICK;
 use super::{DriveFault, Driver};
-use crate::experiment::{AsPublished, Experiment, HttpVersion, Load};
+use crate::experiment::{Experiment, HttpVersion, Load, OriginalRun};
 use crate::extra::echo;
 use crate::run::Second;
 use crate::template::Addresses;
@@ -119,7 +119,7 @@ pub(super) fn words(
     let LoadCall { name, load, time } = call;
     let json = format!("--json={}", report_file(stage, name).display());
     let mut words = vec![driver.catamaran.display().to_string()];
-    if echo::Asked::site(&load.url).is_some() {
+    if echo::EchoRequest::site(&load.url).is_some() {
         words.extend(["lab", "extra", "echo"].map(str::to_owned));
         words.push(json);
         words.extend(echo_options(load, time));
@@ -139,7 +139,7 @@ pub(super) fn words(
 pub(super) fn as_ab(
     driver: &Driver,
     stage: &Stage,
-    (load, run): (&Load, &AsPublished),
+    (load, run): (&Load, &OriginalRun),
     stop: &AtomicBool,
 ) -> Result<String, DriveFault> {
     let mut words = vec![driver.catamaran.display().to_string(), BENCH.to_owned()];

@@ -154,7 +154,7 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn drive(&self, driver: &Driver, stage: &Stage, load: &Load, name: &str) {
         while !self.over.load(Ordering::Relaxed) {
-            let done = if echo::Asked::site(&load.url).is_some() {
+            let done = if echo::EchoRequest::site(&load.url).is_some() {
                 self.echo(driver, stage, load, name)
             } else {
                 self.bench(driver, stage, load, name)

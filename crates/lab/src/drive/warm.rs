@@ -44,7 +44,7 @@ pub(super) fn warm(
 ) -> Result<WarmUpFigures, DriveFault> {
     let limits = Limits::of(load, stage);
     let name = "load";
-    if echo::Asked::site(&load.url).is_some() {
+    if echo::EchoRequest::site(&load.url).is_some() {
         let time = limits.at_least;
         bench::run(driver, stage, LoadCall { name, load, time }, (stop, None))?;
         return Ok(WarmUpFigures {

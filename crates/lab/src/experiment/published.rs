@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::cells::matches;
 use super::file::{AsPublishedKeys, PublishedKeys, RowKeys};
 use super::read::FileReader;
-use super::{AsPublished, Factor, Level, Levels, PublishedFigure, PublishedRun};
+use super::{Factor, Level, Levels, OriginalRun, PublishedFigure, PublishedRun};
 use crate::published::BUILTIN;
 
 impl FileReader<'_> {
@@ -117,7 +117,7 @@ impl FileReader<'_> {
         &mut self,
         at: &Spanned<AsPublishedKeys>,
         is_quick: bool,
-    ) -> Option<AsPublished> {
+    ) -> Option<OriginalRun> {
         let keys = at.get_ref();
         let (name, text) = match (&keys.text, &keys.says, &keys.printed) {
             (Some(name), None, None) => (name.clone(), self.text_of(at, name)?.to_owned()),
@@ -134,7 +134,7 @@ impl FileReader<'_> {
             deviations.push(format!("{QUICK_REQUESTS} requests instead of {requests}"));
             requests = QUICK_REQUESTS;
         }
-        Some(AsPublished {
+        Some(OriginalRun {
             name,
             text,
             cell: keys.cell.clone(),

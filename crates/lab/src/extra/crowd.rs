@@ -18,7 +18,7 @@ use crate::experiment::CrowdKind;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CrowdRequest {
     /// What the clients do.
     pub kind: CrowdKind,
     /// How many there are.
@@ -45,7 +45,7 @@ pub struct Tally {
 /// # Errors
 /// The URL is no such one, a client cannot be connected at the beginning, or idle clients are not
 /// answered then.
-pub fn run(asked: &Asked, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
+pub fn run(asked: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
     let site = CrowdSite::of(&asked.url)?;
     let poll = Poll::new()?;
     let mut crowd = Crowd {
@@ -67,7 +67,7 @@ pub fn run(asked: &Asked, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result
 }
 
 struct Crowd<'a> {
-    asked: &'a Asked,
+    asked: &'a CrowdRequest,
     site: CrowdSite,
     clients: Vec<Client>,
     poll: Poll,
@@ -355,7 +355,7 @@ mod tests {
         serve: impl FnOnce(&TcpListener) -> T + Send,
     ) -> (T, Tally) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let asked = Asked {
+        let asked = CrowdRequest {
             kind,
             clients: 1,
             every: Some(every),

@@ -27,7 +27,7 @@ pub enum Transport {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct EchoRequest {
     /// How messages go.
     pub transport: Transport,
     /// Whom they go to.
@@ -40,7 +40,7 @@ pub struct Asked {
     pub time: Duration,
 }
 
-impl Asked {
+impl EchoRequest {
     /// Transport and address of `echo+tcp://IP:PORT` or `echo+udp://IP:PORT`.
     #[must_use]
     pub fn site(url: &str) -> Option<(Transport, SocketAddr)> {
@@ -59,7 +59,7 @@ impl Asked {
 ///
 /// # Errors
 /// A client cannot connect, or the kernel's queue of events fails.
-pub fn run(asked: &Asked, stop: &AtomicBool) -> io::Result<Document> {
+pub fn run(asked: &EchoRequest, stop: &AtomicBool) -> io::Result<Document> {
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut load = Echo::connect(asked)?;
     load.go_on(stop)?;
@@ -69,7 +69,7 @@ pub fn run(asked: &Asked, stop: &AtomicBool) -> io::Result<Document> {
 }
 
 struct Echo<'a> {
-    asked: &'a Asked,
+    asked: &'a EchoRequest,
     poll: Poll,
     clients: Vec<Client>,
     start: Instant,
@@ -109,7 +109,7 @@ struct Client {
 }
 
 impl<'a> Echo<'a> {
-    fn connect(asked: &'a Asked) -> io::Result<Self> {
+    fn connect(asked: &'a EchoRequest) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut clients = Vec::with_capacity(asked.clients);
         for place in 0..asked.clients {
@@ -283,7 +283,7 @@ impl<'a> Echo<'a> {
 }
 
 impl Client {
-    fn connect(asked: &Asked) -> io::Result<Self> {
+    fn connect(asked: &EchoRequest) -> io::Result<Self> {
         let socket = match asked.transport {
             Transport::Tcp => {
                 let stream = std::net::TcpStream::connect_timeout(&asked.address, CONNECT)?;
@@ -400,8 +400,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(transport: Transport, address: SocketAddr) -> Asked {
-        Asked {
+    fn asked(transport: Transport, address: SocketAddr) -> EchoRequest {
+        EchoRequest {
             transport,
             address,
             clients: 1,
@@ -414,7 +414,7 @@ mod tests {
     fn urls_name_transport_and_address() {
         let address = "127.0.0.1:7".parse().unwrap();
         assert_eq!(
-            Asked::site("echo+udp://127.0.0.1:7"),
+            EchoRequest::site("echo+udp://127.0.0.1:7"),
             Some((Transport::Udp, address))
         );
         for url in [
@@ -422,7 +422,7 @@ mod tests {
             "echo+tcp://localhost:7",
             "echo+tcp://127.0.0.1",
         ] {
-            assert_eq!(Asked::site(url), None, "{url}");
+            assert_eq!(EchoRequest::site(url), None, "{url}");
         }
     }
 

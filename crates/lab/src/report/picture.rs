@@ -21,7 +21,7 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::run::Run;
-    use crate::store::Stored;
+    use crate::store::StoredResult;
 
     #[test]
     fn a_file_has_its_own_style_and_a_row_for_each_cell() {
@@ -33,7 +33,7 @@ mod tests {
             ..Run::default()
         };
         let runs = (0..experiment.cells.len()).map(run).collect();
-        let result = ResultDocument::of(&Stored::of(experiment, runs), true);
+        let result = ResultDocument::of(&StoredResult::of(experiment, runs), true);
         let svg = picture(&result, "cpu").unwrap();
         assert!(
             svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"),

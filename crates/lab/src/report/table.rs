@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::run::Run;
-    use crate::store::Stored;
+    use crate::store::StoredResult;
 
     fn result(measures: impl Fn(usize) -> Vec<(&'static str, f64)>) -> ResultDocument {
         let text = include_str!("../../fixtures/keepalive.toml");
@@ -262,7 +262,7 @@ mod tests {
         let cells = experiment.cells.len();
         let runs = (0..2).flat_map(|round| (0..cells).map(move |cell| run(cell, round)));
         let runs = runs.collect();
-        ResultDocument::of(&Stored::of(experiment, runs), true)
+        ResultDocument::of(&StoredResult::of(experiment, runs), true)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::experiment::{Experiment, Form};
 use crate::host::Host;
 use crate::result::{PublishedResult, ResultDocument};
 use crate::run::{Run, Second};
-use crate::store::{PrintedRun, Stored};
+use crate::store::{PrintedRun, StoredResult};
 use crate::{builtin, published, report};
 
 /// What all rounds of the whole form of an experiment may come to.
@@ -22,7 +22,7 @@ fn result(name: &str) -> ResultDocument {
         deviations: run.deviations.clone(),
         text: published::BUILTIN[4].1.to_owned(),
     });
-    let stored = Stored {
+    let stored = StoredResult {
         host: Host {
             processor: "A processor with a rather long name".to_owned(),
             ..Host::default()

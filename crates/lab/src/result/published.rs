@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, PublishedFigure, PublishedRun, Selection};
 use crate::gate::{self, Effect, GateFinding, Subject};
 use crate::judge;
 use crate::published::{self, PublishedText};
-use crate::store::{PrintedRun, Stored};
+use crate::store::{PrintedRun, StoredResult};
 
 pub(super) fn results(
     experiment: &Experiment,
@@ -129,7 +129,7 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
 }
 
 /// Published runs that were made again: theirs, ours, and what the rounds say of the same cell.
-pub(super) fn again(stored: &Stored, cells: &[CellResult]) -> Vec<AsPublishedResult> {
+pub(super) fn again(stored: &StoredResult, cells: &[CellResult]) -> Vec<AsPublishedResult> {
     let result = |printed: &PrintedRun| {
         let mut runs = stored.experiment.as_published.iter();
         let run = runs.find(|run| run.name == printed.name)?;

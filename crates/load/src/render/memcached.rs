@@ -90,7 +90,7 @@ mod tests {
     use catamaran_memcache::Dialect;
 
     use super::*;
-    use crate::render::{Spoken, sample, text};
+    use crate::render::{SpokenProtocol, sample, text};
 
     fn report() -> (Report, Subject) {
         let mut report = sample::report();
@@ -101,7 +101,7 @@ mod tests {
             stored: 1,
         });
         let mut subject = sample::subject();
-        subject.protocol = Spoken::Memcached(Dialect::Meta);
+        subject.protocol = SpokenProtocol::Memcached(Dialect::Meta);
         subject.memcached = Some(MemcachedSubject {
             mix: "get=2, set=1".to_owned(),
             keys: 10,

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use catamaran_stats::Histogram;
 
-use super::{Spoken, Subject};
+use super::{SpokenProtocol, Subject};
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, InSpan, Latency,
     Report, Sample, Second, ThreadUse, Unfinished, WarmUpReport,
@@ -19,7 +19,7 @@ pub(crate) fn subject() -> Subject {
         hostname: "127.0.0.1".to_owned(),
         port: 8080,
         path: "/".to_owned(),
-        protocol: Spoken::Http11,
+        protocol: SpokenProtocol::Http11,
         streams: 1,
         memcached: None,
         keep_alive: false,

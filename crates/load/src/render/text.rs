@@ -12,7 +12,8 @@ use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
 use super::{
-    Spoken, Subject, generator_cpu, per_second, ratio, time_per_request, warning, whole_seconds,
+    SpokenProtocol, Subject, generator_cpu, per_second, ratio, time_per_request, warning,
+    whole_seconds,
 };
 use crate::report::{Ending, FailureKind, Report, ThreadUse};
 
@@ -50,7 +51,7 @@ pub fn text(report: &Report, subject: &Subject) -> String {
 fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     let counts = &report.counts;
     page.pair("Concurrency Level", report.concurrency);
-    if subject.protocol == Spoken::Http2 {
+    if subject.protocol == SpokenProtocol::Http2 {
         page.pair("Protocol", subject.protocol.name());
         page.pair("Streams", streams(report, subject));
     }

@@ -12,7 +12,7 @@ use mio::Registry;
 use super::filled::Filled;
 use super::lingering::Lingering;
 use crate::board::{Board, Line};
-use crate::client::Known;
+use crate::client::LastHeads;
 use crate::clock::NEVER;
 use crate::pace::Feed;
 use crate::plan::{ConnectPatience, LengthCheck};
@@ -22,7 +22,7 @@ use crate::report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResp
 
 /// What all slots of a worker use.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct SlotResources {
     pub(super) board: Arc<Board>,
     pub(super) registry: Registry,
     /// The time as of the last look.
@@ -34,7 +34,7 @@ pub(super) struct Lent {
     /// Requests under way that were made for one time only.
     pub(super) filled: Filled,
     /// The last heads, per request of the plan.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<LastHeads>,
     pub(super) scratch: Box<[u8]>,
     /// Slots that are free, the longest free first.
     pub(super) idle: VecDeque<usize>,
@@ -73,7 +73,7 @@ pub(super) struct Tally {
     latency_max: u64,
 }
 
-impl Lent {
+impl SlotResources {
     pub(super) fn new(
         board: Arc<Board>,
         registry: Registry,
@@ -82,7 +82,7 @@ impl Lent {
         index: usize,
     ) -> Self {
         let requests = board.targets.iter().map(|target| target.requests.len());
-        let known = std::iter::repeat_with(Known::default).take(requests.sum());
+        let known = std::iter::repeat_with(LastHeads::default).take(requests.sum());
         Self {
             known: known.collect(),
             filled: Filled::default(),

@@ -7,7 +7,7 @@ use std::mem;
 
 use bytes::{Buf, BytesMut};
 
-use super::lent::Lent;
+use super::lent::SlotResources;
 use crate::record::Flight;
 use crate::stream::Stream;
 
@@ -42,7 +42,7 @@ impl Outgoing {
     }
 
     /// Bytes written on the connection before the requests under way.
-    pub(super) fn before(&self, flights: &VecDeque<Flight>, lent: &Lent) -> u64 {
+    pub(super) fn before(&self, flights: &VecDeque<Flight>, lent: &SlotResources) -> u64 {
         let whole = flights.iter().take(self.whole);
         let whole = whole.map(|flight| lent.request(flight).bytes.len());
         let begun = whole.sum::<usize>() + self.written;
@@ -67,7 +67,7 @@ impl Outgoing {
         &mut self,
         stream: &mut Stream,
         flights: &mut VecDeque<Flight>,
-        lent: &Lent,
+        lent: &SlotResources,
     ) -> io::Result<u64> {
         let mut counted = 0;
         while !self.blocked && (self.whole < flights.len() || !self.extra.is_empty()) {
@@ -96,7 +96,7 @@ impl Outgoing {
     }
 
     /// So many bytes were written.
-    fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, lent: &Lent) -> u64 {
+    fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, lent: &SlotResources) -> u64 {
         let now = lent.board.clock.now();
         self.total += count as u64;
         let (mut left, mut counted) = (count, 0);

@@ -15,7 +15,7 @@ use mio::event::Event;
 use self::multiplexed::Multiplexed;
 use self::place::KEY_MASK;
 use self::sequential::Sequential;
-use super::lent::Lent;
+use super::lent::SlotResources;
 use crate::prepare::Codec;
 use crate::record::Flight;
 
@@ -42,7 +42,7 @@ macro_rules! either {
 }
 
 impl Slot {
-    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+    pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         match lent.board.targets[target].codec {
             Codec::Http2 => Self::Multiplexed(Box::new(Multiplexed::new(key, client_number, lent))),
@@ -58,26 +58,26 @@ impl Slot {
     }
 
     /// It is out of the queue of free slots: takes a request, if there is one.
-    pub(super) fn start(&mut self, lent: &mut Lent) {
+    pub(super) fn start(&mut self, lent: &mut SlotResources) {
         either!(self, start(lent));
     }
 
     /// The pause is over.
-    pub(super) fn wake(&mut self, lent: &mut Lent) {
+    pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         either!(self, wake(lent));
     }
 
     /// Waits until `at` before its first request.
-    pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
         either!(self, wait_until(at, lent));
     }
 
-    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
+    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
         either!(self, handle_event(event, lent));
     }
 
     /// Looks whether something has lasted too long.
-    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
+    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         either!(self, check_time(timeout, lent));
     }
 

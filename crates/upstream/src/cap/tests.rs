@@ -11,14 +11,14 @@ struct Fake(
     #[expect(dead_code, reason = "held for its drop")] Permit<Self>,
 );
 
-fn granted(queued: &mut Queued<Fake>) -> Option<Grant<Fake>> {
+fn granted(queued: &mut QueuePlace<Fake>) -> Option<Grant<Fake>> {
     match Pin::new(queued).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(granted) => granted,
         Poll::Pending => None,
     }
 }
 
-fn queue(cap: &Arc<Cap<Fake>>, worker: usize) -> Queued<Fake> {
+fn queue(cap: &Arc<Cap<Fake>>, worker: usize) -> QueuePlace<Fake> {
     match cap.enqueue(worker) {
         Ok(Place::Queued(queued)) => queued,
         other => panic!("expected a place in the queue, not {other:?}"),

@@ -115,7 +115,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
             every,
             url,
         } => {
-            let asked = crowd::Asked {
+            let asked = crowd::CrowdRequest {
                 kind,
                 clients,
                 every: pause(&every)?,
@@ -136,7 +136,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
             time,
             url: (transport, address),
         } => {
-            let asked = echo::Asked {
+            let asked = echo::EchoRequest {
                 transport,
                 address,
                 clients,
@@ -177,7 +177,7 @@ fn kind(text: &str) -> Result<CrowdKind, String> {
 }
 
 fn site(text: &str) -> Result<(echo::Transport, SocketAddr), String> {
-    echo::Asked::site(text)
+    echo::EchoRequest::site(text)
         .ok_or_else(|| "it is echo+tcp://IP:PORT or echo+udp://IP:PORT".to_owned())
 }
 

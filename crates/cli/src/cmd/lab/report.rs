@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use catamaran_lab::result::ResultDocument;
-use catamaran_lab::store::{self, Store, StoreFault, Stored};
+use catamaran_lab::store::{self, Store, StoreFault, StoredResult};
 use catamaran_lab::{report, screen, strace};
 
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Prints what servers have called.
 fn traces(directory: &Path) -> Result<ExitCode, Failure> {
     let (store, stored) = Store::open(directory).map_err(fault)?;
-    let Stored {
+    let StoredResult {
         experiment, runs, ..
     } = &stored;
     let text = strace::text(experiment, runs, |run| store.traces(run));
@@ -66,7 +66,7 @@ fn traces(directory: &Path) -> Result<ExitCode, Failure> {
 }
 
 /// What the runs of a directory come to, second by second where their samples are there.
-pub(super) fn document(store: &Store, stored: &Stored, is_complete: bool) -> ResultDocument {
+pub(super) fn document(store: &Store, stored: &StoredResult, is_complete: bool) -> ResultDocument {
     let mut document = ResultDocument::of(stored, is_complete);
     document.add_over_time(&stored.runs, |run| store.samples(run));
     document

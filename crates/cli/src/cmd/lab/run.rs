@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::claim::reach;
-use catamaran_lab::drive::{Driver, Left, ServerRecord};
-use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
+use catamaran_lab::drive::{Driver, RunFiles, ServerRecord};
+use catamaran_lab::experiment::{Experiment, Form, OriginalRun, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
-use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
+use catamaran_lab::rounds::{self, Event, Keeper, Rounds, RoundsFault, RoundsRequest};
 use catamaran_lab::run::Run;
 use catamaran_lab::store::Store;
 use catamaran_lab::{builtin, report};
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
-    let asked = Asked {
+    let asked = RoundsRequest {
         experiment: &experiment,
         driver: &driver,
         stop: &stop,
@@ -226,7 +226,7 @@ struct Kept<'a> {
 }
 
 impl Keeper for Kept<'_> {
-    fn keep(&mut self, run: &Run, left: &Left) -> Result<(), RoundsFault> {
+    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), RoundsFault> {
         self.store.add(run, left)?;
         let known = self.servers.len();
         for server in &left.servers {
@@ -249,7 +249,7 @@ impl Keeper for Kept<'_> {
         Ok(self.store.keep_form(self.experiment, rounds)?)
     }
 
-    fn keep_published(&mut self, run: &AsPublished, printed: &str) -> Result<(), RoundsFault> {
+    fn keep_published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), RoundsFault> {
         Ok(self.store.published(run, printed)?)
     }
 

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // A page that cannot be had is said before anything is installed.
     let seat = args.look.seat()?;
     prepare::check(&experiment, &args.module, args.install)?;
-    let shown = look::Shown {
+    let shown = look::LookSubject {
         experiment: &experiment,
         programs: prepare::programs(&args.module)?,
         is_shared: false,

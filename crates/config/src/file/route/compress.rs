@@ -3,7 +3,7 @@
 use catamaran_front::config::{CompressConfig, MediaPattern, StreamCoding};
 use thiserror::Error;
 
-use crate::key::{Described, Doc, Key, Preset};
+use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{OneOrMore, Parsed, Sizes};
@@ -125,4 +125,4 @@ fn parse_pattern(text: &str) -> Result<MediaPattern, CompressError> {
 }
 
 /// All of them but `compress` itself.
-static KEYS: &[&dyn Described] = &[&COMPRESS_TYPES, &COMPRESS_MIN];
+static KEYS: &[&dyn AnyKey] = &[&COMPRESS_TYPES, &COMPRESS_MIN];

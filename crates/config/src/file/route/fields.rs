@@ -9,7 +9,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{FieldError, parse_field_name, parse_field_value};
-use crate::value::{Named, OneOrMore, Parsed};
+use crate::value::{NamedValues, OneOrMore, Parsed};
 
 pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
@@ -151,9 +151,9 @@ static REMOVE: Key<OneOrMore<Parsed<String, FieldError>>> = Key {
     },
 };
 
-static SET: Key<Named<Parsed<Template, FieldError>>> = Key {
+static SET: Key<NamedValues<Parsed<Template, FieldError>>> = Key {
     name: "set",
-    values: Named {
+    values: NamedValues {
         what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
         of: VALUE,
     },
@@ -170,9 +170,9 @@ static SET: Key<Named<Parsed<Template, FieldError>>> = Key {
     },
 };
 
-static ADD: Key<Named<Parsed<Template, FieldError>>> = Key {
+static ADD: Key<NamedValues<Parsed<Template, FieldError>>> = Key {
     name: "add",
-    values: Named {
+    values: NamedValues {
         what: "fields with their values, such as { X-Served-By = \"{host}\" }",
         of: VALUE,
     },

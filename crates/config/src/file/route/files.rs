@@ -10,11 +10,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::file::Surroundings;
-use crate::key::{Described, Doc, Key, Preset};
+use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::text::{FilePath, file_path};
-use crate::value::{Choices, Complaint, Named, OneOrMore, OrOff, Parsed, Values, complaint};
+use crate::value::{Choices, Complaint, NamedValues, OneOrMore, OrOff, Parsed, Values, complaint};
 
 /// Reads them; `None` if the route has no files.
 pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<FilesConfig> {
@@ -279,9 +279,9 @@ pub(super) static CHARSET: Key<OrOff<Parsed<String, FileNameError>>> = Key {
     },
 };
 
-pub(super) static TYPES: Key<Named<Parsed<HeaderValue, FileNameError>>> = Key {
+pub(super) static TYPES: Key<NamedValues<Parsed<HeaderValue, FileNameError>>> = Key {
     name: "types",
-    values: Named {
+    values: NamedValues {
         what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
         of: Parsed {
             what: "a media type such as \"model/gltf-binary\"",
@@ -430,7 +430,7 @@ const PRIVATE: &[&str] = &[
 const ENTRIES_MAX: usize = 10_000;
 
 /// All of them but `files` itself.
-static KEYS: &[&dyn Described] = &[
+static KEYS: &[&dyn AnyKey] = &[
     &INDEX,
     &FALLBACK,
     &LINKS,

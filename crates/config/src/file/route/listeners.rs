@@ -10,7 +10,7 @@ use std::path::Path;
 use catamaran_front::config::{ListenAddress, ListenerConfig};
 
 use super::Route;
-use crate::file::Placed;
+use crate::file::PlacedValue;
 use crate::key::{Doc, Key, Preset};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
@@ -65,7 +65,7 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> Option<ListenerRefs> {
 /// so that one which is missing is a fault.
 pub(crate) fn resolve(
     routes: &mut [Route],
-    (listeners, complete): (&[Placed<ListenerConfig>], bool),
+    (listeners, complete): (&[PlacedValue<ListenerConfig>], bool),
     report: &mut Report,
 ) {
     let mut known: HashMap<ListenerRef, Vec<usize>> = HashMap::new();
@@ -103,7 +103,7 @@ pub(crate) fn resolve(
 fn unknown(
     named: &ListenerRef,
     place: &Range<usize>,
-    listeners: &[Placed<ListenerConfig>],
+    listeners: &[PlacedValue<ListenerConfig>],
 ) -> Finding {
     let (what, text) = match named {
         ListenerRef::Address(address) => ("listens on", address.to_string()),

@@ -13,7 +13,9 @@ use crate::value::route::{
     parse_path,
 };
 use crate::value::text::{TextError, parse_name, parse_network, parse_protocol};
-use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
+use crate::value::{
+    Choices, Counts, Durations, NamedValues, OneOrMore, OrOff, Parsed, Sizes, Switch,
+};
 
 /// Who may answer the requests of a route.
 #[derive(Clone, Copy)]
@@ -388,9 +390,9 @@ pub(super) static TUNNEL_IDLE_TIMEOUT: Key<Durations> = Key {
     },
 };
 
-pub(super) static ACTIVATION: Key<Named<Choices<Activation>>> = Key {
+pub(super) static ACTIVATION: Key<NamedValues<Choices<Activation>>> = Key {
     name: "activation",
-    values: Named {
+    values: NamedValues {
         what: "backends with their activation, such as { a = \"stopped\" }",
         of: Choices(&[
             ("active", Activation::Active),

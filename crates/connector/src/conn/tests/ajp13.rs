@@ -132,7 +132,7 @@ fn a_page_is_head_chunk_and_end() {
     assert_eq!(codes(&page), [HEAD, CHUNK, END]);
     assert_eq!((status(&page), body(&page).len()), (200, 347));
     assert!(page.ends_with(&END_KEEP));
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -158,10 +158,10 @@ fn the_same_bytes_get_the_same_answers_however_they_arrive() {
 #[test]
 fn pings_are_answered_without_a_secret_and_count_as_a_sign_of_life() {
     let mut play = Play::with(Protocol::Ajp, with_secret("s"), far_peer());
-    assert_eq!(play.awaiting(), Some(Awaiting::FirstByte));
+    assert_eq!(play.awaiting(), Some(WaitClass::FirstByte));
     assert_eq!(play.feed(PING).sent(), PONG);
     assert_eq!(play.feed(PING.repeat(2)).sent(), PONG.repeat(2));
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn an_echo_asks_for_what_it_reads() {
         !codes(&start).contains(&ASK),
         "the first packet comes unasked"
     );
-    assert_eq!(play.awaiting(), Some(Awaiting::Body));
+    assert_eq!(play.awaiting(), Some(WaitClass::Body));
     assert_eq!(codes(&play.feed(data(b"abc")).sent()), [CHUNK, ASK]);
     let rest = play.feed(data(b"def")).sent();
     assert_eq!(
@@ -395,7 +395,7 @@ fn the_end_of_an_unread_request_waits_for_the_packet_that_is_owed() {
     let request = post("/", BodyLength::Known(5));
     let mut play = ajp13();
     assert_eq!(codes(&play.feed(&request).sent()), [HEAD, CHUNK]);
-    assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+    assert_eq!(play.awaiting(), Some(WaitClass::Leftover));
     assert_eq!(play.feed(data(b"hello")).sent(), END_KEEP);
     assert_eq!(status(&play.feed(get("/")).sent()), 200);
 
@@ -481,7 +481,7 @@ fn cut_requests_are_dropped_without_a_word() {
     for length in 1..request.len() {
         let mut play = ajp13();
         play.feed(&request[..length]);
-        assert_eq!(play.awaiting(), Some(Awaiting::Head), "{length}");
+        assert_eq!(play.awaiting(), Some(WaitClass::Head), "{length}");
         assert_eq!(play.eof().sent(), b"", "{length}");
         assert!(play.reason().is_some(), "{length}");
         let mut play = ajp13();
@@ -562,14 +562,14 @@ fn an_early_answer_waits_for_all_that_was_asked_ahead() {
     let mut play = ajp13();
     let mut piped = piped::Script::begin(&mut play, post("/", BodyLength::Known(1_000_000)));
     piped.refuse_while_reading(&mut play);
-    assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+    assert_eq!(play.awaiting(), Some(WaitClass::Leftover));
     play.sent();
     for packet in 0..16 {
         assert_eq!(play.sent(), b"", "after {packet}");
         play.feed(data(b"unread"));
     }
     assert_eq!(play.sent(), END_KEEP);
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 const FACTS: ajp::Facts<'_> = ajp::Facts {

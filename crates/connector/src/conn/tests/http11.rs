@@ -22,14 +22,14 @@ pub(super) fn body(response: &str) -> &str {
 #[test]
 fn a_page_has_its_length_and_a_date_and_leaves_the_connection_open() {
     let mut play = http();
-    assert_eq!(play.awaiting(), Some(Awaiting::FirstByte));
+    assert_eq!(play.awaiting(), Some(WaitClass::FirstByte));
     let page = play.feed(get("/")).text();
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
     let lower = page.to_ascii_lowercase();
     assert!(lower.contains("\r\ncontent-length: 347\r\n"), "{page}");
     assert!(page.contains(DATE), "{page}");
     assert_eq!(body(&page).len(), 347);
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn head_and_204_have_no_body() {
     assert_eq!(body(&empty), "");
     let reset = play.feed(get("/status/205")).text();
     assert_eq!(body(&reset), "");
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_echo_streams_within_bounds() {
     play.feed(format!(
         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
     ));
-    assert_eq!(play.awaiting(), Some(Awaiting::Body));
+    assert_eq!(play.awaiting(), Some(WaitClass::Body));
     let piece = vec![b'%'; 32 * 1024];
     for _ in 0..length / piece.len() {
         play.feed(&piece);
@@ -86,7 +86,7 @@ fn an_echo_streams_within_bounds() {
     assert!(play.out_max <= OUT_MARK + PIECE, "{}", play.out_max);
     let echoed = play.sent();
     assert_eq!(echoed.iter().filter(|byte| **byte == b'%').count(), length);
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -98,12 +98,12 @@ fn a_sink_is_silent_until_the_body_has_ended() {
     ));
     let piece = vec![b'%'; 32 * 1024];
     for _ in 0..length / piece.len() {
-        assert_eq!(play.awaiting(), Some(Awaiting::Body));
+        assert_eq!(play.awaiting(), Some(WaitClass::Body));
         assert_eq!(play.sent(), b"");
         play.feed(&piece);
     }
     assert_eq!(body(&play.text()), "all of it read\n");
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_sink_lets_the_client_continue_and_keeps_the_connection() {
     let first = play.feed(head).text();
     assert!(first.starts_with("HTTP/1.1 100 "), "{first}");
     assert_eq!(body(&play.feed("ok").text()), "all of it read\n");
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_chunked_echo_is_chunked_anew() {
     play.feed(head.to_owned() + "3;ignored=1\r\nabc\r\n0\r\nTrailer: dropped\r\n\r\n");
     let echo = play.text();
     assert!(echo.ends_with("\r\n3\r\nabc\r\n0\r\n\r\n"), "{echo}");
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_client_that_expects_100_gets_it_only_from_who_reads_the_body() {
     assert!(first.starts_with("HTTP/1.1 100 "), "{first}");
     let rest = play.feed("ok").text();
     assert!(rest.ends_with("ok"), "{rest}");
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 
     let unread = play.feed(request("/status/403")).text();
     assert!(unread.starts_with("HTTP/1.1 403 "), "{unread}");
@@ -193,7 +193,7 @@ fn a_client_that_expects_100_gets_it_only_from_who_reads_the_body() {
 fn an_unread_body_is_read_and_dropped_up_to_the_limit() {
     let mut play = http();
     play.feed(post("/", "half of it").trim_end_matches("of it"));
-    assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+    assert_eq!(play.awaiting(), Some(WaitClass::Leftover));
     assert!(
         play.text().starts_with("HTTP/1.1 200 "),
         "the response does not wait"
@@ -295,7 +295,7 @@ fn deadlines_are_answered_where_somebody_may_read_the_answer() {
 
     let mut slow = http();
     slow.feed("GET / HTTP/1.1\r\n");
-    assert_eq!(slow.awaiting(), Some(Awaiting::Head));
+    assert_eq!(slow.awaiting(), Some(WaitClass::Head));
     slow.time_out();
     assert!(slow.text().starts_with("HTTP/1.1 408 "));
     assert_eq!(slow.reason(), Some("head-timeout"));

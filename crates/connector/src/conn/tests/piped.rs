@@ -171,7 +171,7 @@ fn reads_while_parked(play: &Play) -> bool {
     matches!(
         play.action,
         Action::Park {
-            awaiting: Some(Awaiting::Body),
+            awaiting: Some(WaitClass::Body),
             ..
         }
     )
@@ -182,7 +182,7 @@ fn check_next(protocol: Protocol, play: &mut Play) {
     play.sent();
     play.feed(get(protocol));
     assert_eq!(body_of(protocol, &play.sent()).len(), 347);
-    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+    assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn an_early_answer_leaves_the_body_to_be_swallowed() {
         script.head(BodyLength::Known(2)).push("no");
         script.end();
         play.run();
-        assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+        assert_eq!(play.awaiting(), Some(WaitClass::Leftover));
         let mut seen = Vec::new();
         let closed = script.read(&mut seen);
         assert_eq!(closed, Poll::Ready(Err("exchange-over")), "for good");
@@ -533,7 +533,7 @@ fn a_response_without_a_body_ends_with_its_head() {
         play.run();
         assert!(script.is_gone());
         assert_eq!(script.response().push("x".into()), Err(Gone));
-        assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+        assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
         check_next(protocol, &mut play);
     });
 }
@@ -566,7 +566,7 @@ fn a_client_that_has_finished_sending_is_answered() {
         matches!(
             play.action,
             Action::Park {
-                awaiting: Some(Awaiting::Answer),
+                awaiting: Some(WaitClass::Answer),
                 ..
             }
         )

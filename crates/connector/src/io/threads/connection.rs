@@ -20,7 +20,7 @@ use super::{Place, Seat};
 use crate::application::Caller;
 use crate::blocking::BlockingHandler;
 use crate::config::Protocol;
-use crate::conn::{Action, Awaiting, Close, Conn, Io, Peer};
+use crate::conn::{Action, Close, Conn, Io, Peer, WaitClass};
 use crate::counters::Counters;
 use crate::handler::Request;
 use crate::io::meter::Meter;
@@ -38,7 +38,7 @@ pub(super) struct Connection {
     date: Option<HeaderValue>,
     date_until: Instant,
     /// The class of the read deadline that runs, and when it ends.
-    pub(super) patience: Option<(Awaiting, Option<Instant>)>,
+    pub(super) patience: Option<(WaitClass, Option<Instant>)>,
     /// When to give up a peer that takes nothing; set while bytes cannot be sent at once.
     pub(super) stalled: Option<Instant>,
     /// The reason for its end has been counted.
@@ -185,9 +185,9 @@ impl Connection {
         Ok(self.tell_and_see(|conn, io| hub.shared.serve(request, conn, io, caller)))
     }
 
-    pub(super) fn read(&mut self, awaiting: Awaiting) -> Result<Action, Reason> {
+    pub(super) fn read(&mut self, awaiting: WaitClass) -> Result<Action, Reason> {
         let timeout = self.allowance(awaiting);
-        let idle = matches!(awaiting, Awaiting::FirstByte | Awaiting::NextRequest);
+        let idle = matches!(awaiting, WaitClass::FirstByte | WaitClass::NextRequest);
         let received = match timeout {
             Some(Duration::ZERO) => Ok(None),
             _ if idle => self.receive_idle(timeout),
@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// Passes on what was read while `awaiting` it.
-    pub(super) fn take(&mut self, count: usize, awaiting: Awaiting) -> Action {
+    pub(super) fn take(&mut self, count: usize, awaiting: WaitClass) -> Action {
         if count == 0 {
             self.ended = true;
             return self.tell_and_see(Conn::handle_eof);
@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// How long the peer may keep us waiting from now; `None` is for ever.
-    fn allowance(&mut self, awaiting: Awaiting) -> Option<Duration> {
+    fn allowance(&mut self, awaiting: WaitClass) -> Option<Duration> {
         if awaiting.restarts() {
             // Each read has all of it, so the socket's timeout stays as it is.
             let shared = &self.place.hub.shared;
@@ -246,7 +246,7 @@ impl Connection {
     }
 
     /// When the peer will have kept us waiting for too long.
-    pub(super) fn deadline(&mut self, awaiting: Awaiting) -> Option<Instant> {
+    pub(super) fn deadline(&mut self, awaiting: WaitClass) -> Option<Instant> {
         if let Some((running, until)) = self.patience
             && running == awaiting
         {

@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use super::connection::Connection;
 use super::stream::Reason;
 use crate::blocking::{self, BlockingHandler, Wait};
-use crate::conn::{Action, Awaiting, Conn};
+use crate::conn::{Action, Conn, WaitClass};
 use crate::counters::Counters;
 use crate::handler::Request;
 use crate::io::{FAR, now};
@@ -76,7 +76,7 @@ impl Connection {
     /// longer than until `wake_at`.
     pub(super) fn park(
         &mut self,
-        awaiting: Option<Awaiting>,
+        awaiting: Option<WaitClass>,
         write: bool,
         wake_at: Option<Instant>,
     ) -> Result<Action, Reason> {
@@ -126,7 +126,7 @@ impl Connection {
     /// One look at the socket and the bell; `None` if only room to write came of it.
     fn park_once(
         &mut self,
-        reads: Option<Awaiting>,
+        reads: Option<WaitClass>,
         [until, wake_at]: [Option<Instant>; 2],
     ) -> Result<Option<Action>, Reason> {
         let mut asked = match reads {

@@ -309,7 +309,7 @@ mod tests {
     use crate::drive::{CoreSample, JvmSample, Sample};
     use crate::experiment::Experiment;
     use crate::run::{Run, Second};
-    use crate::store::Stored;
+    use crate::store::StoredResult;
 
     fn result() -> (ResultDocument, Vec<Run>) {
         let text = include_str!("../../../fixtures/keepalive.toml");
@@ -327,7 +327,7 @@ mod tests {
             ..Run::default()
         };
         let runs: Vec<Run> = (0..experiment.cells.len()).map(run).collect();
-        let result = ResultDocument::of(&Stored::of(experiment, runs.clone()), true);
+        let result = ResultDocument::of(&StoredResult::of(experiment, runs.clone()), true);
         (result, runs)
     }
 

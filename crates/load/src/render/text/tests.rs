@@ -9,7 +9,7 @@ use crate::report::{FailureKind, FatalError, Warning};
 fn streams_are_those_that_there_were() {
     let mut report = sample::report();
     let subject = Subject {
-        protocol: Spoken::Http2,
+        protocol: SpokenProtocol::Http2,
         streams: 1000,
         ..sample::subject()
     };

@@ -19,12 +19,12 @@ use mio::Token;
 use mio::event::Event;
 
 use super::place::Place;
-use crate::client::Known;
+use crate::client::LastHeads;
 use crate::http2::{self, Broken, Http2};
 use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::stream::Stream;
-use crate::worker::lent::Lent;
+use crate::worker::lent::SlotResources;
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Vacancy {
 }
 
 impl Multiplexed {
-    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+    pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         Self {
             place: Place::new(key, client_number, lent),
             state: State::Closed,
@@ -101,12 +101,12 @@ impl Multiplexed {
         self.place.token()
     }
 
-    pub(super) fn start(&mut self, lent: &mut Lent) {
+    pub(super) fn start(&mut self, lent: &mut SlotResources) {
         self.place.leave_queue();
         self.advance(lent);
     }
 
-    pub(super) fn wake(&mut self, lent: &mut Lent) {
+    pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if matches!(self.state, State::Pausing) {
             self.state = State::Closed;
             // The pause was meant, so nothing is late by it.
@@ -115,12 +115,12 @@ impl Multiplexed {
         self.advance(lent);
     }
 
-    pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
         self.state = State::Pausing;
         lent.pause(at, self.place.key);
     }
 
-    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
+    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
         if let State::Dialling(stream) = &mut self.state {
             lent.look_at_the_clock();
             match stream.go_on_dialling(event) {
@@ -132,7 +132,7 @@ impl Multiplexed {
         self.advance(lent);
     }
 
-    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
+    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         let now = lent.now;
         let is_late = |flight: &Flight| now.saturating_sub(flight.begun) >= timeout;
         let mut was_late = false;
@@ -169,7 +169,7 @@ impl Multiplexed {
     }
 
     /// Does what the state allows: takes requests, dials, moves bytes, or rests.
-    fn advance(&mut self, lent: &mut Lent) {
+    fn advance(&mut self, lent: &mut SlotResources) {
         for round in 1.. {
             self.fill(lent);
             self.dial(lent);
@@ -193,7 +193,7 @@ impl Multiplexed {
     }
 
     /// How many more requests may begin on the connection.
-    fn room(&mut self, lent: &Lent) -> usize {
+    fn room(&mut self, lent: &SlotResources) -> usize {
         let State::Open(http2) = &mut self.state else {
             return 0;
         };
@@ -206,7 +206,7 @@ impl Multiplexed {
     }
 
     /// Takes as many requests as the connection carries at once, and sends them.
-    fn fill(&mut self, lent: &mut Lent) {
+    fn fill(&mut self, lent: &mut SlotResources) {
         if matches!(self.state, State::Closed) && self.waiting.is_empty() {
             let taken = self.place.take(false, lent);
             self.waiting.extend(taken);
@@ -223,7 +223,7 @@ impl Multiplexed {
     }
 
     /// Sends a request; `false`: it goes on another connection.
-    fn send(&mut self, mut flight: Flight, lent: &mut Lent) -> bool {
+    fn send(&mut self, mut flight: Flight, lent: &mut SlotResources) -> bool {
         let State::Open(http2) = &mut self.state else {
             return false;
         };
@@ -249,7 +249,7 @@ impl Multiplexed {
     }
 
     /// Connects, if there is something to send and no connection.
-    fn dial(&mut self, lent: &mut Lent) {
+    fn dial(&mut self, lent: &mut SlotResources) {
         if self.waiting.is_empty() || !matches!(self.state, State::Closed) {
             return;
         }
@@ -260,7 +260,7 @@ impl Multiplexed {
     }
 
     /// The connection is there.
-    fn ready(&mut self, lent: &mut Lent) {
+    fn ready(&mut self, lent: &mut SlotResources) {
         let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
             return;
         };
@@ -276,7 +276,7 @@ impl Multiplexed {
     }
 
     /// Moves bytes and takes what came; whether another request may begin by that.
-    fn turn(&mut self, lent: &mut Lent) -> bool {
+    fn turn(&mut self, lent: &mut SlotResources) -> bool {
         let State::Open(http2) = &mut self.state else {
             return false;
         };
@@ -311,12 +311,12 @@ impl Multiplexed {
     }
 
     /// The connection has had as many requests as the plan gives one.
-    fn is_used_up(&self, lent: &Lent) -> bool {
+    fn is_used_up(&self, lent: &SlotResources) -> bool {
         let max = lent.board.plan.connections.requests_max;
         max.is_some_and(|max| max.get() <= self.sent)
     }
 
-    fn take(&mut self, event: http2::Event, is_leaving: bool, lent: &mut Lent) {
+    fn take(&mut self, event: http2::Event, is_leaving: bool, lent: &mut SlotResources) {
         match event {
             http2::Event::Head {
                 key,
@@ -336,7 +336,7 @@ impl Multiplexed {
                     }
                 }
                 if self.place.target == 0 && lent.board.first.get().is_none() {
-                    lent.known[flight.place as usize] = Known::of_http2(&head);
+                    lent.known[flight.place as usize] = LastHeads::of_http2(&head);
                 }
             }
             http2::Event::Body { key, data } => {
@@ -387,7 +387,7 @@ impl Multiplexed {
     }
 
     /// Takes the request of a stream that has ended out of those under way.
-    fn finish(&mut self, key: usize, lent: &Lent) -> Option<Flight> {
+    fn finish(&mut self, key: usize, lent: &SlotResources) -> Option<Flight> {
         let flight = self.flights.get_mut(key)?.take()?;
         self.open -= 1;
         self.place.free_at = self.vacancy.begin(lent.now);
@@ -396,7 +396,7 @@ impl Multiplexed {
 
     /// The connection has ended, or is of no more use; its streams have ended already. If no request
     /// could be sent on it, the one that waits has failed: the next connection may be no better.
-    fn end(&mut self, why: Broken, lent: &mut Lent) {
+    fn end(&mut self, why: Broken, lent: &mut SlotResources) {
         debug_assert_eq!(self.open, 0, "every stream has ended");
         let (kind, error) = match why {
             Broken::Failed(kind, error) => (kind, error),
@@ -415,7 +415,7 @@ impl Multiplexed {
     }
 
     /// A connect failed: the request that needed it has failed, and the next one waits a little.
-    fn fail_connect(&mut self, kind: FailureKind, error: &io::Error, lent: &mut Lent) {
+    fn fail_connect(&mut self, kind: FailureKind, error: &io::Error, lent: &mut SlotResources) {
         self.close(lent);
         self.place.free_at = lent.now;
         while let Some(flight) = self.waiting.pop_front() {
@@ -426,7 +426,7 @@ impl Multiplexed {
     }
 
     /// Closes the connection; what waits will be sent on another one.
-    fn close(&mut self, lent: &mut Lent) {
+    fn close(&mut self, lent: &mut SlotResources) {
         match mem::replace(&mut self.state, State::Closed) {
             State::Closed | State::Pausing => {}
             State::Dialling(_) | State::Open(_) => lent.opened(-1),

@@ -9,7 +9,7 @@ use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::stream::{self, Stream};
 use crate::worker::jar::Jar;
-use crate::worker::lent::Lent;
+use crate::worker::lent::SlotResources;
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Place {
 pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
 impl Place {
-    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+    pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         Self {
             key,
@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// It can take a request: it waits for one in the queue of free slots.
-    pub(super) fn rest(&mut self, lent: &mut Lent) {
+    pub(super) fn rest(&mut self, lent: &mut SlotResources) {
         if !self.is_resting {
             self.is_resting = true;
             lent.idle.push_back(self.key);
@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// The next request, if one may begin. `is_reused`: its connection has had answers.
-    pub(super) fn take(&mut self, is_reused: bool, lent: &mut Lent) -> Option<Flight> {
+    pub(super) fn take(&mut self, is_reused: bool, lent: &mut SlotResources) -> Option<Flight> {
         let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
             if lent.feed.is_spent() {
                 lent.span.1 = lent.span.1.min(lent.now);
@@ -122,7 +122,10 @@ impl Place {
     ///
     /// # Errors
     /// What the requests that need it fail of.
-    pub(super) fn dial(&mut self, lent: &mut Lent) -> Result<Stream, (FailureKind, io::Error)> {
+    pub(super) fn dial(
+        &mut self,
+        lent: &mut SlotResources,
+    ) -> Result<Stream, (FailureKind, io::Error)> {
         self.since = lent.now;
         self.generation = self.generation.wrapping_add(1);
         lent.connections.attempted += 1;
@@ -141,7 +144,7 @@ impl Place {
         &mut self,
         stream: &mut Stream,
         flight: Option<&mut Flight>,
-        lent: &mut Lent,
+        lent: &mut SlotResources,
     ) {
         let duration = lent.now.saturating_sub(self.since).max(1);
         lent.connections.opened += 1;
@@ -163,7 +166,7 @@ impl Place {
     }
 
     /// A connect failed: the slot is woken after a pause, which is longer each time.
-    pub(super) fn pause(&mut self, lent: &mut Lent) {
+    pub(super) fn pause(&mut self, lent: &mut SlotResources) {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         lent.pause(lent.now + self.pause, self.key);
     }

@@ -24,7 +24,7 @@ use crate::plan::Resend;
 use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::stream::{self, Stream};
-use crate::worker::lent::Lent;
+use crate::worker::lent::SlotResources;
 use crate::worker::outgoing::Outgoing;
 
 /// A place for a connection.
@@ -53,7 +53,7 @@ enum State {
 }
 
 impl Sequential {
-    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+    pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let place = Place::new(key, client_number, lent);
         Self {
             state: State::Closed,
@@ -71,12 +71,12 @@ impl Sequential {
         self.place.token()
     }
 
-    pub(super) fn start(&mut self, lent: &mut Lent) {
+    pub(super) fn start(&mut self, lent: &mut SlotResources) {
         self.place.leave_queue();
         self.advance(lent);
     }
 
-    pub(super) fn wake(&mut self, lent: &mut Lent) {
+    pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if matches!(self.state, State::Pausing) {
             self.state = State::Closed;
             // The pause was meant, so nothing is late by it.
@@ -85,12 +85,12 @@ impl Sequential {
         self.advance(lent);
     }
 
-    pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
         self.state = State::Pausing;
         lent.pause(at, self.place.key);
     }
 
-    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
+    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
         match &mut self.state {
             State::Closed | State::Pausing => {}
             State::Dialling(stream) => {
@@ -122,7 +122,7 @@ impl Sequential {
         self.advance(lent);
     }
 
-    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
+    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut SlotResources) {
         let front = self.flights.front();
         if front.is_some_and(|flight| lent.now.saturating_sub(flight.begun) >= timeout) {
             self.break_off(FailureKind::Timeout, None, lent);
@@ -139,7 +139,7 @@ impl Sequential {
     }
 
     /// Does what the state allows: takes requests, dials, writes, or rests.
-    fn advance(&mut self, lent: &mut Lent) {
+    fn advance(&mut self, lent: &mut SlotResources) {
         self.fill(lent);
         self.dial(lent);
         if !self.write(lent) {
@@ -153,7 +153,7 @@ impl Sequential {
     }
 
     /// Takes as many requests as the connection carries at once.
-    fn fill(&mut self, lent: &mut Lent) {
+    fn fill(&mut self, lent: &mut SlotResources) {
         let options = &lent.board.plan.connections;
         let room = match self.state {
             State::Closed => 1,
@@ -178,14 +178,14 @@ impl Sequential {
     }
 
     /// Tells the protocol which request the next answer is to.
-    fn expect_answer(&mut self, lent: &Lent) {
+    fn expect_answer(&mut self, lent: &SlotResources) {
         if let (State::Open(_), Some(flight)) = (&self.state, self.flights.front()) {
             self.client.expect(lent.request(flight));
         }
     }
 
     /// Connects, if there is something to send and no connection.
-    fn dial(&mut self, lent: &mut Lent) {
+    fn dial(&mut self, lent: &mut SlotResources) {
         if self.flights.is_empty() || !matches!(self.state, State::Closed) {
             return;
         }
@@ -196,7 +196,7 @@ impl Sequential {
     }
 
     /// The connection is there.
-    fn ready(&mut self, lent: &mut Lent) {
+    fn ready(&mut self, lent: &mut SlotResources) {
         let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
             return;
         };
@@ -210,7 +210,7 @@ impl Sequential {
     }
 
     /// Writes what there is to write; `false`: the connection broke.
-    fn write(&mut self, lent: &mut Lent) -> bool {
+    fn write(&mut self, lent: &mut SlotResources) -> bool {
         let State::Open(stream) = &mut self.state else {
             return true;
         };
@@ -234,7 +234,7 @@ impl Sequential {
         }
     }
 
-    fn read(&mut self, lent: &mut Lent) {
+    fn read(&mut self, lent: &mut SlotResources) {
         let mut scratch = mem::take(&mut lent.scratch);
         while let State::Open(stream) = &mut self.state {
             match stream.read(&mut scratch) {
@@ -263,7 +263,7 @@ impl Sequential {
         lent.scratch = scratch;
     }
 
-    fn receive(&mut self, bytes: &[u8], lent: &mut Lent) {
+    fn receive(&mut self, bytes: &[u8], lent: &mut SlotResources) {
         let joined;
         let mut input = bytes;
         if !self.kept.is_empty() {
@@ -329,7 +329,7 @@ impl Sequential {
         }
     }
 
-    fn receive_eof(&mut self, lent: &mut Lent) {
+    fn receive_eof(&mut self, lent: &mut SlotResources) {
         self.peer_closed = true;
         let left = !self.kept.is_empty();
         let Some(flight) = self.flights.front() else {
@@ -355,14 +355,14 @@ impl Sequential {
 
     /// Whether the connection was kept and nothing of the requests under way was written to it. A
     /// run that resends whatever happened, as ab does, does not look at that.
-    fn is_untouched(&self, lent: &Lent) -> bool {
+    fn is_untouched(&self, lent: &SlotResources) -> bool {
         let is_kept = self.served > 0 && self.outgoing.begun() == 0;
         is_kept && lent.board.plan.connections.resend == Resend::Unreceived
     }
 
     /// Whether what is under way may be sent on another connection, now that the peer has closed
     /// this one without a byte of an answer.
-    fn can_send_again(&self, lent: &Lent) -> bool {
+    fn can_send_again(&self, lent: &SlotResources) -> bool {
         let State::Open(stream) = &self.state else {
             return false;
         };
@@ -384,7 +384,7 @@ impl Sequential {
     }
 
     /// Closes the connection; what is under way will be sent on another one.
-    fn send_again(&mut self, lent: &mut Lent) {
+    fn send_again(&mut self, lent: &mut SlotResources) {
         for flight in self.flights.iter_mut().take(self.outgoing.begun()) {
             flight.retried = true;
             lent.connections.resent += 1;
@@ -395,7 +395,7 @@ impl Sequential {
     /// What is under way behind an answer that ends the connection is sent again on another one.
     /// A request that was sent and must not run twice has failed instead: nobody knows whether the
     /// peer has read it.
-    fn give_up_unrepeatable(&mut self, lent: &mut Lent) {
+    fn give_up_unrepeatable(&mut self, lent: &mut SlotResources) {
         let begun = self.outgoing.begun();
         let resends_all = lent.board.plan.connections.resend == Resend::Always;
         for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
@@ -410,7 +410,7 @@ impl Sequential {
     }
 
     /// The answer to the first request is complete; `has_more`: bytes follow it.
-    fn finish(&mut self, has_more: bool, lent: &mut Lent) {
+    fn finish(&mut self, has_more: bool, lent: &mut SlotResources) {
         let Some(mut flight) = self.flights.pop_front() else {
             return;
         };
@@ -450,7 +450,7 @@ impl Sequential {
     }
 
     /// Leaves the connection to its peer, which will close it.
-    fn linger(&mut self, lent: &mut Lent) {
+    fn linger(&mut self, lent: &mut SlotResources) {
         let token = self.token();
         if let State::Open(stream) = mem::replace(&mut self.state, State::Closed) {
             lent.lingering.add(token, stream, lent.now);
@@ -460,7 +460,12 @@ impl Sequential {
     }
 
     /// The connection is of no more use: all that was under way on it failed, unless it is tried again.
-    fn break_off(&mut self, kind: FailureKind, error: Option<&io::Error>, lent: &mut Lent) {
+    fn break_off(
+        &mut self,
+        kind: FailureKind,
+        error: Option<&io::Error>,
+        lent: &mut SlotResources,
+    ) {
         self.close(lent);
         lent.connections.reset += u64::from(kind == FailureKind::Reset);
         self.place.free_at = lent.now;
@@ -478,7 +483,7 @@ impl Sequential {
     }
 
     /// Closes the connection; what is still under way will be sent on another one.
-    fn close(&mut self, lent: &mut Lent) {
+    fn close(&mut self, lent: &mut SlotResources) {
         match mem::replace(&mut self.state, State::Closed) {
             State::Closed | State::Pausing => {}
             State::Dialling(_) | State::Open(_) => lent.opened(-1),
