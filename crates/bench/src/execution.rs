@@ -11,11 +11,10 @@ use catamaran_load::render::ab;
 use catamaran_load::report::{Ending, Report, Warning};
 
 use crate::getopt::Mode;
-use crate::plan::Prepared;
 use crate::progress::Display;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, memcached, output, plan, refuse};
+use crate::{BenchFailure, Program, memcached, output, plan, refuse, replay};
 
 /// Runs the load of a command line to its end, and reports.
 pub(crate) fn whole(
@@ -27,38 +26,38 @@ pub(crate) fn whole(
     for complaint in settings.complaints.iter().filter(|text| !text.is_empty()) {
         writeln!(io::stderr(), "{}: {complaint}", file_name.to_string_lossy())?;
     }
-    let prepared = match plan::prepare(settings) {
-        Ok(prepared) => prepared,
+    let plan = match plan::prepare(settings) {
+        Ok(plan) => plan,
         Err(refusal) => return refuse(name, settings.mode, &refusal),
     };
     if let Some(refusal) = late_refusal(settings) {
         if settings.mode == Mode::Ab {
-            output::begin(settings, &prepared, false)?;
+            output::begin(settings, &plan, false)?;
         }
         return refuse(name, settings.mode, &refusal);
     }
-    if let Some(log) = &prepared.replayed {
-        writeln!(io::stderr(), "{}", log.summary())?;
+    if let Some(replay) = &plan.replay {
+        writeln!(io::stderr(), "{}", replay::summary(&replay.facts))?;
     }
     output::check_files(settings)?;
     let interrupted = program.interrupts(settings.mode)?;
-    if let Some(code) = memcached::prefill(settings, &prepared.plan, program, &interrupted)? {
+    if let Some(code) = memcached::prefill(settings, &plan, program, &interrupted)? {
         return Ok(code);
     }
-    let mut display = Display::new(settings, &prepared.plan);
+    let mut display = Display::new(settings, &plan);
     // ab never does: it fails with "Too many open files".
     (program.raise_limit)();
-    let running = match catamaran_load::start(prepared.plan.clone()) {
+    let running = match catamaran_load::start(plan.clone()) {
         Ok(running) => running,
         Err(fault) => return refuse(name, settings.mode, &Refusal::Plan(fault)),
     };
     let has_heartbeat = display.has_heartbeat();
-    output::begin(settings, &prepared, has_heartbeat)?;
+    output::begin(settings, &plan, has_heartbeat)?;
     let mut report = watch(running, &mut display, &interrupted);
     if settings.mode == Mode::Ours {
         warn_of_build(&mut report, program);
     }
-    conclude(settings, &prepared, &report, display)
+    conclude(settings, &plan, report, display)
 }
 
 /// Runs a part of something larger to its end, or to the interrupt.
@@ -92,17 +91,17 @@ fn late_refusal(settings: &Settings) -> Option<Refusal> {
 
 fn conclude(
     settings: &Settings,
-    prepared: &Prepared,
-    report: &Report,
+    plan: &Plan,
+    report: Report,
     display: Display,
 ) -> Result<u8, BenchFailure> {
     let has_heartbeat = display.has_heartbeat();
     match report.ending {
         // ab has no last line for runs that do not come to their end.
         Ending::Failure(_) | Ending::Idle | Ending::Stopped if settings.mode == Mode::Ab => {}
-        _ => display.finish(ab::done(report)),
+        _ => display.finish(ab::done(&report)),
     }
-    output::end(settings, prepared, report, has_heartbeat)
+    output::end(settings, plan, report, has_heartbeat)
 }
 
 /// Shows the run until it ends, or ends it when asked to.

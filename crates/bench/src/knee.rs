@@ -13,7 +13,7 @@ use catamaran_load::report::Ending;
 
 use crate::flag::output::Sink;
 use crate::output::{self, INTERRUPTED, UNDECIDED};
-use crate::plan::{self, Prepared};
+use crate::plan;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{BenchFailure, Program, execution, memcached, refuse};
@@ -28,17 +28,17 @@ pub(crate) fn run(
     program: &Program,
 ) -> Result<u8, BenchFailure> {
     let mode = settings.mode;
-    let (prepared, search) = match prepare(&mut settings) {
-        Ok(prepared) => prepared,
+    let (plan, search) = match prepare(&mut settings) {
+        Ok(found) => found,
         Err(refusal) => return refuse(name, mode, &refusal),
     };
     output::check_files(&settings)?;
     let interrupted = program.interrupts(mode)?;
     (program.raise_limit)();
-    if let Some(code) = memcached::prefill(&settings, &prepared.plan, program, &interrupted)? {
+    if let Some(code) = memcached::prefill(&settings, &plan, program, &interrupted)? {
         return Ok(code);
     }
-    let knee = match climb(&prepared, search, &settings, program, &interrupted) {
+    let knee = match climb(&plan, search, &settings, program, &interrupted) {
         Ok(knee) => knee,
         Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
         Err(End::Failed(failure)) => return Err(failure),
@@ -69,7 +69,7 @@ enum End {
 }
 
 /// The plan of the first step, and where the search begins.
-fn prepare(settings: &mut Settings) -> Result<(Prepared, Search), Refusal> {
+fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
     refuse_what_does_not_go_with(settings)?;
     if settings.checks.gate.conditions.is_empty() {
         let condition = Condition::parse(LIMIT).expect("the default is a condition");
@@ -108,7 +108,7 @@ fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
 
 /// Runs all steps, or those up to the interrupt, and says each.
 fn climb(
-    prepared: &Prepared,
+    first: &Plan,
     mut search: Search,
     settings: &Settings,
     program: &Program,
@@ -118,7 +118,7 @@ fn climb(
     let limits = gate.conditions.iter();
     let mut knee = Knee {
         schema: SCHEMA.to_owned(),
-        url: prepared.subject.url.clone(),
+        url: first.subject.url.clone(),
         limits: limits.map(|condition| condition.text.clone()).collect(),
         steps: Vec::new(),
         sustained_per_s: None,
@@ -130,7 +130,7 @@ fn climb(
         say(&format!("Limits: {limits}\n\n{}", render::knee::header()))?;
     }
     while let Some((rate, is_repeat)) = search.next() {
-        let plan = step_plan(&prepared.plan, rate, is_repeat);
+        let plan = step_plan(first, rate, is_repeat);
         let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
         if let Ending::Failure(error) = &report.ending {
             return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
@@ -204,7 +204,7 @@ mod tests {
     use crate::getopt::Mode;
     use crate::settings::read;
 
-    fn prepared(line: &str) -> Result<(Prepared, Search), Refusal> {
+    fn prepared(line: &str) -> Result<(Plan, Search), Refusal> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         prepare(&mut read(&words, Mode::Ours)?)
     }
@@ -214,7 +214,7 @@ mod tests {
         let (plan, search) = prepared("http://h/").unwrap();
         assert_eq!(search.next(), Some((FIRST_RATE, false)));
         let seconds = |rate, is_repeat| {
-            let duration = step_plan(&plan.plan, rate, is_repeat).stop.duration;
+            let duration = step_plan(&plan, rate, is_repeat).stop.duration;
             duration.map(|duration| duration.as_secs())
         };
         assert_eq!(seconds(1000.0, false), Some(5));
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(seconds(0.1, false), Some(60));
         let (plan, search) = prepared("--rate 50 --rate-max 40 --duration 1s http://h/").unwrap();
         assert_eq!(search.next(), Some((40.0, false)));
-        let plan = step_plan(&plan.plan, 5000.0, false);
+        let plan = step_plan(&plan, 5000.0, false);
         assert_eq!(plan.stop.duration, Some(Duration::from_secs(1)));
         assert!(matches!(
             plan.pace,

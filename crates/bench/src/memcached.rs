@@ -5,8 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_load::plan::{KeyOrder, Memcached, Operation, Plan, Request};
-use catamaran_load::render::MemcachedSubject;
-use catamaran_load::report::{Ending, Report};
+use catamaran_load::report::{Ending, MemcachedSubject, Report};
 
 use crate::output::INTERRUPTED;
 use crate::refusal::Refusal;
@@ -144,14 +143,14 @@ fn fault(report: &Report) -> Option<String> {
         return Some(error.message.clone());
     }
     let stored = report.operations.unwrap_or_default().stored;
-    let started = report.counts.started;
+    let started = report.requests.started;
     if stored == started && report.ending == Ending::Requests {
         return None;
     }
     let kind = report.failures.iter().next().map(|(kind, _)| kind);
     let why = kind.map(|kind| {
         let reason = report
-            .reasons
+            .failure_reasons
             .get(&kind)
             .map_or_else(|| kind.text(), String::as_str);
         format!(": {reason}")

@@ -8,27 +8,21 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::time::SystemTime;
 
-use catamaran_load::document::{self, Document};
+use catamaran_load::document::Gate;
 use catamaran_load::gate::Verdict;
-use catamaran_load::plan::Request;
-use catamaran_load::render::{self, SpokenProtocol, ab};
-use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
+use catamaran_load::plan::{Plan, Request};
+use catamaran_load::render::{self, ab};
+use catamaran_load::report::{Ending, FailureKind, FatalError, Report, SpokenProtocol};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::flag::output::{OutputSettings, Sink};
 use crate::getopt::Mode;
-use crate::plan::Prepared;
-use crate::replay::Log;
 use crate::settings::{Settings, reason};
 use crate::{BenchFailure, help};
 
 /// Everything before the first request.
-pub(crate) fn begin(
-    settings: &Settings,
-    prepared: &Prepared,
-    has_heartbeat: bool,
-) -> io::Result<()> {
+pub(crate) fn begin(settings: &Settings, plan: &Plan, has_heartbeat: bool) -> io::Result<()> {
     let output = &settings.output;
     let mut stdout = io::stdout().lock();
     if settings.mode == Mode::Ab {
@@ -36,8 +30,8 @@ pub(crate) fn begin(
             stdout.write_all(help::ab_banner(output.html).as_bytes())?;
         }
         if !output.html {
-            write!(stdout, "Benchmarking {} ", prepared.subject.hostname)?;
-            if let Some((host, port)) = &prepared.proxy {
+            write!(stdout, "Benchmarking {} ", plan.subject.hostname)?;
+            if let Some((host, port)) = &settings.request.proxy {
                 write!(stdout, "[through {host}:{port}] ")?;
             }
             let end = if has_heartbeat { "\n" } else { "..." };
@@ -45,14 +39,13 @@ pub(crate) fn begin(
         }
     }
     if output.verbosity >= 2
-        && prepared.subject.memcached.is_none()
-        && let Some(request) = prepared
-            .plan
+        && plan.subject.memcached.is_none()
+        && let Some(request) = plan
             .targets
             .first()
             .and_then(|target| target.requests.first())
     {
-        let head = head_of(request, prepared.subject.protocol);
+        let head = head_of(request, plan.subject.protocol);
         writeln!(
             stdout,
             "INFO: {} header == \n---\n{head}\n---",
@@ -117,27 +110,29 @@ pub(crate) fn check_files(settings: &Settings) -> Result<(), BenchFailure> {
 /// Everything after the last answer.
 pub(crate) fn end(
     settings: &Settings,
-    prepared: &Prepared,
-    report: &Report,
+    plan: &Plan,
+    mut report: Report,
     has_heartbeat: bool,
 ) -> Result<u8, BenchFailure> {
-    trace(&settings.output, report)?;
-    let gate = judge(settings, report);
+    trace(&settings.output, &report)?;
+    report.gate = judge(settings, &report);
+    let report = &report;
     let code = match settings.mode {
-        Mode::Ab => end_as_ab(settings, prepared, report, has_heartbeat)?,
+        Mode::Ab => end_as_ab(settings, plan, report, has_heartbeat)?,
         Mode::Ours => {
-            say(&text_of(settings, prepared, report, gate.as_ref()))?;
+            say(&text_of(settings, report))?;
             write_files(&settings.output, report).map_err(BenchFailure::Fault)?;
-            gate_code(report, gate.as_ref()).unwrap_or_else(|| exit_code(report))
+            gate_code(report).unwrap_or_else(|| exit_code(report))
         }
     };
-    write_our_files(settings, prepared, report, gate)?;
+    write_our_files(settings, report)?;
     Ok(code)
 }
 
 /// What `-v` shows of the first answer.
 fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
-    let Some(first) = &report.first else {
+    let server = &report.server;
+    let Some(status) = server.first_status else {
         return Ok(());
     };
     // memcached's replies have no heads.
@@ -148,12 +143,12 @@ fn trace(output: &OutputSettings, report: &Report) -> io::Result<()> {
     writeln!(
         stdout,
         "LOG: header received:\n{}",
-        String::from_utf8_lossy(&first.head)
+        String::from_utf8_lossy(&server.first_head)
     )?;
-    if !(200..300).contains(&first.status) {
-        writeln!(stdout, "WARNING: Response code not 2xx ({})", first.status)?;
+    if !(200..300).contains(&status) {
+        writeln!(stdout, "WARNING: Response code not 2xx ({status})")?;
     } else if output.verbosity >= 3 {
-        writeln!(stdout, "LOG: Response code = {}", first.status)?;
+        writeln!(stdout, "LOG: Response code = {status}")?;
     }
     Ok(())
 }
@@ -165,43 +160,33 @@ fn say(text: &str) -> io::Result<()> {
 }
 
 /// What goes to standard output.
-fn text_of(
-    settings: &Settings,
-    prepared: &Prepared,
-    report: &Report,
-    gate: Option<&document::Gate>,
-) -> String {
-    let (output, subject) = (&settings.output, &prepared.subject);
+fn text_of(settings: &Settings, report: &Report) -> String {
+    let output = &settings.output;
     if output.json == Some(Sink::Stdout) {
-        json_of(prepared, report, gate.cloned())
+        render::json::json(report)
     } else if output.csv == Some(Sink::Stdout) {
-        render::csv::header() + &render::csv::row(report, subject)
+        render::csv::header() + &render::csv::row(report)
     } else if output.html {
-        ab::html(report, subject, &output.attributes)
+        ab::html(report, &output.attributes)
     } else {
+        let gate = report.gate.as_ref();
         let gate = gate.map_or_else(String::new, render::gate::gate);
-        render::text::text(report, subject) + &gate
+        render::text::text(report) + &gate
     }
 }
 
-fn json_of(prepared: &Prepared, report: &Report, gate: Option<document::Gate>) -> String {
-    let document = Document {
-        gate,
-        replay: prepared.replayed.as_ref().map(Log::facts),
-        ..Document::of(report, &prepared.subject)
-    };
-    render::json::text(&document)
-}
-
 /// What the conditions of `--fail-if` came to.
-fn judge(settings: &Settings, report: &Report) -> Option<document::Gate> {
+fn judge(settings: &Settings, report: &Report) -> Option<Gate> {
     let is_wanted = !settings.checks.gate.conditions.is_empty();
     is_wanted.then(|| settings.checks.gate.judge(report))
 }
 
 /// The gate's exit code; a run that was interrupted has its own.
-fn gate_code(report: &Report, gate: Option<&document::Gate>) -> Option<u8> {
-    let gate = gate.filter(|_| report.ending != Ending::Stopped)?;
+fn gate_code(report: &Report) -> Option<u8> {
+    let gate = report
+        .gate
+        .as_ref()
+        .filter(|_| report.ending != Ending::Stopped)?;
     Some(match Verdict::named(&gate.verdict) {
         Some(Verdict::Passed) => 0,
         Some(Verdict::Failed) => 1,
@@ -222,13 +207,12 @@ fn exit_code(report: &Report) -> u8 {
 
 fn end_as_ab(
     settings: &Settings,
-    prepared: &Prepared,
+    plan: &Plan,
     report: &Report,
     has_heartbeat: bool,
 ) -> Result<u8, BenchFailure> {
-    let subject = &prepared.subject;
     let output = &settings.output;
-    if let Some((words, code)) = dying_words(prepared, report) {
+    if let Some((words, code)) = dying_words(settings, plan, report) {
         writeln!(io::stderr(), "{words}")?;
         let total = done_before_death(report);
         if total > 0 {
@@ -236,16 +220,16 @@ fn end_as_ab(
         }
         return Ok(code);
     }
-    complain_of_tls(prepared, report)?;
+    complain_of_tls(plan, report)?;
     let stopped = report.ending == Ending::Stopped;
     if !has_heartbeat && !stopped {
         say("..done\n")?;
     }
     if output.html && !stopped {
-        say(&ab::html(report, subject, &output.attributes))?;
+        say(&ab::html(report, &output.attributes))?;
         return Ok(0);
     }
-    say(&ab::text(report, subject))?;
+    say(&ab::text(report))?;
     if ab::done(report) > 0
         && let Err(message) = write_files(output, report)
     {
@@ -257,8 +241,8 @@ fn end_as_ab(
 
 /// ab's line for each connection that TLS ended. It reads twice from a refused one: see
 /// [`AbCounts`](catamaran_load::report::AbCounts).
-fn complain_of_tls(prepared: &Prepared, report: &Report) -> io::Result<()> {
-    let mut targets = prepared.plan.targets.iter();
+fn complain_of_tls(plan: &Plan, report: &Report) -> io::Result<()> {
+    let mut targets = plan.targets.iter();
     if targets.all(|target| target.endpoint.tls.is_none()) {
         return Ok(());
     }
@@ -283,15 +267,15 @@ fn done_before_death(report: &Report) -> u64 {
 }
 
 /// What ab says instead of a report, and the exit code that comes of the error's number.
-fn dying_words(prepared: &Prepared, report: &Report) -> Option<(String, u8)> {
+fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
-        Ending::Failure(error) => Some(fatal(prepared, error)),
+        Ending::Failure(error) => Some(fatal(settings, plan, error)),
         Ending::Idle => Some(apr("apr_pollset_poll", TIMED_OUT, 70_007)),
         Ending::Requests | Ending::Duration | Ending::Stopped => None,
     }
 }
 
-fn fatal(prepared: &Prepared, error: &FatalError) -> (String, u8) {
+fn fatal(settings: &Settings, plan: &Plan, error: &FatalError) -> (String, u8) {
     let words = match error.errno {
         Some(errno) => reason(&io::Error::from_raw_os_error(errno)),
         None => error.message.clone(),
@@ -299,16 +283,14 @@ fn fatal(prepared: &Prepared, error: &FatalError) -> (String, u8) {
     let number = error.errno.unwrap_or(1);
     match error.kind {
         FailureKind::Name => {
-            let proxy = prepared.proxy.as_ref().map(|(host, _)| host);
-            let host = proxy.unwrap_or(&prepared.subject.hostname);
+            let proxy = settings.request.proxy.as_ref().map(|(host, _)| host);
+            let host = proxy.unwrap_or(&plan.subject.hostname);
             let call = format!("apr_sockaddr_info_get() for {host}");
             apr(&call, "Name or service not known", 670_002)
         }
         FailureKind::Descriptors => apr("socket", &words, number),
         FailureKind::Source => apr("bind", &words, number),
-        FailureKind::Ports if !prepared.plan.connections.sources.is_empty() => {
-            apr("bind", &words, number)
-        }
+        FailureKind::Ports if !plan.connections.sources.is_empty() => apr("bind", &words, number),
         // Where the connect does not fail at once, ab learns of it by reading.
         kind if kind.is_connect() && kind != FailureKind::Refused => {
             let (words, code) = apr("apr_socket_connect()", &words, number);
@@ -340,19 +322,14 @@ fn write_files(output: &OutputSettings, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn write_our_files(
-    settings: &Settings,
-    prepared: &Prepared,
-    report: &Report,
-    gate: Option<document::Gate>,
-) -> Result<(), BenchFailure> {
-    let (output, subject) = (&settings.output, &prepared.subject);
+fn write_our_files(settings: &Settings, report: &Report) -> Result<(), BenchFailure> {
+    let output = &settings.output;
     if let Some(Sink::File(path)) = &output.json {
-        let text = json_of(prepared, report, gate);
+        let text = render::json::json(report);
         write(path, &text)?;
     }
     if let Some(Sink::File(path)) = &output.csv {
-        let row = render::csv::row(report, subject);
+        let row = render::csv::row(report);
         add_row(path, &row).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some(path) = &output.hdr {

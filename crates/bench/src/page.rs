@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use catamaran_load::document::Document;
 use catamaran_load::render::html;
+use catamaran_load::report::Report;
 
 use crate::settings::reason;
 use crate::{BenchFailure, output};
@@ -31,9 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     }
     let text = fs::read_to_string(from)
         .map_err(|error| BenchFailure::Fault(format!("cannot read {from}: {}", reason(&error))))?;
-    let document =
-        Document::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))?;
-    let page = html::page(&document);
+    let report =
+        Report::parse(&text).map_err(|fault| BenchFailure::Fault(format!("{from}: {fault}")))?;
+    let page = html::page(&report);
     if to == "-" {
         io::stdout().lock().write_all(page.as_bytes())?;
     } else {

@@ -11,29 +11,18 @@ use catamaran_load::plan::{
     Arrivals, Checks, ConnectPatience, Connections, Endpoint, HttpVersion, LengthCheck, Numbers,
     Pace, Plan, Protocol, Replay, Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
-use catamaran_load::render::{SpokenProtocol, Subject};
+use catamaran_load::report::{SpokenProtocol, Subject};
 
 use crate::getopt::Mode;
 use crate::number::DURATION_MAX;
 use crate::refusal::Refusal;
-use crate::replay::{self, Log};
+use crate::replay;
 use crate::settings::{self, Settings};
 use crate::url::{self, Scheme, Url};
 use crate::{memcached, operand, requests, schedstat, target};
 
-/// A run, ready to begin.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) plan: Plan,
-    pub(crate) subject: Subject,
-    /// The proxy as ab's first line names it.
-    pub(crate) proxy: Option<(String, u16)>,
-    /// The log that is replayed.
-    pub(crate) replayed: Option<Log>,
-}
-
 /// Puts the settings together.
-pub(crate) fn prepare(settings: &Settings) -> Result<Prepared, Refusal> {
+pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
     if settings.checks.gate.conditions.is_empty() && !settings.checks.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
     }
@@ -46,19 +35,28 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Prepared, Refusal> {
     let requests = requests(settings, &urls);
     let mut targets = targets(settings, &urls)?;
     take_requests(settings, &mut targets)?;
-    let (replay, log) = replay(settings, &mut targets)?.unzip();
+    let replay = replay(settings, &mut targets)?;
     let pace = match &replay {
         Some(replay) => replay_pace(settings, replay),
         None => pace(settings, requests, targets.len())?,
     };
     let threads = threads(settings, pace.connections());
-    let plan = Plan {
+    let stages = stages(settings, &pace)?;
+    let connections = connections(settings, &urls, targets.len());
+    let subject = Subject {
+        streams: connections.pipeline.get(),
+        keep_alive: connections.keep_alive,
+        has_stages: !stages.is_empty(),
+        ..subject(settings, &urls, &targets[0])
+    };
+    Ok(Plan {
+        subject,
         replay,
-        stages: stages(settings, &pace)?,
+        stages,
         stop: stop(settings, requests),
         warm_up: warm_up(settings)?,
         threads,
-        connections: connections(settings, &urls, targets.len()),
+        connections,
         timeouts: timeouts(settings),
         checks: Checks {
             body_length: match settings.mode {
@@ -80,12 +78,6 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Prepared, Refusal> {
         starved_time: schedstat::starved_time,
         pace,
         targets,
-    };
-    Ok(Prepared {
-        subject: subject(settings, &urls, &plan),
-        proxy: settings.request.proxy.clone(),
-        replayed: log,
-        plan,
     })
 }
 
@@ -131,7 +123,7 @@ fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refu
 }
 
 /// The log of `--replay`, whose requests take the place of the target's.
-fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<(Replay, Log)>, Refusal> {
+fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>, Refusal> {
     let load = &settings.load;
     let Some(path) = &load.replay else {
         return match (load.speed, &load.replay_methods) {
@@ -162,7 +154,7 @@ fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<(Replay,
     let replayed = log.replay(load.speed.unwrap_or(1.0), &target.requests[0]);
     let (replay, requests) = replayed.ok_or_else(|| Refusal::EmptyReplay(path.clone()))?;
     target.requests = requests;
-    Ok(Some((replay, log)))
+    Ok(Some(replay))
 }
 
 /// The rate is the mean of the log, which the warm-up has.
@@ -412,7 +404,8 @@ fn targets(settings: &Settings, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
         .collect())
 }
 
-fn subject(settings: &Settings, urls: &[Url], plan: &Plan) -> Subject {
+/// What the settings say of it.
+fn subject(settings: &Settings, urls: &[Url], first: &Target) -> Subject {
     let url = &urls[0];
     Subject {
         url: url.text.clone(),
@@ -420,16 +413,14 @@ fn subject(settings: &Settings, urls: &[Url], plan: &Plan) -> Subject {
         hostname: url.hostname.clone(),
         port: url.port,
         path: url.path.clone(),
-        protocol: protocol(&plan.targets[0]),
-        streams: plan.connections.pipeline.get(),
+        protocol: protocol(first),
         memcached: memcached::subject(settings, urls),
-        keep_alive: plan.connections.keep_alive,
         sends_body: target::sends_body(settings),
         variable_length: settings.checks.variable_length,
         percentiles: !settings.output.no_percentiles,
         confidence: !settings.output.no_confidence,
         rate: settings.load.rate,
-        has_stages: !plan.stages.is_empty(),
+        ..Subject::default()
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use catamaran_load::document::ReplayFacts;
 use catamaran_load::plan::{Arrival, Replay, Request};
+use catamaran_load::report::ReplayFacts;
 use jiff::Timestamp;
 
 /// What a log has.
@@ -60,16 +60,6 @@ impl Log {
     }
 
     /// What is sent of it and what is not.
-    pub(crate) fn summary(&self) -> String {
-        format!(
-            "replay: {} requests; skipped {} lines with other methods and {} that are no requests",
-            self.entries.len(),
-            self.other_methods,
-            self.unread
-        )
-    }
-
-    /// The same for programs.
     #[must_use]
     pub fn facts(&self) -> ReplayFacts {
         ReplayFacts {
@@ -107,9 +97,18 @@ impl Log {
         let replay = Replay {
             arrivals: arrivals.into(),
             span: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+            facts: self.facts(),
         };
         Some((replay, requests))
     }
+}
+
+/// What is sent of a log and what is not, for people.
+pub(crate) fn summary(facts: &ReplayFacts) -> String {
+    format!(
+        "replay: {} requests; skipped {} lines with other methods and {} that are no requests",
+        facts.requests, facts.other_methods, facts.not_requests
+    )
 }
 
 /// Logs have no bodies, so that methods with one send an empty one.
@@ -235,7 +234,7 @@ mod tests {
         );
         let summary =
             "replay: 4 requests; skipped 1 lines with other methods and 7 that are no requests";
-        assert_eq!(log.summary(), summary);
+        assert_eq!(self::summary(&log.facts()), summary);
         let (replay, requests) = log.replay(2.0, &base()).unwrap();
         let asked: Vec<String> = requests
             .iter()

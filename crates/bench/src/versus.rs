@@ -79,8 +79,8 @@ fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     let one = plan::prepare(settings)?;
     settings.urls = vec![other];
     let other = plan::prepare(settings)?;
-    let urls = [one.subject.url, other.subject.url];
-    let plans = [one.plan, other.plan];
+    let urls = [&one, &other].map(|plan| plan.subject.url.clone());
+    let plans = [one, other];
     Ok((Duel::new(urls, plans.clone(), span), plans))
 }
 

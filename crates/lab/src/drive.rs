@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use catamaran_load::document::DocumentFault;
+use catamaran_load::report::ReportFault;
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
@@ -161,7 +161,7 @@ pub enum DriveFault {
     },
     /// Its report cannot be read.
     #[error("the load generator's report: {0}")]
-    Report(#[from] DocumentFault),
+    Report(#[from] ReportFault),
     /// Counters of the kernel cannot be read.
     #[error("cannot count {what}: {why}; `catamaran lab doctor` says what is missing")]
     Count {
@@ -400,7 +400,7 @@ impl Scene<'_> {
             round: request.at.round,
             place: request.place,
             attempt: request.attempt,
-            started_at_s: document.started_at_s,
+            started_at_s: document.started_at.as_secs_f64(),
             measures,
             calls: counters::each(spans.calls()),
             facts,

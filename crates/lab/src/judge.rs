@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use catamaran_load::document::Document;
+use catamaran_load::report::Report;
 use catamaran_units::show_count;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub enum JudgeFault {
         /// The text's name.
         name: String,
         /// What is wrong with it.
-        fault: catamaran_load::document::DocumentFault,
+        fault: catamaran_load::report::ReportFault,
     },
 }
 
@@ -97,7 +97,7 @@ impl Source {
         let blocks = published::blocks(text);
         if text.trim_start().starts_with('{') && blocks.is_empty() {
             let name = name.to_owned();
-            return match Document::parse(text) {
+            return match Report::parse(text) {
                 Ok(document) => Ok(Self {
                     runs: vec![TextRun::of_document(name, &document)],
                 }),
@@ -180,7 +180,7 @@ struct TextRun {
 }
 
 impl TextRun {
-    fn of_document(name: String, document: &Document) -> Self {
+    fn of_document(name: String, document: &Report) -> Self {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
         facts.statuses = gate::successes_as_one(facts.statuses);

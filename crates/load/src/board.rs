@@ -12,7 +12,7 @@ use crate::clock::{Clock, NEVER, after};
 use crate::plan::{Plan, WarmUp};
 use crate::prepare::{Prepared, PreparedRequest};
 use crate::record::Names;
-use crate::report::{Ending, FailureKind, FirstResponse, TlsFacts};
+use crate::report::{Ending, FailureKind, TlsFacts};
 use crate::stream::Address;
 use crate::tls::TlsTarget;
 
@@ -50,6 +50,19 @@ pub(crate) struct Board {
     pub(crate) answers: AtomicBool,
     /// What the warm-up turned out to be.
     pub(crate) steady: OnceLock<catamaran_stats::WarmUp>,
+}
+
+/// The first answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FirstResponse {
+    /// Its status.
+    pub(crate) status: u16,
+    /// Its Server field, whole.
+    pub(crate) server: Option<String>,
+    /// How long its body was, without chunk framing.
+    pub(crate) body_bytes: u64,
+    /// Its head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
+    pub(crate) head: Vec<u8>,
 }
 
 /// What one thread says of itself while it runs. It alone writes here, so plain stores do.
@@ -281,6 +294,7 @@ mod tests {
 
     fn board_of(warm_up: WarmUp, threads: usize, tls_targets: Vec<Option<TlsTarget>>) -> Board {
         let plan = Plan {
+            subject: crate::report::Subject::default(),
             targets: Vec::new(),
             pace: Pace::Closed {
                 concurrency: NonZeroUsize::MIN,

@@ -129,11 +129,11 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
         return (Verdict::Undecided, Some(within(figure)));
     }
     if let Measure::Percentile(percent) = condition.measure
-        && !is_quotable(percent, report.counts.started)
+        && !is_quotable(percent, report.requests.started)
     {
         let reason = format!(
             "{} requests are too few for p{percent}",
-            report.counts.started
+            report.requests.started
         );
         return (Verdict::Undecided, Some(reason));
     }
@@ -153,7 +153,7 @@ fn within(figure: &Figure) -> String {
 
 /// What fails a gate by itself.
 fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
-    let counts = &report.counts;
+    let counts = &report.requests;
     let count = |waiver: Waiver, count: u64| {
         let verdict = if count == 0 {
             Verdict::Passed
@@ -209,12 +209,12 @@ pub fn invalid(report: &Report) -> Option<String> {
         Ending::Stopped => return Some("the run was stopped by hand".to_owned()),
         Ending::Requests | Ending::Duration => {}
     }
-    if report.counts.completed == 0 {
+    if report.requests.completed == 0 {
         return Some("no request was answered".to_owned());
     }
     let mut warnings = report.warnings.iter();
     let found = warnings.find(|warning| invalidates(warning));
-    found.map(crate::render::warning_text)
+    found.map(Warning::text)
 }
 
 /// Whether the figures of a run with this warning are not the server's.

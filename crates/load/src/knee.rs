@@ -134,7 +134,7 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     let judged = gate.judge(report);
     let seconds = report.elapsed.as_secs_f64();
     let percentile = |percent| {
-        let corrected = report.latency.corrected.as_ref();
+        let corrected = report.latency.censored();
         let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
@@ -277,7 +277,7 @@ mod tests {
     /// many error pages, and with the median of latency in milliseconds.
     fn verdict_of_late(error_pages: u64, median: u64, waived: &[Waiver]) -> String {
         let mut report = gate::tests::run((0..2000).map(|_| median));
-        report.counts.non_2xx = error_pages;
+        report.requests.non_2xx = error_pages;
         let p99 = Duration::from_millis(50);
         report.warnings = vec![Warning::GeneratorLate { p99 }];
         let gate = Gate {

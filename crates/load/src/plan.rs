@@ -23,9 +23,13 @@ pub use target::{
     TlsVersion, Transport, Verify,
 };
 
+use crate::report::{ReplayFacts, Subject};
+
 /// One run of the load generator.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// What the report says of it beside the figures.
+    pub subject: Subject,
     /// Where the requests go; at least one. Connection number `i` serves target `i` modulo their
     /// number and sends that target's requests in turn, so more targets than connections are a
     /// fault.
@@ -105,6 +109,8 @@ pub struct Replay {
     pub arrivals: Arc<[Arrival]>,
     /// How long all of it lasts, from the beginning on: rates are over this.
     pub span: Duration,
+    /// What the log had, which the report repeats.
+    pub facts: ReplayFacts,
 }
 
 /// One of them.
@@ -239,7 +245,7 @@ pub struct Checks {
     /// of the plan, so that many URLs may differ.
     pub body_length: LengthCheck,
     /// Whether the checksum (CRC-32C) of each body is compared with that of the first one of the same request, in
-    /// [`Counts::other_body`](crate::report::Counts::other_body). It costs CPU time.
+    /// [`Requests::other_body`](crate::report::Requests::other_body). It costs CPU time.
     pub body_content: bool,
     /// The run ends at the first error of a receive, such as a reset (ab without `-r`); the
     /// report is complete up to then.
@@ -254,7 +260,7 @@ pub struct Checks {
 pub enum LengthCheck {
     /// Nothing (ab `-l`).
     Ignored,
-    /// It is counted, in [`Counts::other_length`](crate::report::Counts::other_length), and warned
+    /// It is counted, in [`Requests::other_length`](crate::report::Requests::other_length), and warned
     /// of. The command line's default.
     Counted,
     /// It is a failure as well: [`BodyLength`](crate::report::FailureKind::BodyLength) (ab).

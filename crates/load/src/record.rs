@@ -16,8 +16,7 @@ pub(crate) use self::by_name::{ByName, Names};
 use self::silence::Silences;
 use crate::memcached::Outcome;
 use crate::report::{
-    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Operations, Sample,
-    Second,
+    AbCounts, Bytes, Connections, FailureKind, Failures, InSpan, Operations, Requests, Sample,
 };
 use crate::timeline::TimelineRecorder;
 
@@ -76,7 +75,7 @@ impl Flight {
 /// What one thread has written down.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    pub(crate) counts: Counts,
+    pub(crate) counts: Requests,
     pub(crate) ab: AbCounts,
     pub(crate) failures: Failures,
     pub(crate) statuses: Box<[u64; STATUSES]>,
@@ -115,6 +114,21 @@ pub(crate) struct OpenRecord {
     pub(crate) waits: Histogram,
 }
 
+/// What happened in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Second {
+    /// Answers in full.
+    pub(crate) completed: u64,
+    /// Failures.
+    pub(crate) failed: u64,
+    /// Bytes received.
+    pub(crate) received: u64,
+    /// Sum of the raw latencies of these answers, in nanoseconds.
+    pub(crate) latency_sum: u64,
+    /// The longest of them, in nanoseconds.
+    pub(crate) latency_max: u64,
+}
+
 /// Counts per second since measuring began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seconds {
@@ -129,7 +143,7 @@ impl Record {
     /// Its planned time is from `origin` to `span_end`.
     pub(crate) fn new(is_open: bool, samples_max: usize, origin: u64, span_end: u64) -> Self {
         Self {
-            counts: Counts::default(),
+            counts: Requests::default(),
             ab: AbCounts::default(),
             failures: Failures::default(),
             statuses: Box::new([0; STATUSES]),
@@ -309,8 +323,8 @@ impl Record {
         self.operations.misses += other.operations.misses;
         self.operations.stored += other.operations.stored;
         self.bytes.received += other.bytes.received;
-        self.bytes.heads += other.bytes.heads;
-        self.bytes.bodies += other.bytes.bodies;
+        self.bytes.received_heads += other.bytes.received_heads;
+        self.bytes.received_bodies += other.bytes.received_bodies;
         self.bytes.sent += other.bytes.sent;
         self.bytes.sent_bodies += other.bytes.sent_bodies;
         self.in_span.sent += other.in_span.sent;
@@ -349,8 +363,8 @@ impl Record {
 
     fn add_bytes(&mut self, flight: &Flight) {
         self.bytes.received += flight.received;
-        self.bytes.heads += flight.head;
-        self.bytes.bodies += flight.body;
+        self.bytes.received_heads += flight.head;
+        self.bytes.received_bodies += flight.body;
         self.bytes.sent_bodies += flight.sent_body;
     }
 
@@ -378,7 +392,7 @@ fn record(histogram: &mut Histogram, nanos: u64) {
     histogram.record(Duration::from_nanos(nanos));
 }
 
-fn merge_counts(mine: &mut Counts, theirs: &Counts) {
+fn merge_counts(mine: &mut Requests, theirs: &Requests) {
     mine.started += theirs.started;
     mine.ok += theirs.ok;
     mine.other_length += theirs.other_length;
@@ -390,7 +404,7 @@ fn merge_counts(mine: &mut Counts, theirs: &Counts) {
     mine.without_length += theirs.without_length;
 }
 
-pub(crate) fn merge_connections(mine: &mut ConnectionCounts, theirs: &ConnectionCounts) {
+pub(crate) fn merge_connections(mine: &mut Connections, theirs: &Connections) {
     mine.attempted += theirs.attempted;
     mine.opened += theirs.opened;
     mine.reused += theirs.reused;

@@ -1,100 +1,183 @@
-//! The results of a run as data; the command line renders them.
+//! The report of a run: what its process knows of it, and what its JSON has.
 //!
-//! The counts add up: [`Counts::started`] is the number of requests that succeeded, failed or were
-//! unfinished at the end, each counted once. Nothing is averaged before it is here: latencies are
-//! whole histograms, merged from all threads. [`Report::warnings`] has what could mislead a reader.
+//! There is one type for both. What the field names and units of the JSON are stands here (docs/bench.md is their
+//! reference); what only the process has that made the run, such as whole histograms, is left out of the JSON and
+//! empty in a report that was read. A key may be added at any time; none changes its meaning without a new
+//! [`SCHEMA`]. Unknown keys are ignored, so that an older reader takes a newer file.
+//!
+//! The counts add up: [`Requests::started`] is the number of requests that succeeded, failed or were unfinished at
+//! the end, each counted once. Nothing is averaged before it is here: latencies are whole histograms, merged from all
+//! threads. [`Report::warnings`] has what could mislead a reader.
 
 mod failure;
+mod subject;
+mod times;
 mod warning;
+mod written;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use catamaran_stats::{Censored, Histogram};
+use catamaran_stats::{Histogram, Spread, WarmUp as Steadiness};
 pub use failure::{FailureKind, Failures};
+use serde::{Deserialize, Serialize};
+pub use subject::{MemcachedSubject, SpokenProtocol, Subject};
+use thiserror::Error;
+pub use times::{CorrectedTimes, CurvePoint, Curves, Latencies, NamedFacts, SecondFacts, Times};
 pub use warning::Warning;
+use written::seconds;
 
+use crate::document::Gate;
+use crate::render::verdict::Judgement;
 use crate::timeline::Timeline;
 
+/// The version of the keys' meanings.
+pub const SCHEMA: &str = "catamaran-bench/1";
+
 /// A run, from the end of its warm-up to its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// What ended the run.
-    pub ending: Ending,
-    /// When measuring began, by the wall clock: for files that name a time.
-    pub started_at: SystemTime,
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What may be made of the figures: `valid`, `doubtful` or `invalid`; empty in files of before there
+    /// was this key.
+    #[serde(default)]
+    pub verdict: String,
+    /// Why they are invalid, or the kinds of the warnings that make them doubtful.
+    #[serde(default)]
+    pub verdict_reason: Option<String>,
+    /// The first URL as the user gave it.
+    pub url: String,
+    /// How many URLs there were.
+    pub urls: usize,
+    /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2`, `AJP13`,
+    /// `memcached (meta)` or `memcached (text)`; empty in files of before there was this key.
+    #[serde(default)]
+    pub protocol: String,
+    /// Requests that a connection was to carry at once: streams of HTTP/2, or pipelined; 0 in files of
+    /// before there was this key.
+    #[serde(default)]
+    pub streams: u32,
+    /// The most requests that were under way on a connection of HTTP/2 at once: fewer than were asked for
+    /// where the server allows fewer, or had no more to answer. 0 of other protocols.
+    #[serde(default)]
+    pub streams_reached: usize,
+    /// When measuring began, in Unix time.
+    #[serde(rename = "started_at_s", with = "seconds")]
+    pub started_at: Duration,
     /// The measured span, over which rates are: from when measuring began (after the warm-up) to
     /// the end of the run's duration or of its schedule, or to the end of the last request if that
     /// was earlier or nothing was planned.
+    #[serde(rename = "elapsed_s", with = "seconds")]
     pub elapsed: Duration,
     /// The drain: how long after the span requests that had begun were still waited for.
+    #[serde(rename = "drain_s", with = "seconds")]
     pub drain: Duration,
+    /// What ended the run: `ending` is `requests`, `duration`, `stopped` (by hand), `idle` (ab's `-s`) or
+    /// `failure`, of which `error` says what it was.
+    #[serde(flatten)]
+    pub ending: Ending,
     /// The warm-up that came before.
-    pub warm_up: WarmUpReport,
-    /// Threads used.
+    pub warm_up: WarmUp,
+    /// Threads of the generator.
     pub threads: usize,
     /// Connections asked for: clients of a closed loop, connections of an open one.
     pub concurrency: usize,
     /// The most connections that were open at once.
     pub concurrency_reached: usize,
-    /// The most requests that were under way on a connection of HTTP/2 at once: fewer than were asked for
-    /// where the server allows fewer, or had no more to answer. 0 of other protocols.
-    pub streams_reached: usize,
-    /// Addresses connected to, one per target; `None` for Unix sockets and names that were not
-    /// found.
-    pub addresses: Vec<Option<SocketAddr>>,
-    /// The first answer of the first target (ab: Server Software, Document Length).
-    pub first: Option<FirstResponse>,
-    /// What TLS agreed on, on the first connection that used it.
-    pub tls: Option<TlsFacts>,
+    /// Requests per second asked for; `None` in a closed loop.
+    pub rate_asked_per_s: Option<f64>,
+    /// Whom the run talked to.
+    pub server: Server,
     /// How many requests came to which end.
-    pub counts: Counts,
-    /// The same errors, counted as ab 2.4 does.
-    pub ab: AbCounts,
-    /// Failed requests by kind; their sum is [`Counts::failed`].
+    pub requests: Requests,
+    /// Answers by status; empty of memcached, which has none.
+    pub statuses: BTreeMap<u16, u64>,
+    /// What was asked of memcached, and what it had; `None`: another protocol was spoken.
+    #[serde(default)]
+    pub memcached: Option<MemcachedFacts>,
+    /// Failed requests by kind; their sum is [`Requests::failed`].
     pub failures: Failures,
     /// The error of the first failed request of a kind, where it
     /// [says more](FailureKind::has_reason) than the kind: why TLS failed, for one.
-    pub reasons: BTreeMap<FailureKind, String>,
-    /// Answers by status; empty of memcached, which has none.
-    pub statuses: BTreeMap<u16, u64>,
-    /// What operations on memcached came to; `None`: another protocol was spoken.
-    pub operations: Option<Operations>,
-    /// What came within the span, without the drain.
-    pub in_span: InSpan,
-    /// Bytes on the wire (under TLS: inside it).
-    pub bytes: Bytes,
-    /// What became of connections.
-    pub connections: ConnectionCounts,
+    #[serde(default, with = "written::by_token")]
+    pub failure_reasons: BTreeMap<FailureKind, String>,
     /// Requests that had no answer when the run ended.
     pub unfinished: Unfinished,
+    /// Bytes on the wire.
+    pub bytes: Bytes,
+    /// What became of connections.
+    pub connections: Connections,
+    /// What came through in a second.
+    pub throughput: Throughput,
     /// How long things took.
-    pub latency: Latency,
-    /// What came of the requests of each name, in the order of the plan; empty: they have none.
-    pub by_name: Vec<ByName>,
+    pub latency: Latencies,
+    /// What the instrument itself used.
+    pub generator: Generator,
     /// Spans of [`Report::silence_min`] or more in which no answer came to any thread although requests waited
     /// for one; in order, within [`Report::elapsed`].
+    #[serde(default)]
     pub silences: Vec<Silence>,
-    /// How long a silence is: 100 ms at least, ten times the time between two answers, and twice the median latency.
+    /// How long a silence is: 100 ms at least, ten times the time between two answers, and twice the median latency;
+    /// 0 in files of before there was this key.
+    #[serde(default, rename = "silence_min_s", with = "seconds")]
     pub silence_min: Duration,
     /// The longest span without an answer, whether it is a silence or not; `None` if none was as long as 1 ms.
+    #[serde(default)]
     pub longest_silence: Option<Silence>,
     /// One entry per second since measuring began, the drain included, the last one shorter.
-    pub seconds: Vec<Second>,
-    /// The same in finer slices with their histograms.
-    pub timeline: Timeline,
-    /// What each thread of ours used.
-    pub generator: Vec<ThreadUse>,
-    /// Single requests, by when they ended; empty unless the plan asked for them.
-    pub samples: Vec<Sample>,
-    /// The limit of open files as the run found it; `None`: no limit.
-    pub descriptors: Option<u64>,
+    pub seconds: Vec<SecondFacts>,
+    /// Latencies by percentile, to draw them.
+    pub curves: Curves,
     /// What would fool a reader who is not told.
     pub warnings: Vec<Warning>,
+    /// What the conditions of `--fail-if` came to; `None`: there were none.
+    #[serde(default)]
+    pub gate: Option<Gate>,
+    /// What came of the requests of each name, in the order of the plan; empty: they have none.
+    #[serde(default)]
+    pub by_name: Vec<NamedFacts>,
+    /// What `--replay` took of its log; `None`: none was replayed.
+    #[serde(default)]
+    pub replay: Option<ReplayFacts>,
+    /// What the plan said, as far as the text says it, too.
+    #[serde(skip)]
+    pub subject: Subject,
+    /// The same errors, counted as ab 2.4 does.
+    #[serde(skip)]
+    pub ab: AbCounts,
+    /// What operations on memcached came to; `None`: another protocol was spoken.
+    #[serde(skip)]
+    pub operations: Option<Operations>,
+    /// What came within the span, without the drain.
+    #[serde(skip)]
+    pub in_span: InSpan,
+    /// The seconds in finer slices with their histograms.
+    #[serde(skip)]
+    pub timeline: Timeline,
+    /// Single requests, by when they ended; empty unless the plan asked for them.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
 }
 
 impl Report {
+    /// Reads what `bench --json` has written.
+    ///
+    /// # Errors
+    /// [`ReportFault`].
+    pub fn parse(text: &str) -> Result<Self, ReportFault> {
+        /// The version is looked at first: other versions may lack keys.
+        #[derive(Deserialize)]
+        struct Version {
+            schema: String,
+        }
+        let Version { schema } = serde_json::from_str(text)?;
+        if schema != SCHEMA {
+            return Err(ReportFault::Schema(schema));
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+
     /// Whether the server answered what it was asked, and the figures are those of the server: every
     /// request was sent and answered, some with a status of 200 to 399, and none too late by the
     /// generator's fault. A body of another length is no objection, nor is a single bad status.
@@ -102,19 +185,70 @@ impl Report {
         let lengths = self.failures.of(FailureKind::BodyLength);
         let unfinished = &self.unfinished;
         let all_answered =
-            self.counts.failed == lengths && unfinished.hung + unfinished.unsent == 0;
+            self.requests.failed == lengths && unfinished.hung + unfinished.unsent == 0;
         let good: u64 = self.statuses.range(200..400).map(|(_, count)| count).sum();
         let is_invalid = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
         all_answered
-            && (good > 0 || self.counts.completed == 0 || self.operations.is_some())
+            && (good > 0 || self.requests.completed == 0 || self.operations.is_some())
             && !self.warnings.iter().any(is_invalid)
+    }
+
+    /// Sets what follows from the other members: totals, rates, curves, and the verdict.
+    pub(crate) fn conclude(&mut self) {
+        self.introduce();
+        self.requests.unfinished = self.unfinished.total();
+        self.requests.completed_in_drain =
+            (self.requests.completed).saturating_sub(self.in_span.completed);
+        self.unfinished.oldest_s = self.unfinished.ages.max().as_secs_f64();
+        self.bytes.sent_heads = self.bytes.sent.saturating_sub(self.bytes.sent_bodies);
+        self.throughput = Throughput::of(self);
+        self.curves = Curves::of(&self.latency);
+        let completed = self.requests.completed as f64;
+        let generator = &mut self.generator;
+        generator.cpu_us_per_request = ratio(generator.cpu_s * 1e6, completed);
+        let judgement = Judgement::of(self);
+        self.verdict = judgement.word.to_owned();
+        self.verdict_reason = judgement.reason;
+    }
+
+    /// Sets what the JSON repeats of the subject.
+    fn introduce(&mut self) {
+        SCHEMA.clone_into(&mut self.schema);
+        let subject = &self.subject;
+        self.url.clone_from(&subject.url);
+        self.urls = subject.urls;
+        subject.protocol.name().clone_into(&mut self.protocol);
+        self.streams = subject.streams;
+        self.rate_asked_per_s = subject.rate;
+        let asked = subject.memcached.as_ref().zip(self.operations);
+        self.memcached = asked.map(|(asked, operations)| MemcachedFacts::of(asked, &operations));
+    }
+
+    /// Answers of each whole second; the last, shorter one would pass for a drop.
+    pub(crate) fn whole_seconds(&self) -> Vec<f64> {
+        let whole = usize::try_from(self.elapsed.as_secs()).unwrap_or(usize::MAX);
+        let seconds = self.seconds.iter().take(whole);
+        seconds.map(|second| second.completed as f64).collect()
     }
 }
 
+/// Why a text is no report of ours.
+#[derive(Debug, Error)]
+pub enum ReportFault {
+    /// It is not JSON, or a key is missing or of another type.
+    #[error("this is no report of `bench --json`: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is a report, but of a version that this program does not know.
+    #[error("this report is of the version {0:?}, and only {SCHEMA:?} is known")]
+    Schema(String),
+}
+
 /// What ended a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "written::EndingFacts", try_from = "written::EndingFacts")]
 pub enum Ending {
     /// The number of requests was reached.
+    #[default]
     Requests,
     /// The duration, or the last stage, was over.
     Duration,
@@ -128,7 +262,7 @@ pub enum Ending {
 }
 
 /// The error that ended a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatalError {
     /// What kind it was.
     pub kind: FailureKind,
@@ -139,67 +273,107 @@ pub struct FatalError {
 }
 
 /// What was sent before measuring began.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WarmUpReport {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
     /// How long it was.
+    #[serde(rename = "duration_s", with = "seconds")]
     pub duration: Duration,
-    /// Requests that began in it; they are in no other number of the report.
+    /// Requests that began in it; no other figure has them.
     pub requests: u64,
-    /// Whether it became steady; `None` if nobody looked.
-    pub verdict: Option<catamaran_stats::WarmUp>,
+    /// Whether the run became steady; `None`: nobody looked.
+    pub steady: Option<bool>,
+    /// `steady`, `moving` or `unclear`: the noise hides a movement; `None`: nobody looked.
+    pub verdict: Option<String>,
+    /// By which share of its level the run would move over the measured time, or could without
+    /// being seen; `None` when it was steady.
+    pub movement: Option<f64>,
 }
 
-/// The first answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FirstResponse {
-    /// Its status.
-    pub status: u16,
-    /// Its Server field, whole (ab prints it up to the first space or slash-version).
-    pub server: Option<String>,
-    /// How long its body was, without chunk framing.
-    pub body_bytes: u64,
-    /// Its head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
-    pub head: Vec<u8>,
+impl WarmUp {
+    /// One of that length, in which so many requests began, and what was found if anybody looked.
+    pub(crate) fn new(duration: Duration, requests: u64, found: Option<Steadiness>) -> Self {
+        let word = |found| match found {
+            Steadiness::Steady => "steady",
+            Steadiness::Moving(_) => "moving",
+            Steadiness::Unclear(_) => "unclear",
+        };
+        let movement = |found| match found {
+            Steadiness::Steady => None,
+            // JSON has no infinity.
+            Steadiness::Moving(share) | Steadiness::Unclear(share) => {
+                Some(share).filter(|it| it.is_finite())
+            }
+        };
+        Self {
+            duration,
+            requests,
+            steady: found.map(|found| found == Steadiness::Steady),
+            verdict: found.map(|found| word(found).to_owned()),
+            movement: found.and_then(movement),
+        }
+    }
+}
+
+/// Whom the run talked to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// One for each server; `None` for Unix sockets, and names that were not found.
+    pub addresses: Vec<Option<String>>,
+    /// The `Server` field of the first answer, whole (ab prints it up to the first space or slash-version).
+    pub software: Option<String>,
+    /// The first answer's status.
+    pub first_status: Option<u16>,
+    /// How long the first answer's body was, without chunk framing (ab: Document Length).
+    pub document_bytes: Option<u64>,
+    /// What TLS agreed on, on the first connection that used it.
+    pub tls: Option<TlsFacts>,
+    /// The first answer's head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
+    #[serde(skip)]
+    pub first_head: Vec<u8>,
 }
 
 /// What TLS agreed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: String,
     /// The cipher suite as OpenSSL names it, such as `TLS_AES_256_GCM_SHA384` or
     /// `ECDHE-RSA-AES128-GCM-SHA256`.
     pub cipher: String,
-    /// Bits of the server's public key, if they could be told (ab's `pkbits`).
-    pub key_bits: Option<u32>,
     /// Bits of the symmetric key (ab's `skbits`).
     pub cipher_bits: u32,
+    /// Bits of the server's public key, if they could be told (ab's `pkbits`).
+    pub key_bits: Option<u32>,
     /// The group of the key exchange as OpenSSL names it, such as `X25519`.
     pub temp_key: Option<String>,
     /// Bits of that group, such as 253 for X25519.
+    #[serde(skip)]
     pub temp_key_bits: Option<u32>,
     /// The name sent in SNI.
     pub server_name: Option<String>,
 }
 
-/// How many requests came to which end.
-///
-/// `started = ok + failed + unfinished`, always.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+/// How many requests came to which end: `started = ok + failed + unfinished`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
     /// Requests that clients began or that a schedule made due.
     pub started: u64,
     /// Answered in full, whatever the status, and as the checks want it.
     pub ok: u64,
-    /// Of the completed: bodies that were not as long as the first one, where that was looked at.
-    pub other_length: u64,
-    /// Of the completed: bodies that had another checksum than the first one of their request, where that was looked
-    /// at.
-    pub other_body: u64,
     /// Failed, each once.
     pub failed: u64,
+    /// Without an answer at the end.
+    pub unfinished: u64,
     /// Answered in full: `ok` and those with an unexpected length.
     pub completed: u64,
+    /// Of the completed: answered in the drain, and in no rate.
+    pub completed_in_drain: u64,
+    /// Of the completed: bodies that were not as long as the first one, where that was looked at.
+    pub other_length: u64,
+    /// Of the completed: bodies that had another checksum (CRC-32C) than the first one of their request, where that
+    /// was looked at.
+    #[serde(default)]
+    pub other_body: u64,
     /// Of the completed: with a status outside 200 to 299.
     pub non_2xx: u64,
     /// Of the completed: answers after which the connection could be used again and keep-alive
@@ -238,6 +412,56 @@ impl Operations {
     }
 }
 
+/// Operations on memcached. Those that failed are in [`Report::failures`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemcachedFacts {
+    /// Operations and their weights, such as `get=9, set=1`.
+    pub mix: String,
+    /// How many keys there are.
+    pub keys: u64,
+    /// The exponent of Zipf's law; `None`: each key is as frequent as any other.
+    pub zipf: Option<f64>,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Values that were stored before the run, and are in no other figure.
+    pub prefilled: u64,
+    /// Gets that found a value or none.
+    pub gets: u64,
+    /// Of these: gets that found a value.
+    pub hits: u64,
+    /// Of these: gets that found none.
+    pub misses: u64,
+    /// Sets whose value was stored.
+    pub sets: u64,
+}
+
+impl MemcachedFacts {
+    fn of(asked: &MemcachedSubject, operations: &Operations) -> Self {
+        Self {
+            mix: asked.mix.clone(),
+            keys: asked.keys,
+            zipf: asked.zipf,
+            value_bytes: asked.value_bytes,
+            prefilled: asked.prefilled,
+            gets: operations.gets(),
+            hits: operations.hits,
+            misses: operations.misses,
+            sets: operations.stored,
+        }
+    }
+}
+
+/// What a log had.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayFacts {
+    /// Requests that are replayed.
+    pub requests: u64,
+    /// Lines with methods that are not.
+    pub other_methods: u64,
+    /// Lines that are no requests.
+    pub not_requests: u64,
+}
+
 /// What came within [`Report::elapsed`]; the rest came in the drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InSpan {
@@ -272,23 +496,25 @@ impl AbCounts {
 }
 
 /// Bytes on the wire of requests that count (under TLS: inside it).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
+    /// All sent: heads and bodies.
+    pub sent: u64,
+    /// Of these: heads and framing.
+    pub sent_heads: u64,
+    /// Of these: body bytes without packet framing.
+    pub sent_bodies: u64,
     /// All received: heads, bodies and their framing, of failed requests too.
     pub received: u64,
     /// Of these: response heads (for AJP13 the packets that carry them).
-    pub heads: u64,
+    pub received_heads: u64,
     /// Of these: body bytes without chunk or packet framing (ab: HTML transferred).
-    pub bodies: u64,
-    /// All sent: heads and bodies.
-    pub sent: u64,
-    /// Of these: body bytes without packet framing.
-    pub sent_bodies: u64,
+    pub received_bodies: u64,
 }
 
 /// What became of connections, from the beginning of the run, the warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionCounts {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
     /// Connects begun.
     pub attempted: u64,
     /// Connects (and TLS handshakes) that succeeded.
@@ -303,11 +529,12 @@ pub struct ConnectionCounts {
     /// Requests sent a second time, on another connection: see [`Resend`](crate::plan::Resend).
     pub resent: u64,
     /// Closed by us, because the peer sent bytes on them while no answer was due.
+    #[serde(skip)]
     pub unsolicited: u64,
 }
 
 /// Requests without an answer when the run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Still without an answer when the grace was over: hung.
     pub hung: u64,
@@ -315,8 +542,11 @@ pub struct Unfinished {
     pub cut: u64,
     /// Due by the schedule, but still waiting for a connection.
     pub unsent: u64,
+    /// The age of the oldest.
+    pub oldest_s: f64,
     /// How old each of them was, counted from when it was due or sent: to the end of the grace,
     /// and for one that was never sent to the end of the run's duration, after which none is sent.
+    #[serde(skip)]
     pub ages: Histogram,
 }
 
@@ -327,59 +557,14 @@ impl Unfinished {
     }
 }
 
-/// How long things took, of all answers that came in full; [`Latency::corrected`] has the others,
-/// too.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    /// From the beginning of a connect to its end, with TLS; one value per connection opened in
-    /// the measured time (ab counts 0 for reused ones: see [`Latency::per_request_connects`]).
-    pub connect: Histogram,
-    /// From the request's last byte written to the answer's first byte read (ab: Waiting).
-    pub first_byte: Histogram,
-    /// From the connection being ready (or, reused, the request being sent) to the answer's last
-    /// byte (ab: Processing).
-    pub processing: Histogram,
-    /// From the beginning, with the connect if there was one, to the last byte (ab: Total): the
-    /// *raw* latency.
-    pub total: Histogram,
-    /// From when the request was due to its last byte: *corrected* for what a late or blocked
-    /// sender hides. It has all requests: those that failed, hung or were never sent with the time
-    /// that they were waited for, as a lower bound. `None` in a closed loop, which has no schedule.
-    pub corrected: Option<Censored>,
-    /// From when the request was due, or its connection free if that was later, to when it was
-    /// sent: how late we were ourselves. `None` in a closed loop.
-    pub lateness: Option<Histogram>,
-    /// From when the request was due to when a connection was free for it, of those requests that
-    /// waited. `None` in a closed loop.
-    pub waits: Option<Histogram>,
-    /// Answers that needed no connect of their own: so many zeros would be in ab's Connect row.
-    pub per_request_connects: u64,
-}
-
-/// What came of the requests of one name. Requests of an open loop that were never sent have none.
-#[derive(Clone, Debug)]
-pub struct ByName {
-    /// Their name.
-    pub name: String,
-    /// Answered in full.
-    pub completed: u64,
-    /// Of these: with a status outside 200 to 299.
-    pub non_2xx: u64,
-    /// Failed.
-    pub failed: u64,
-    /// In flight when the run ended.
-    pub unfinished: u64,
-    /// From when they were due, which in a closed loop is when they began; those without an answer
-    /// with the time that they were waited for.
-    pub latency: Censored,
-}
-
 /// A span of time without an answer, since measuring began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silence {
     /// When it began.
+    #[serde(rename = "from_s", with = "seconds")]
     pub from: Duration,
     /// When the next answer came, or the span that is measured ended.
+    #[serde(rename = "to_s", with = "seconds")]
     pub to: Duration,
 }
 
@@ -390,54 +575,108 @@ impl Silence {
     }
 }
 
-/// What happened in one second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Second {
-    /// Answers in full.
-    pub completed: u64,
-    /// Failures.
-    pub failed: u64,
-    /// Bytes received.
-    pub received: u64,
-    /// Sum of the raw latencies of these answers, in nanoseconds.
-    pub latency_sum: u64,
-    /// The longest of them, in nanoseconds.
-    pub latency_max: u64,
+/// What came through in a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Complete answers within the span.
+    pub requests_per_s: f64,
+    /// Bytes sent.
+    pub sent_bytes_per_s: f64,
+    /// Bytes received for these answers.
+    pub received_bytes_per_s: f64,
+    /// The spread of whole seconds; `None` when there was none.
+    pub per_second: Option<SpreadFacts>,
+}
+
+impl Throughput {
+    fn of(report: &Report) -> Self {
+        let per_second = |count: u64| ratio(count as f64, report.elapsed.as_secs_f64());
+        Self {
+            requests_per_s: per_second(report.in_span.completed),
+            sent_bytes_per_s: per_second(report.bytes.sent),
+            received_bytes_per_s: per_second(report.in_span.received),
+            per_second: Spread::of(&report.whole_seconds()).map(SpreadFacts::of),
+        }
+    }
+}
+
+/// How far apart the values of a series are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpreadFacts {
+    /// How many values.
+    pub seconds: usize,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The middle value.
+    pub median: f64,
+    /// The standard deviation as of a sample.
+    pub stddev: f64,
+    /// The standard deviation by the mean.
+    pub variation: f64,
+}
+
+impl SpreadFacts {
+    fn of(spread: Spread) -> Self {
+        Self {
+            seconds: spread.count,
+            min: spread.min,
+            max: spread.max,
+            mean: spread.mean,
+            median: spread.median,
+            stddev: spread.stddev,
+            variation: spread.variation(),
+        }
+    }
+}
+
+/// What the instrument itself used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// CPU time of all threads.
+    pub cpu_s: f64,
+    /// The same per complete answer.
+    pub cpu_us_per_request: f64,
+    /// Each thread.
+    pub threads: Vec<Thread>,
+    /// The limit of open files as the run found it; `None`: no limit.
+    pub open_files_max: Option<u64>,
 }
 
 /// What a thread of the generator used while measuring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadUse {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
     /// How long it ran.
-    pub wall: Duration,
-    /// CPU time, in user mode and in the kernel together.
-    pub cpu: Duration,
+    pub wall_s: f64,
+    /// Its CPU time, in user mode and in the kernel together.
+    pub cpu_s: f64,
+    /// Its CPU time by its wall time.
+    pub busy: f64,
     /// How long it could have run, but no CPU was free for it (the scheduler's account, in
     /// `/proc/thread-self/schedstat`); `None` where the system does not say.
-    pub starved: Option<Duration>,
-    /// Of `cpu`: waiting for the next intended start without sleeping, since that was too near for a
+    pub starved_s: Option<f64>,
+    /// Of its CPU time: waiting for the next intended start without sleeping, since that was too near for a
     /// timer.
-    pub spun: Duration,
+    pub spun_s: f64,
 }
 
-impl ThreadUse {
-    /// Share of the wall time on a CPU, 0 to 1.
-    pub fn busy(&self) -> f64 {
-        self.share(self.cpu)
-    }
-
+impl Thread {
     /// Share of the wall time in which it was ready to run and had no CPU, 0 to 1.
     pub fn starved(&self) -> f64 {
-        self.share(self.starved.unwrap_or_default())
+        self.share(self.starved_s.unwrap_or_default())
     }
 
     /// Share of the wall time spent waiting without sleeping, 0 to 1.
     pub fn spun(&self) -> f64 {
-        self.share(self.spun)
+        self.share(self.spun_s)
     }
 
-    fn share(&self, time: Duration) -> f64 {
-        time.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
+    /// So many seconds by the wall time.
+    pub(crate) fn share(&self, seconds: f64) -> f64 {
+        seconds / self.wall_s.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -455,3 +694,11 @@ pub struct Sample {
     /// The status.
     pub status: u16,
 }
+
+/// One by the other, zero if there is no other.
+pub(crate) fn ratio(one: f64, other: f64) -> f64 {
+    if other > 0.0 { one / other } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

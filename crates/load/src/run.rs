@@ -201,7 +201,7 @@ impl RunHandle {
                 Err(_) => self.missing = 0,
             }
         }
-        assemble::assemble(&self.board, self.outcomes, self.descriptors, self.began)
+        assemble::assemble(&self.board, &self.outcomes, self.descriptors, self.began)
     }
 
     fn take(&mut self, outcome: Outcome) {

@@ -31,6 +31,12 @@ pub struct TimeSlice {
     pub corrected: Slice,
 }
 
+impl Default for Timeline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Timeline {
     pub(crate) fn new() -> Self {
         Self {

@@ -5,7 +5,7 @@
 //! reverse order. The ratios within the pairs are compared; their median has an interval by order
 //! statistics. A difference between two single runs proves nothing.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use catamaran_stats::blocks::mirrored;
 use catamaran_stats::{Share, fisher, is_quotable, order};
@@ -14,7 +14,6 @@ use crate::document::versus::{
     Block, Measure, SCHEMA, SilentBlocks, Versus, Warning as WarningFacts,
 };
 use crate::plan::{Plan, Stop, WarmUp};
-use crate::render::{warning_text, warning_token};
 use crate::report::{Report, Warning};
 
 /// A comparison under way: what is to be run next, and what came of the blocks so far.
@@ -97,11 +96,8 @@ impl Duel {
         let Some(&target) = self.order.get(self.blocks.len()) else {
             return;
         };
-        let started = report
-            .started_at
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        self.started_at_s.get_or_insert(started.as_secs_f64());
+        self.started_at_s
+            .get_or_insert(report.started_at.as_secs_f64());
         for warning in report.warnings.iter().filter(|warning| matters(warning)) {
             self.warn(target, warning);
         }
@@ -122,12 +118,12 @@ impl Duel {
     }
 
     fn warn(&mut self, target: usize, warning: &Warning) {
-        let kind = warning_token(warning);
+        let kind = warning.token();
         let known = self.warnings.iter().position(|known| known.kind == kind);
         let at = known.unwrap_or_else(|| {
             self.warnings.push(WarningFacts {
                 kind: kind.to_owned(),
-                text: warning_text(warning),
+                text: warning.text(),
                 a: 0,
                 b: 0,
             });
@@ -182,12 +178,12 @@ fn lead(span: Duration) -> Duration {
 }
 
 fn block_of(report: &Report, pair: usize, target: usize) -> Block {
-    let counts = &report.counts;
+    let counts = &report.requests;
     let errors = counts.failed + counts.non_2xx + report.unfinished.total();
     let percentile = |percent: f64| {
-        let latency = match &report.latency.corrected {
+        let latency = match report.latency.censored() {
             Some(corrected) => corrected.percentile(percent).at_least,
-            None => report.latency.total.percentile(percent),
+            None => report.latency.total.histogram.percentile(percent),
         };
         (counts.completed > 0).then_some(latency.as_secs_f64() * 1000.0)
     };

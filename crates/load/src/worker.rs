@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use catamaran_stats::Histogram;
 use mio::{Events, Poll, Token};
 
 use self::controller::Controller;
@@ -33,8 +32,8 @@ use crate::board::Board;
 use crate::clock::{NEVER, after, nanos};
 use crate::pace::{self, Feed, Level, Listed, Mode, Open, Schedule};
 use crate::plan::{Pace, Plan};
-use crate::record::Record;
-use crate::report::{ConnectionCounts, Ending, ThreadUse, Unfinished};
+use crate::record::{Record, merge_connections};
+use crate::report::{Connections, Ending, Thread, Unfinished};
 use crate::stop::Share;
 
 /// Which part of the run a worker has.
@@ -51,7 +50,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) record: Record,
-    pub(crate) connections: ConnectionCounts,
+    pub(crate) connections: Connections,
     pub(crate) unfinished: Unfinished,
     pub(crate) usage: ThreadUse,
     pub(crate) warm_up_requests: u64,
@@ -65,6 +64,71 @@ pub(crate) struct Outcome {
     pub(crate) ended: u64,
     /// When the planned time was over, if there was such a time.
     pub(crate) span_end: Option<u64>,
+}
+
+impl Outcome {
+    /// All threads together.
+    pub(crate) fn sum(outcomes: &[Self], plan: &Plan) -> Self {
+        let mut whole = Self {
+            record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
+            connections: Connections::default(),
+            unfinished: Unfinished::default(),
+            usage: ThreadUse::default(),
+            warm_up_requests: 0,
+            open_max: 0,
+            streams_max: 0,
+            busy: 0,
+            expected_busy: 0,
+            ended: 0,
+            span_end: None,
+        };
+        for outcome in outcomes {
+            whole.add(outcome);
+        }
+        whole
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.record.merge(&other.record);
+        merge_connections(&mut self.connections, &other.connections);
+        self.unfinished.hung += other.unfinished.hung;
+        self.unfinished.cut += other.unfinished.cut;
+        self.unfinished.unsent += other.unfinished.unsent;
+        self.unfinished.ages.merge(&other.unfinished.ages);
+        self.usage.wall += other.usage.wall;
+        self.usage.cpu += other.usage.cpu;
+        self.usage.spun += other.usage.spun;
+        self.warm_up_requests += other.warm_up_requests;
+        self.open_max += other.open_max;
+        self.streams_max = self.streams_max.max(other.streams_max);
+        self.busy += other.busy;
+        self.expected_busy += other.expected_busy;
+        self.ended = self.ended.max(other.ended);
+        self.span_end = self.span_end.max(other.span_end);
+    }
+}
+
+/// What a thread used while measuring, as [`Thread`] has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadUse {
+    pub(crate) wall: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) starved: Option<Duration>,
+    pub(crate) spun: Duration,
+}
+
+impl From<ThreadUse> for Thread {
+    fn from(usage: ThreadUse) -> Self {
+        let mut thread = Self {
+            wall_s: usage.wall.as_secs_f64(),
+            cpu_s: usage.cpu.as_secs_f64(),
+            busy: 0.0,
+            starved_s: usage.starved.map(|time| time.as_secs_f64()),
+            spun_s: usage.spun.as_secs_f64(),
+        };
+        thread.busy = thread.share(thread.cpu_s);
+        thread
+    }
 }
 
 /// One thread's loop.
@@ -399,12 +463,7 @@ impl Worker {
         self.lent.look_at_the_clock();
         let now = self.lent.now;
         let timed_out = !self.lent.board.is_stopped();
-        let mut unfinished = Unfinished {
-            hung: 0,
-            cut: 0,
-            unsent: 0,
-            ages: Histogram::new(),
-        };
+        let mut unfinished = Unfinished::default();
         let (span_from, span_to) = (self.lent.span.0, self.lent.span.1.min(now));
         let expected = self.slots.iter();
         let expected = expected.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));

@@ -6,22 +6,22 @@ use super::*;
 use crate::refusal::AbEnd;
 use crate::settings::read;
 
-fn prepared(mode: Mode, line: &str) -> Result<Prepared, Refusal> {
+fn prepared(mode: Mode, line: &str) -> Result<Plan, Refusal> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     prepare(&read(&words, mode)?)
 }
 
-fn ours(line: &str) -> Prepared {
+fn ours(line: &str) -> Plan {
     prepared(Mode::Ours, line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
 }
 
-fn ab(line: &str) -> Prepared {
+fn ab(line: &str) -> Plan {
     prepared(Mode::Ab, line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
 }
 
 /// The head of the first request, without the request line's version and the line ends' returns.
-fn head(prepared: &Prepared) -> String {
-    let request = &prepared.plan.targets[0].requests[0];
+fn head(plan: &Plan) -> String {
+    let request = &plan.targets[0].requests[0];
     let fields = request.headers.iter().map(|field| {
         format!(
             "{}: {}\n",
@@ -35,7 +35,7 @@ fn head(prepared: &Prepared) -> String {
 
 #[test]
 fn abs_defaults() {
-    let plan = ab("http://h/").plan;
+    let plan = ab("http://h/");
     assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(1));
     assert_eq!(plan.pace.connections().get(), 1);
     assert_eq!(plan.threads.get(), 1);
@@ -47,20 +47,20 @@ fn abs_defaults() {
     assert_eq!(plan.connections.resend, Resend::Always);
     assert!(!plan.connections.keep_alive);
     assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http10);
-    assert!(!ab("-r http://h/").plan.checks.stop_at_receive_error);
-    let lengths = ab("-l http://h/").plan.checks.body_length;
+    assert!(!ab("-r http://h/").checks.stop_at_receive_error);
+    let lengths = ab("-l http://h/").checks.body_length;
     assert_eq!(lengths, LengthCheck::Ignored);
-    let lengths = ours("http://h/").plan.checks.body_length;
+    let lengths = ours("http://h/").checks.body_length;
     assert_eq!(lengths, LengthCheck::Counted);
     assert_eq!(
-        ab("-g G -n 7 http://h/").plan.samples,
+        ab("-g G -n 7 http://h/").samples,
         Samples::First(non_zero(7))
     );
 }
 
 #[test]
 fn our_defaults() {
-    let plan = ours("-n 3 http://h/").plan;
+    let plan = ours("-n 3 http://h/");
     assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(3));
     assert_eq!(plan.stop.duration, None);
     assert_eq!(plan.pace.connections().get(), 1);
@@ -69,10 +69,10 @@ fn our_defaults() {
     assert_eq!(plan.connections.patience, ConnectPatience::UntilConnected);
     assert!(!plan.checks.stop_at_receive_error && !plan.checks.stop_without_descriptors);
     assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http11);
-    let plan = ours("--duration 5s -c 8 --threads 3 http://h/").plan;
+    let plan = ours("--duration 5s -c 8 --threads 3 http://h/");
     assert_eq!(plan.stop.requests, None);
     assert_eq!(plan.threads.get(), 3);
-    let plan = ours("--threads 9 -c 2 -n 2 http://h/").plan;
+    let plan = ours("--threads 9 -c 2 -n 2 http://h/");
     assert_eq!(plan.threads.get(), 2);
 }
 
@@ -86,7 +86,7 @@ fn nobody_has_to_say_how_long() {
         ("-t 3 -c 2 http://h/", 2, 3),
         ("--rate 5 http://h/", 100, 10),
     ] {
-        let plan = ours(line).plan;
+        let plan = ours(line);
         assert_eq!(plan.stop.requests, None, "{line}");
         assert_eq!(
             plan.stop.duration.map(|time| time.as_secs()),
@@ -99,15 +99,15 @@ fn nobody_has_to_say_how_long() {
 
 #[test]
 fn one_dead_server_ends_the_run_and_one_of_several_does_not() {
-    let several = ours("-c 2 http://a/ http://b/").plan;
+    let several = ours("-c 2 http://a/ http://b/");
     assert_eq!(several.connections.patience, ConnectPatience::Unlimited);
-    let one = ours("-c 2 http://a/1 http://a/2").plan;
+    let one = ours("-c 2 http://a/1 http://a/2");
     assert_eq!(one.connections.patience, ConnectPatience::UntilConnected);
 }
 
 #[test]
 fn an_open_loop() {
-    let plan = ours("--rate 500 --duration 5s http://h/").plan;
+    let plan = ours("--rate 500 --duration 5s http://h/");
     let Pace::Open {
         per_second,
         arrivals,
@@ -121,13 +121,13 @@ fn an_open_loop() {
         (per_second, arrivals, connections.get()),
         (500.0, Arrivals::Poisson, 100)
     );
-    let plan = ours("--rate 500 -c 7 -n 3 http://h/").plan;
+    let plan = ours("--rate 500 -c 7 -n 3 http://h/");
     assert_eq!(plan.pace.connections().get(), 7);
 }
 
 #[test]
 fn a_ramp_rises_and_holds() {
-    let plan = ours("-c 20 --ramp 5s --duration 20s http://h/").plan;
+    let plan = ours("-c 20 --ramp 5s --duration 20s http://h/");
     let levels: Vec<(u64, f64, bool)> = plan
         .stages
         .iter()
@@ -135,7 +135,7 @@ fn a_ramp_rises_and_holds() {
         .collect();
     assert_eq!(levels[0], (5, 20.0, true));
     assert_eq!((levels[1].1, levels[1].2), (20.0, false));
-    let plan = ours("--stage 5s=3,5s..9 http://h/").plan;
+    let plan = ours("--stage 5s=3,5s..9 http://h/");
     assert_eq!(plan.pace.connections().get(), 9);
     assert_eq!(
         plan.stop,
@@ -185,11 +185,10 @@ fn our_request_says_what_its_version_does_not() {
     let expected = "GET /\nCookie: a=1; b=2\nAuthorization: Basic dTpw\nHost: h\n";
     assert!(both.starts_with(expected), "{both}");
     assert!(head(&ours("-m PATCH --data x http://h/")).starts_with("PATCH /\n"));
-    assert!(ours("--pipeline 2 http://h/").plan.connections.keep_alive);
-    assert!(ours("--http2 http://h/").plan.connections.keep_alive);
+    assert!(ours("--pipeline 2 http://h/").connections.keep_alive);
+    assert!(ours("--http2 http://h/").connections.keep_alive);
     assert!(
         ours("--requests-per-connection 2 http://h/")
-            .plan
             .connections
             .keep_alive
     );
@@ -198,7 +197,7 @@ fn our_request_says_what_its_version_does_not() {
 #[test]
 fn a_proxy_is_asked_for_the_whole_url() {
     let prepared = ours("-X p:3128 http://h:81/x");
-    let target = &prepared.plan.targets[0];
+    let target = &prepared.targets[0];
     assert_eq!(target.requests[0].target, "http://h:81/x");
     let expected = Transport::Tcp {
         host: "p".to_owned(),
@@ -209,7 +208,7 @@ fn a_proxy_is_asked_for_the_whole_url() {
 
 #[test]
 fn urls_of_one_server_are_one_target() {
-    let plan = ours("-c 4 -n 4 --urls /dev/null http://a/").plan;
+    let plan = ours("-c 4 -n 4 --urls /dev/null http://a/");
     assert_eq!(plan.targets.len(), 1);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
@@ -217,7 +216,7 @@ fn urls_of_one_server_are_one_target() {
         "http://a/1\nhttp://b/\nhttp://a/2\najp://a:80/\n",
     )
     .unwrap();
-    let plan = ours(&format!("-n 9 --urls {}", file.path().display())).plan;
+    let plan = ours(&format!("-n 9 --urls {}", file.path().display()));
     let requests: Vec<usize> = plan
         .targets
         .iter()
@@ -231,7 +230,7 @@ fn urls_of_one_server_are_one_target() {
 #[test]
 fn ajp_says_where_the_client_thinks_it_is() {
     let prepared = ours("-k --secret s -H Host:shop.example:8443 ajp://h/a");
-    let endpoint = &prepared.plan.targets[0].endpoint;
+    let endpoint = &prepared.targets[0].endpoint;
     let Protocol::Ajp(ajp) = &endpoint.protocol else {
         panic!("{endpoint:?}");
     };
@@ -245,7 +244,7 @@ fn ajp_says_where_the_client_thinks_it_is() {
 
 #[test]
 fn tls_names_the_host_unless_it_is_an_address() {
-    let tls = |line| ours(line).plan.targets[0].endpoint.tls.clone().unwrap();
+    let tls = |line| ours(line).targets[0].endpoint.tls.clone().unwrap();
     assert_eq!(tls("https://h/").server_name.as_deref(), Some("h"));
     assert_eq!(
         tls("-H Host:x https://h/").server_name.as_deref(),
@@ -340,16 +339,16 @@ fn ab_ends_with_its_usage() {
 #[test]
 fn http2_has_streams_and_no_field_of_connections() {
     let run = ours("--http2 --streams 32 -c 10 https://h/");
-    assert_eq!(run.plan.targets[0].endpoint.protocol, Protocol::Http2);
-    assert_eq!(run.plan.connections.pipeline.get(), 32);
-    assert_eq!(run.plan.pace.connections().get(), 10);
+    assert_eq!(run.targets[0].endpoint.protocol, Protocol::Http2);
+    assert_eq!(run.connections.pipeline.get(), 32);
+    assert_eq!(run.pace.connections().get(), 10);
     let subject = &run.subject;
     assert_eq!(
         (subject.protocol, subject.streams),
         (SpokenProtocol::Http2, 32)
     );
     assert!(head(&run).starts_with("GET /\nHost: h\n"));
-    assert_eq!(ours("--h2 http://h/").plan.connections.pipeline.get(), 1);
+    assert_eq!(ours("--h2 http://h/").connections.pipeline.get(), 1);
     for (line, expected) in [
         ("--streams 2 http://h/", Refusal::NeedsHttp2),
         ("--http2 ajp://h/", Refusal::NotWithHttp2("AJP13")),
@@ -370,7 +369,7 @@ fn http2_has_streams_and_no_field_of_connections() {
 
 #[test]
 fn memcached_has_operations_of_each_client() {
-    let plan = |line: &str| ours(&format!("{line} memcached://h")).plan;
+    let plan = |line: &str| ours(&format!("{line} memcached://h"));
     let requests = |plan: &Plan| plan.stop.requests.map(NonZeroU64::get);
     for (line, expected) in [
         ("-c 5 -n 100", Some(500)),
@@ -390,13 +389,13 @@ fn memcached_has_operations_of_each_client() {
     assert_eq!(operations.collect::<Vec<_>>(), [("get", 9), ("set", 1)]);
     let asked =
         ours("--mix set=2 --keys 5 --zipf 1.5 --value 1k --prefill --protocol text memcached://h");
-    let Protocol::Memcached(memcached) = &asked.plan.targets[0].endpoint.protocol else {
-        panic!("{:?}", asked.plan.targets[0].endpoint);
+    let Protocol::Memcached(memcached) = &asked.targets[0].endpoint.protocol else {
+        panic!("{:?}", asked.targets[0].endpoint);
     };
     assert_eq!((memcached.keys.get(), memcached.value_bytes), (5, 1000));
-    let subject = asked.subject.memcached.unwrap();
+    let subject = asked.subject.memcached.as_ref().unwrap();
     assert_eq!((subject.mix.as_str(), subject.prefilled), ("set=2", 5));
-    let prefill = asked.plan.prefill().unwrap();
+    let prefill = asked.prefill().unwrap();
     assert_eq!(
         (requests(&prefill), prefill.pace.connections().get()),
         (Some(5), 5)

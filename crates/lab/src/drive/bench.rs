@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use catamaran_load::document::{Document, SecondFacts, Tick};
+use catamaran_load::document::Tick;
+use catamaran_load::report::{Report, SecondFacts};
 
 use super::child::{self, ChildExit, DRIVEN};
 use super::stage::Stage;
@@ -21,7 +22,7 @@ use crate::template::Addresses;
 /// A report and its text.
 #[derive(Debug)]
 pub(super) struct LoadReport {
-    pub(super) document: Document,
+    pub(super) document: Report,
     pub(super) text: String,
     /// Its latencies, as a log for HdrHistogram's tools; empty of an echo.
     pub(super) latency: String,
@@ -72,7 +73,7 @@ pub(super) fn run(
     let text = fs::read_to_string(&report);
     match (code, text) {
         (Some(code), Ok(text)) if DRIVEN.contains(&code) => {
-            let document = Document::parse(&text)?;
+            let document = Report::parse(&text)?;
             let latency = fs::read_to_string(&latency).unwrap_or_default();
             Ok(LoadReport {
                 document,
@@ -240,12 +241,12 @@ pub(super) fn bytes(
     hops
 }
 
-pub(super) fn seconds(document: &Document) -> Vec<Second> {
+pub(super) fn seconds(document: &Report) -> Vec<Second> {
     let second = |facts: &SecondFacts| Second {
         completed: facts.completed,
         p99_ms: facts.p99_us.map(|micros| micros as f64 / 1000.0),
     };
-    let whole = document.elapsed_s as usize;
+    let whole = document.elapsed.as_secs() as usize;
     document.seconds.iter().take(whole).map(second).collect()
 }
 
@@ -270,7 +271,7 @@ mod tests {
         };
         let load = experiment.load(&experiment.cells[0], &addresses(8001));
         let load = load.unwrap();
-        let mut document = Document::default();
+        let mut document = Report::default();
         (document.bytes.sent, document.bytes.received) = (1_000, 18_000);
         let (text, latency) = (String::new(), String::new());
         let report = LoadReport {

@@ -208,7 +208,7 @@ impl Teller<'_> {
         };
         let millis = |micros: u64| Some(micros as f64 / 1000.0);
         let tick = Tick {
-            elapsed_s: document.elapsed_s,
+            elapsed_s: document.elapsed.as_secs_f64(),
             completed: document.requests.completed,
             failed: document.requests.failed,
             p50_ms: millis(document.latency.total.p50_us),

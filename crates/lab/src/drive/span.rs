@@ -67,7 +67,7 @@ impl MeasuredSpan {
 
     /// So many in a second.
     pub(super) fn rate(&self) -> f64 {
-        self.requests() as f64 / self.report.document.elapsed_s.max(1e-9)
+        self.requests() as f64 / self.report.document.elapsed.as_secs_f64().max(1e-9)
     }
 }
 

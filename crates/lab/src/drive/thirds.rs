@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_load::document::{Document, Tick};
+use catamaran_load::document::Tick;
+use catamaran_load::report::{Report, SecondFacts};
 
 use super::stage::Stage;
 use super::watch::Cpus;
@@ -36,12 +37,12 @@ impl Thirds {
     }
 
     /// By the name of the measure; empty if the span was too short, or nobody told how far it was.
-    pub(super) fn values(&self, stage: &Stage, document: &Document) -> ThirdValues {
+    pub(super) fn values(&self, stage: &Stage, document: &Report) -> ThirdValues {
         let names = stage.servers.iter().map(|it| it.record.name.as_str());
         self.of(&names.collect::<Vec<_>>(), document)
     }
 
-    fn of(&self, servers: &[&str], document: &Document) -> ThirdValues {
+    fn of(&self, servers: &[&str], document: &Report) -> ThirdValues {
         let mut values = ThirdValues::new();
         let Some(parts) = self.parts() else {
             return values;
@@ -117,14 +118,14 @@ struct Part {
 }
 
 /// Percentiles of the whole seconds in each third; none if these are too few.
-fn latencies(document: &Document) -> ThirdValues {
-    let whole = document.elapsed_s as usize;
+fn latencies(document: &Report) -> ThirdValues {
+    let whole = document.elapsed.as_secs() as usize;
     let seconds = &document.seconds[..whole.min(document.seconds.len())];
     let third = seconds.len() / 3;
     let (first, rest) = seconds.split_at(third);
     let (middle, last) = rest.split_at(rest.len() - third);
-    let of = |micros: fn(&catamaran_load::document::SecondFacts) -> Option<u64>| {
-        let mean = |part: &[catamaran_load::document::SecondFacts]| {
+    let of = |micros: fn(&SecondFacts) -> Option<u64>| {
+        let mean = |part: &[SecondFacts]| {
             let sum: u64 = part.iter().map(micros).sum::<Option<u64>>()?;
             (!part.is_empty()).then(|| sum as f64 / part.len() as f64 / 1000.0)
         };
@@ -153,6 +154,8 @@ const MICROS: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn thirds(seconds: f64, rate: fn(f64) -> f64, cpu: fn(f64) -> f64) -> Thirds {
@@ -169,8 +172,8 @@ mod tests {
         thirds
     }
 
-    fn second(micros: u64) -> catamaran_load::document::SecondFacts {
-        catamaran_load::document::SecondFacts {
+    fn second(micros: u64) -> SecondFacts {
+        SecondFacts {
             p50_us: Some(micros),
             p99_us: Some(10 * micros),
             ..Default::default()
@@ -189,11 +192,11 @@ mod tests {
             ..4.3 => 40e-6,
             _ => 10e-6,
         };
-        let mut document = Document {
+        let mut document = Report {
             concurrency: 10,
-            elapsed_s: 6.0,
+            elapsed: Duration::from_secs(6),
             seconds: [4, 4, 6, 6, 2, 2].map(|ms| second(ms * 1000)).to_vec(),
-            ..Document::default()
+            ..Report::default()
         };
         let servers = ["app", "front"];
         let values = thirds(6.0, rate, cpu).of(&servers, &document);
@@ -210,7 +213,7 @@ mod tests {
             }
         }
         // Of two seconds no third is whole: the rate says what latencies are.
-        document.elapsed_s = 2.0;
+        document.elapsed = Duration::from_secs(2);
         let short = thirds(2.0, |_| 1000.0, cpu).of(&servers, &document);
         assert!((short["p99"][0] - 10.0).abs() < 0.1, "{short:?}");
         // By a schedule the rate is the schedule's.
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_span_of_a_few_ticks_has_no_thirds() {
-        let document = Document::default();
+        let document = Report::default();
         assert!(Thirds::default().of(&[], &document).is_empty());
         let few = thirds(0.6, |_| 1000.0, |_| 1e-6);
         assert!(few.of(&["app", "front"], &document).is_empty());
@@ -233,7 +236,7 @@ mod tests {
     #[test]
     fn a_third_without_an_answer_has_a_level() {
         let rate = |at| if at < 3.1 { 0.0 } else { 1000.0 };
-        let values = thirds(9.0, rate, |_| 1e-6).of(&["app", "front"], &Document::default());
+        let values = thirds(9.0, rate, |_| 1e-6).of(&["app", "front"], &Report::default());
         let [first, middle, last] = values["throughput"];
         assert!(0.0 < first && first < 1.0, "{values:?}");
         assert!(middle > 900.0 && last > 900.0, "{values:?}");

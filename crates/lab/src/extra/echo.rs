@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use catamaran_load::document::{Document, SCHEMA, SecondFacts, Thread, Times};
+use catamaran_load::report::{Ending, Report, SCHEMA, SecondFacts, Thread, Times};
 use mio::net::{TcpStream, UdpSocket};
 use mio::{Events, Interest, Poll, Token};
 
@@ -59,12 +59,12 @@ impl EchoRequest {
 ///
 /// # Errors
 /// A client cannot connect, or the kernel's queue of events fails.
-pub fn run(asked: &EchoRequest, stop: &AtomicBool) -> io::Result<Document> {
+pub fn run(asked: &EchoRequest, stop: &AtomicBool) -> io::Result<Report> {
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut load = Echo::connect(asked)?;
     load.go_on(stop)?;
     let mut document = load.document();
-    document.started_at_s = started.unwrap_or_default().as_secs_f64();
+    document.started_at = started.unwrap_or_default();
     Ok(document)
 }
 
@@ -220,23 +220,23 @@ impl<'a> Echo<'a> {
         }
     }
 
-    fn document(&self) -> Document {
+    fn document(&self) -> Report {
         let completed = self.latencies_us.len() as u64;
         let elapsed_s = self.elapsed.as_secs_f64();
         let cpu = catamaran_gauge::cpu::of_this_process().saturating_sub(self.cpu_before);
         let bytes = completed * self.asked.bytes as u64;
-        let mut document = Document {
+        let mut document = Report {
             schema: SCHEMA.to_owned(),
             url: self.asked.address.to_string(),
             urls: 1,
             protocol: "echo".to_owned(),
-            elapsed_s,
-            ending: "duration".to_owned(),
+            elapsed: self.elapsed,
+            ending: Ending::Duration,
             threads: 1,
             concurrency: self.clients.len(),
             concurrency_reached: self.clients.len(),
             seconds: self.seconds(),
-            ..Document::default()
+            ..Report::default()
         };
         document.requests.started = completed + self.failed;
         document.requests.ok = completed;
@@ -458,7 +458,7 @@ mod tests {
         );
         assert_eq!(document.latency.total.count, 10);
         let text = serde_json::to_string(&document).unwrap();
-        Document::parse(&text).unwrap();
+        Report::parse(&text).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_load::document::Document;
+use catamaran_load::report::Report;
 use serde::{Deserialize, Serialize};
 
 use crate::published::TextFigures;
@@ -203,14 +203,14 @@ pub struct LevelChange {
 
 impl SilenceFacts {
     /// `None` of a report by an older version, and of an echo.
-    pub(crate) fn of(document: &Document) -> Option<Self> {
-        let is_known = document.silence_min_s > 0.0;
+    pub(crate) fn of(document: &Report) -> Option<Self> {
+        let is_known = !document.silence_min.is_zero();
         let longest = document.longest_silence.unwrap_or_default();
         is_known.then(|| Self {
             count: document.silences.len() as u64,
-            min_ms: document.silence_min_s * 1000.0,
-            longest_ms: ((longest.to_s - longest.from_s) * 1000.0).max(1.0),
-            from_s: longest.from_s,
+            min_ms: document.silence_min.as_secs_f64() * 1000.0,
+            longest_ms: (longest.length().as_secs_f64() * 1000.0).max(1.0),
+            from_s: longest.from.as_secs_f64(),
         })
     }
 }
@@ -228,12 +228,12 @@ impl Facts {
 
     /// What a report of `bench --json` says.
     #[must_use]
-    pub fn of_document(document: &Document) -> Self {
+    pub fn of_document(document: &Report) -> Self {
         let requests = &document.requests;
         let completed = requests.completed;
         let each = |bytes: u64| (completed > 0).then(|| bytes as f64 / completed as f64);
         let threads = &document.generator.threads;
-        let worst = |of: &dyn Fn(&catamaran_load::document::Thread) -> Option<f64>| {
+        let worst = |of: &dyn Fn(&catamaran_load::report::Thread) -> Option<f64>| {
             threads.iter().filter_map(of).reduce(f64::max)
         };
         let total = &document.latency.total;
@@ -244,7 +244,7 @@ impl Facts {
                 .rate_asked_per_s
                 .is_none()
                 .then_some(document.concurrency as u64),
-            seconds: Some(document.elapsed_s),
+            seconds: Some(document.elapsed.as_secs_f64()),
             completed,
             failed: requests.failed + document.unfinished.hung,
             statuses: document.statuses.clone(),
@@ -271,7 +271,7 @@ impl Facts {
             warnings: document
                 .warnings
                 .iter()
-                .map(|warning| (warning.kind.clone(), warning.text.clone()))
+                .map(|warning| (warning.token().to_owned(), warning.text()))
                 .collect(),
             ..Self::default()
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use catamaran_gauge::Counts;
-use catamaran_load::document::Document;
+use catamaran_load::report::Report;
 
 use super::records::MEASURES;
 use crate::drive::Sample;
@@ -15,7 +15,7 @@ use crate::drive::Sample;
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     /// The report of the load.
-    pub(crate) document: &'a Document,
+    pub(crate) document: &'a Report,
     /// Answers of all loads.
     pub(crate) requests: u64,
     /// Requests of all loads that had no good answer.

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use catamaran_load::document::Document;
+use catamaran_load::report::Report;
 
 use super::*;
 use crate::drive::Sample;
@@ -149,8 +149,8 @@ fn the_page_has_each_record_and_no_other() {
 }
 
 /// The report of a load, and two samples 2 s apart.
-fn shown() -> (Document, [Sample; 2]) {
-    let mut document = Document::default();
+fn shown() -> (Report, [Sample; 2]) {
+    let mut document = Report::default();
     document.throughput.requests_per_s = 500.0;
     document.latency.total.percentile_max = Some(90.0);
     document.latency.total.p50_us = 1500;

@@ -95,9 +95,9 @@ pub struct Block {
     pub p99_ms: Option<f64>,
     /// The share of requests that failed, had no answer or were not answered 2xx.
     pub errors: f64,
-    /// Silences: spans without an answer of 100 ms or more, as [`Document::silences`] has them.
+    /// Silences: spans without an answer of 100 ms or more, as [`Report::silences`] has them.
     ///
-    /// [`Document::silences`]: super::Document::silences
+    /// [`Report::silences`]: crate::report::Report::silences
     #[serde(default)]
     pub silences: usize,
     /// The longest span without an answer; `None` if none was as long as 1 ms.

@@ -47,7 +47,7 @@ pub(super) fn rate(report: &Report) -> Figure {
 
 /// The share of requests that failed, had no answer, or were not answered 2xx.
 pub(super) fn errors(report: &Report) -> Figure {
-    let counts = &report.counts;
+    let counts = &report.requests;
     let unanswered = report.unfinished.total();
     let errors = counts.failed + counts.non_2xx + unanswered;
     let value = errors as f64 / counts.started.max(1) as f64;
@@ -119,16 +119,16 @@ pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
 
 /// The time that so many per cent of all requests took at least, and whether that is its value.
 fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
-    if let Some(corrected) = &report.latency.corrected {
+    if let Some(corrected) = report.latency.censored() {
         let bound = corrected.percentile(percent);
         return (bound.at_least, bound.is_exact);
     }
-    let total: &Histogram = &report.latency.total;
+    let total: &Histogram = &report.latency.total.histogram;
     // An answer of another length failed, and was answered all the same.
     let without = report
-        .counts
+        .requests
         .started
-        .saturating_sub(report.counts.completed);
+        .saturating_sub(report.requests.completed);
     let all = (total.count() + without).max(1) as f64;
     let among_answered = percent * all / total.count().max(1) as f64;
     (

@@ -17,10 +17,10 @@ pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     }
     report.elapsed = Duration::from_secs(1);
     report.timeline = timeline.finish();
-    report.latency.total = total;
-    report.counts.started = count;
-    report.counts.ok = count;
-    report.counts.completed = count;
+    report.latency.total = total.into();
+    report.requests.started = count;
+    report.requests.ok = count;
+    report.requests.completed = count;
     report.in_span.completed = count;
     report
 }
@@ -132,13 +132,16 @@ fn bad_answers_fail_it_whatever_the_latency() {
         let gate = judge_all(&report, &["p99>20ms"], &[waiver]);
         assert_eq!(gate.verdict, "passed", "{gate:?}");
     };
-    failing(&|report| report.counts.non_2xx = 1, Waiver::Non2xx);
+    failing(&|report| report.requests.non_2xx = 1, Waiver::Non2xx);
     failing(&|report| report.unfinished.unsent = 1, Waiver::Unsent);
     failing(&|report| report.unfinished.hung = 1, Waiver::Failed);
     let late = Warning::GeneratorLate {
         p99: Duration::from_millis(9),
     };
-    failing(&|report| report.warnings.push(late), Waiver::Invalid);
+    failing(
+        &|report| report.warnings.push(late.clone()),
+        Waiver::Invalid,
+    );
     failing(&|report| report.ending = Ending::Idle, Waiver::Invalid);
 }
 
@@ -146,11 +149,11 @@ fn bad_answers_fail_it_whatever_the_latency() {
 #[test]
 fn errors_are_judged_by_their_limit() {
     let mut report = good();
-    report.counts.non_2xx = 2;
+    report.requests.non_2xx = 2;
     assert_eq!(verdict(&report, "errors>1%"), "passed");
     assert_eq!(verdict(&report, "errors>0"), "failed");
     report.unfinished.unsent = 1000;
-    report.counts.started += 1000;
+    report.requests.started += 1000;
     assert_eq!(verdict(&report, "errors>1%"), "failed");
     assert_eq!(verdict(&report, "errors>0"), "failed");
 }
@@ -159,8 +162,8 @@ fn errors_are_judged_by_their_limit() {
 #[test]
 fn what_was_not_answered_is_slow() {
     let mut report = good();
-    report.counts.failed = 300;
-    report.counts.started += 300;
+    report.requests.failed = 300;
+    report.requests.started += 300;
     let gate = judge_all(&report, &["p99>20ms"], &[Waiver::Failed]);
     assert_ne!(gate.verdict, "passed", "{gate:?}");
     assert_eq!(gate.conditions[0].high, None);

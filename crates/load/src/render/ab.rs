@@ -15,11 +15,12 @@ pub use files::{gnuplot, percentiles_csv};
 pub use html::{HtmlAttributes, html};
 
 use super::page::Page;
-use super::{Subject, per_second, ratio, time_per_request};
-use crate::report::{FailureKind, Report, TlsFacts};
+use super::{per_second, time_per_request};
+use crate::report::{FailureKind, Report, Subject, TlsFacts, ratio};
 
 /// The report on standard output, from the empty lines after `..done` on.
-pub fn text(report: &Report, subject: &Subject) -> String {
+pub fn text(report: &Report) -> String {
+    let subject = &report.subject;
     let mut page = Page::default();
     page.gap();
     page.gap();
@@ -31,7 +32,7 @@ pub fn text(report: &Report, subject: &Subject) -> String {
         rates(&mut page, report, subject);
         times(&mut page, report, subject);
         if subject.percentiles && done > 1 {
-            percentiles(&mut page, &report.latency.total);
+            percentiles(&mut page, &report.latency.total.histogram);
         }
     }
     page.into_text()
@@ -45,7 +46,7 @@ pub fn done(report: &Report) -> u64 {
         .filter(|(kind, _)| is_done(*kind))
         .map(|(_, count)| count)
         .sum();
-    report.counts.completed + cut
+    report.requests.completed + cut
 }
 
 /// Whether ab takes a request that failed so for complete. Those with another length are among the
@@ -70,7 +71,7 @@ pub(super) fn heading(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Server Software", software(report));
     page.pair("Server Hostname", &subject.hostname);
     page.pair("Server Port", subject.port);
-    if let Some(tls) = &report.tls {
+    if let Some(tls) = &report.server.tls {
         tls_lines(page, tls);
     }
     page.gap();
@@ -80,11 +81,7 @@ pub(super) fn heading(page: &mut Page, report: &Report, subject: &Subject) {
 
 /// The first answer's Server field up to its first space.
 fn software(report: &Report) -> &str {
-    let server = report
-        .first
-        .as_ref()
-        .and_then(|first| first.server.as_deref());
-    let words = server.unwrap_or_default();
+    let words = report.server.software.as_deref().unwrap_or_default();
     words
         .split(|letter: char| letter <= ' ')
         .next()
@@ -95,7 +92,7 @@ fn document_length(report: &Report, subject: &Subject) -> String {
     if subject.variable_length {
         return "Variable".to_owned();
     }
-    let bytes = report.first.as_ref().map_or(0, |first| first.body_bytes);
+    let bytes = report.server.document_bytes.unwrap_or(0);
     format!("{bytes} bytes")
 }
 
@@ -137,11 +134,11 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     if errors.write > 0 {
         page.pair("Write errors", errors.write);
     }
-    if report.counts.non_2xx > 0 {
-        page.pair("Non-2xx responses", report.counts.non_2xx);
+    if report.requests.non_2xx > 0 {
+        page.pair("Non-2xx responses", report.requests.non_2xx);
     }
     if subject.keep_alive {
-        page.pair("Keep-Alive requests", report.counts.kept_alive);
+        page.pair("Keep-Alive requests", report.requests.kept_alive);
     }
     let bytes = &report.bytes;
     page.pair(
@@ -151,7 +148,10 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     if subject.sends_body {
         page.pair("Total body sent", bytes.sent);
     }
-    page.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+    page.pair(
+        "HTML transferred",
+        format_args!("{} bytes", bytes.received_bodies),
+    );
 }
 
 fn rates(page: &mut Page, report: &Report, subject: &Subject) {
@@ -188,17 +188,21 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
 fn rows(report: &Report) -> [(&'static str, &'static str, Histogram); 4] {
     let latency = &report.latency;
     // Every request has a row of its own in ab's table, and those on kept connections have zero.
-    let mut connect = latency.connect.clone();
+    let mut connect = latency.connect.histogram.clone();
     connect.record_zeros(latency.per_request_connects);
     [
         ("Connect", "the initial connection time", connect),
         (
             "Processing",
             "the processing time",
-            latency.processing.clone(),
+            latency.processing.histogram.clone(),
         ),
-        ("Waiting", "the waiting time", latency.first_byte.clone()),
-        ("Total", "the total time", latency.total.clone()),
+        (
+            "Waiting",
+            "the waiting time",
+            latency.first_byte.histogram.clone(),
+        ),
+        ("Total", "the total time", latency.total.histogram.clone()),
     ]
 }
 

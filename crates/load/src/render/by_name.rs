@@ -6,8 +6,7 @@ use catamaran_chart::escaped;
 
 use super::page::Page;
 use super::text::at_least;
-use crate::document::{CorrectedTimes, NamedFacts};
-use crate::report::Report;
+use crate::report::{NamedFacts, Report};
 
 /// A table with a row for each name, or nothing.
 pub(super) fn text(page: &mut Page, report: &Report) {
@@ -30,7 +29,7 @@ pub(super) fn text(page: &mut Page, report: &Report) {
         "", "complete", "failed", "non-2xx", "50%", "90%", "99%", "longest"
     ));
     for named in &report.by_name {
-        let latency = &named.latency;
+        let latency = &named.latency.censored;
         let [p50, p90, p99] = latency.percentiles([50.0, 90.0, 99.0]).map(at_least);
         page.line(format_args!(
             "  {:width$}{:>10}{:>8}{:>9}{p50:>11}{p90:>11}{p99:>11}{:>11}",
@@ -41,21 +40,6 @@ pub(super) fn text(page: &mut Page, report: &Report) {
             at_least(latency.max())
         ));
     }
-}
-
-/// One entry for each name.
-pub(super) fn facts(report: &Report) -> Vec<NamedFacts> {
-    let named = report.by_name.iter();
-    named
-        .map(|named| NamedFacts {
-            name: named.name.clone(),
-            completed: named.completed,
-            non_2xx: named.non_2xx,
-            failed: named.failed,
-            unfinished: named.unfinished,
-            latency: CorrectedTimes::of(&named.latency),
-        })
-        .collect()
 }
 
 /// A table of HTML, or nothing.
@@ -110,20 +94,19 @@ mod tests {
 
     use super::*;
     use crate::render::sample;
-    use crate::report::ByName;
 
     fn report() -> Report {
         let mut report = sample::report();
         let mut latency = Censored::new();
         latency.record(Duration::from_micros(1500));
         latency.record_failed(Duration::from_millis(3));
-        report.by_name = vec![ByName {
+        report.by_name = vec![NamedFacts {
             name: "a <long> name of a request that has no end".to_owned(),
             completed: 1,
             non_2xx: 1,
             failed: 1,
             unfinished: 0,
-            latency,
+            latency: latency.into(),
         }];
         report
     }
@@ -146,7 +129,7 @@ mod tests {
     #[test]
     fn names_are_escaped_in_html() {
         let mut page = String::new();
-        html(&mut page, &facts(&report()));
+        html(&mut page, &report().by_name);
         assert!(
             page.contains("<th colspan=\"6\">a &lt;long&gt; name"),
             "{page}"

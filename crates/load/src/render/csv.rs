@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use catamaran_stats::{Histogram, Spread};
 
+use super::per_second;
 use super::verdict::Judgement;
-use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
-use crate::report::Report;
+use crate::report::{Report, Warning, ratio};
 
 /// The names of the columns, with a line end.
 pub fn header() -> String {
@@ -26,10 +26,10 @@ pub fn header() -> String {
 }
 
 /// The run, with a line end. Figures that it has not are empty.
-pub fn row(report: &Report, subject: &Subject) -> String {
+pub fn row(report: &Report) -> String {
     let mut cells: Vec<String> = COLUMNS
         .iter()
-        .map(|(_, cell)| quoted(&cell(report, subject)))
+        .map(|(_, cell)| quoted(&cell(report)))
         .collect();
     for (_, times) in TIMES {
         let times = times(report).filter(|times| !times.is_empty());
@@ -38,7 +38,7 @@ pub fn row(report: &Report, subject: &Subject) -> String {
             times.map_or_else(String::new, |times| figure(times).as_micros().to_string())
         }));
     }
-    let warnings: Vec<&str> = report.warnings.iter().map(warning::token).collect();
+    let warnings: Vec<&str> = report.warnings.iter().map(Warning::token).collect();
     cells.push(warnings.join(" "));
     cells.join(",") + "\n"
 }
@@ -53,104 +53,99 @@ fn quoted(cell: &str) -> String {
     text
 }
 
-type Cell = fn(&Report, &Subject) -> String;
+type Cell = fn(&Report) -> String;
 
 type Times = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
 
 type Figure = fn(&Histogram) -> Duration;
 
 fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
-    let spread = Spread::of(&whole_seconds(report));
+    let spread = Spread::of(&report.whole_seconds());
     spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
 }
 
 // Who looks at figures in a row is told first whether they count.
 const COLUMNS: [(&str, Cell); 26] = [
-    ("verdict", |report, _| Judgement::of(report).word.to_owned()),
-    ("started_at_s", |report, _| {
-        let since = report.started_at.duration_since(UNIX_EPOCH);
-        format!("{:.3}", since.unwrap_or_default().as_secs_f64())
+    ("verdict", |report| Judgement::of(report).word.to_owned()),
+    ("started_at_s", |report| {
+        format!("{:.3}", report.started_at.as_secs_f64())
     }),
-    ("url", |_, subject| subject.url.clone()),
-    ("threads", |report, _| report.threads.to_string()),
-    ("concurrency", |report, _| report.concurrency.to_string()),
-    ("rate_asked_per_s", |_, subject| {
-        subject
+    ("url", |report| report.subject.url.clone()),
+    ("threads", |report| report.threads.to_string()),
+    ("concurrency", |report| report.concurrency.to_string()),
+    ("rate_asked_per_s", |report| {
+        report
+            .subject
             .rate
             .map_or_else(String::new, |rate| rate.to_string())
     }),
-    ("elapsed_s", |report, _| {
+    ("elapsed_s", |report| {
         format!("{:.6}", report.elapsed.as_secs_f64())
     }),
-    ("started", |report, _| report.counts.started.to_string()),
-    ("completed", |report, _| report.counts.completed.to_string()),
-    ("failed", |report, _| report.counts.failed.to_string()),
-    ("unfinished", |report, _| {
-        report.unfinished.total().to_string()
-    }),
-    ("non_2xx", |report, _| report.counts.non_2xx.to_string()),
-    ("misses", |report, _| {
+    ("started", |report| report.requests.started.to_string()),
+    ("completed", |report| report.requests.completed.to_string()),
+    ("failed", |report| report.requests.failed.to_string()),
+    ("unfinished", |report| report.unfinished.total().to_string()),
+    ("non_2xx", |report| report.requests.non_2xx.to_string()),
+    ("misses", |report| {
         let operations = report.operations;
         operations.map_or_else(String::new, |operations| operations.misses.to_string())
     }),
-    ("kept_alive", |report, _| {
-        report.counts.kept_alive.to_string()
+    ("kept_alive", |report| {
+        report.requests.kept_alive.to_string()
     }),
-    ("connections_opened", |report, _| {
+    ("connections_opened", |report| {
         report.connections.opened.to_string()
     }),
-    ("sent_bytes", |report, _| report.bytes.sent.to_string()),
-    ("received_bytes", |report, _| {
-        report.bytes.received.to_string()
+    ("sent_bytes", |report| report.bytes.sent.to_string()),
+    ("received_bytes", |report| report.bytes.received.to_string()),
+    ("received_body_bytes", |report| {
+        report.bytes.received_bodies.to_string()
     }),
-    ("received_body_bytes", |report, _| {
-        report.bytes.bodies.to_string()
-    }),
-    ("requests_per_s", |report, _| {
+    ("requests_per_s", |report| {
         format!(
             "{:.3}",
             per_second(report.in_span.completed, report.elapsed)
         )
     }),
-    ("second_min", |report, _| {
-        spread(report, |spread| spread.min)
-    }),
-    ("second_max", |report, _| {
-        spread(report, |spread| spread.max)
-    }),
-    ("second_variation", |report, _| {
+    ("second_min", |report| spread(report, |spread| spread.min)),
+    ("second_max", |report| spread(report, |spread| spread.max)),
+    ("second_variation", |report| {
         spread(report, |spread| spread.variation())
     }),
-    ("generator_cpu_s", |report, _| {
-        format!("{:.6}", generator_cpu(report).as_secs_f64())
+    ("generator_cpu_s", |report| {
+        format!("{:.6}", report.generator.cpu_s)
     }),
-    ("generator_cpu_us_per_request", |report, _| {
-        let micros = generator_cpu(report).as_secs_f64() * 1e6;
-        format!("{:.3}", ratio(micros, report.counts.completed as f64))
+    ("generator_cpu_us_per_request", |report| {
+        let micros = report.generator.cpu_s * 1e6;
+        format!("{:.3}", ratio(micros, report.requests.completed as f64))
     }),
-    ("drain_s", |report, _| {
+    ("drain_s", |report| {
         format!("{:.6}", report.drain.as_secs_f64())
     }),
-    ("corrected_unanswered", |report, _| {
-        let corrected = report.latency.corrected.as_ref();
+    ("corrected_unanswered", |report| {
+        let corrected = report.latency.censored();
         corrected.map_or_else(String::new, |times| times.unanswered().to_string())
     }),
 ];
 
 const TIMES: [(&str, Times); 5] = [
     ("connect", |report| {
-        Some(Cow::Borrowed(&report.latency.connect))
+        Some(Cow::Borrowed(&report.latency.connect.histogram))
     }),
     ("first_byte", |report| {
-        Some(Cow::Borrowed(&report.latency.first_byte))
+        Some(Cow::Borrowed(&report.latency.first_byte.histogram))
     }),
-    ("total", |report| Some(Cow::Borrowed(&report.latency.total))),
+    ("total", |report| {
+        Some(Cow::Borrowed(&report.latency.total.histogram))
+    }),
     ("corrected", |report| {
-        let corrected = report.latency.corrected.as_ref();
+        let corrected = report.latency.censored();
         corrected.map(|times| Cow::Owned(times.lower_bounds()))
     }),
     ("lateness", |report| {
-        report.latency.lateness.as_ref().map(Cow::Borrowed)
+        let lateness = report.latency.lateness.as_ref();
+        lateness.map(|times| Cow::Borrowed(&times.histogram))
     }),
 ];
 
@@ -169,7 +164,6 @@ const FIGURES: [(&str, Figure); 8] = [
 mod tests {
     use super::super::sample;
     use super::*;
-    use crate::report::Warning;
 
     #[test]
     fn every_column_has_a_name_and_a_cell() {
@@ -178,9 +172,8 @@ mod tests {
             Warning::NotSteady(catamaran_stats::WarmUp::Moving(0.1)),
             Warning::Short,
         ];
-        let mut subject = sample::subject();
-        subject.url = "http://a/?b,\"c\"".to_owned();
-        let (header, row) = (header(), row(&report, &subject));
+        report.subject.url = "http://a/?b,\"c\"".to_owned();
+        let (header, row) = (header(), row(&report));
         assert!(
             header.starts_with("verdict,started_at_s,url,threads,"),
             "{header}"
@@ -199,9 +192,9 @@ mod tests {
     #[test]
     fn the_row_of_an_invalid_run_begins_with_that() {
         let mut report = sample::report();
-        assert!(row(&report, &sample::subject()).starts_with("valid,"));
+        assert!(row(&report).starts_with("valid,"));
         let p99 = Duration::from_millis(7);
         report.warnings = vec![Warning::GeneratorLate { p99 }];
-        assert!(row(&report, &sample::subject()).starts_with("invalid,"));
+        assert!(row(&report).starts_with("invalid,"));
     }
 }

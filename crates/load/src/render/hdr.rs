@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 pub use catamaran_stats::log::Log;
 use catamaran_stats::log::{self, Interval};
@@ -35,11 +35,8 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
             .chain(corrected)
     });
     let last = last_start(&timeline.slices, timeline.length).max(report.elapsed);
-    let unanswered = report
-        .latency
-        .corrected
-        .as_ref()
-        .map(Censored::unanswered_bounds);
+    let unanswered = report.latency.censored();
+    let unanswered = unanswered.map(Censored::unanswered_bounds);
     let unanswered = unanswered
         .filter(|bounds| !bounds.is_empty())
         .map(|bounds| Interval {
@@ -49,7 +46,7 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
             histogram: Cow::Owned(bounds),
         });
     let intervals = of_whole_run(report).chain(seconds).chain(unanswered);
-    log::write(to, report.started_at, intervals)
+    log::write(to, UNIX_EPOCH + report.started_at, intervals)
 }
 
 /// What a log has of each tag, as a table in milliseconds.
@@ -74,10 +71,13 @@ pub fn totals(log: &Log) -> String {
 fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
     let latency = &report.latency;
     let histograms = [
-        ("connect", Some(&latency.connect)),
-        ("first_byte", Some(&latency.first_byte)),
-        ("processing", Some(&latency.processing)),
-        ("lateness", latency.lateness.as_ref()),
+        ("connect", Some(&latency.connect.histogram)),
+        ("first_byte", Some(&latency.first_byte.histogram)),
+        ("processing", Some(&latency.processing.histogram)),
+        (
+            "lateness",
+            latency.lateness.as_ref().map(|times| &times.histogram),
+        ),
         ("unfinished", Some(&report.unfinished.ages)),
     ];
     let histograms = histograms.into_iter();
@@ -137,8 +137,8 @@ mod tests {
         report.elapsed = Duration::from_millis(2400);
         report.drain = Duration::from_millis(300);
         report.timeline = timeline.finish();
-        report.latency.total = sample::histogram([3000, 5000, 9000]);
-        report.latency.corrected = Some(corrected);
+        report.latency.total = sample::times([3000, 5000, 9000]);
+        report.latency.corrected = Some(corrected.into());
         report
     }
 
@@ -189,8 +189,11 @@ mod tests {
         let report = report();
         let log = Log::read(&written(&report)).unwrap();
         let totals = log.totals();
-        let whole = report.latency.corrected.as_ref().unwrap().lower_bounds();
-        for (tag, expected) in [("total", &report.latency.total), ("corrected", &whole)] {
+        let whole = report.latency.censored().unwrap().lower_bounds();
+        for (tag, expected) in [
+            ("total", &report.latency.total.histogram),
+            ("corrected", &whole),
+        ] {
             let found = &totals[tag];
             assert_eq!(found.count(), expected.count(), "{tag}");
             for percent in [1.0, 50.0, 99.0, 100.0] {

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 use catamaran_chart::{Axis, Chart, STYLE, Series, escaped};
 
-use crate::document::{CurvePoint, Document, SecondFacts};
+use crate::report::{CurvePoint, Report, SecondFacts};
 
 /// The page.
-pub fn page(run: &Document) -> String {
+pub fn page(run: &Report) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
          name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{url}</title>\n\
@@ -23,7 +23,9 @@ pub fn page(run: &Document) -> String {
     summary(&mut page, run);
     percentiles(&mut page, run);
     // The last part of a second, and the drain, would look like a drop.
-    let whole = (run.elapsed_s as usize).min(run.seconds.len());
+    let whole = usize::try_from(run.elapsed.as_secs())
+        .unwrap_or(usize::MAX)
+        .min(run.seconds.len());
     over_time(&mut page, &run.seconds[..whole]);
     super::by_name::html(&mut page, &run.by_name);
     page.push_str("</body>\n</html>\n");
@@ -32,7 +34,7 @@ pub fn page(run: &Document) -> String {
 
 /// Whether the figures count, and why not, before all figures. A sign and a word say it beside the
 /// colour.
-fn verdict(page: &mut String, run: &Document) {
+fn verdict(page: &mut String, run: &Report) {
     let (sign, word) = match run.verdict.as_str() {
         "valid" => ("✓", "Valid"),
         "doubtful" => ("!", "Doubtful"),
@@ -53,7 +55,7 @@ fn verdict(page: &mut String, run: &Document) {
 }
 
 /// The figures that come first. Those of an invalid run are struck out.
-fn summary(page: &mut String, run: &Document) {
+fn summary(page: &mut String, run: &Report) {
     let corrected = run.latency.corrected.as_ref();
     let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
     let kind = if corrected.is_some() {
@@ -86,7 +88,7 @@ fn summary(page: &mut String, run: &Document) {
         ),
         answers(run),
         ("Clients", run.concurrency.to_string()),
-        ("Measured", format!("{:.1} s", run.elapsed_s)),
+        ("Measured", format!("{:.1} s", run.elapsed.as_secs_f64())),
     ];
     page.push_str(match run.verdict.as_str() {
         "invalid" => "<dl class=\"void\">\n",
@@ -102,7 +104,7 @@ fn summary(page: &mut String, run: &Document) {
 }
 
 /// What answers say: how many are no 2xx, or of memcached how many gets found a value.
-fn answers(run: &Document) -> (&'static str, String) {
+fn answers(run: &Report) -> (&'static str, String) {
     match &run.memcached {
         Some(found) => ("Hits", format!("{} of {} gets", found.hits, found.gets)),
         None => {
@@ -114,7 +116,7 @@ fn answers(run: &Document) -> (&'static str, String) {
 }
 
 /// Raw against corrected.
-fn percentiles(page: &mut String, run: &Document) {
+fn percentiles(page: &mut String, run: &Report) {
     let line = |name: &str, curve: &[CurvePoint]| {
         let points = curve.iter();
         Series::new(name, points.map(|it| (place(it.percent), it.ms)).collect())
@@ -195,13 +197,16 @@ fn chart(page: &mut String, title: &str, chart: &Chart) {
     );
 }
 
-fn warnings(page: &mut String, run: &Document) {
+fn warnings(page: &mut String, run: &Report) {
     if run.warnings.is_empty() {
         return;
     }
     page.push_str("<section>\n<h2>Warnings</h2>\n<ul>\n");
     for warning in &run.warnings {
-        push(page, format_args!("<li>{}</li>\n", escaped(&warning.text)));
+        push(
+            page,
+            format_args!("<li>{}</li>\n", escaped(&warning.text())),
+        );
     }
     page.push_str("</ul>\n</section>\n");
 }
@@ -251,11 +256,11 @@ mod tests {
 
     use super::super::sample;
     use super::*;
-    use crate::report::{Report, Warning};
+    use crate::report::Warning;
 
     #[test]
     fn has_its_figures_and_charts_and_nothing_from_elsewhere() {
-        let mut run = Document::of(&sample::report(), &sample::subject());
+        let mut run = sample::report();
         run.url = "http://h/?a=<b>&c".to_owned();
         let page = page(&run);
         for part in [
@@ -277,8 +282,9 @@ mod tests {
     #[test]
     fn the_verdict_of_an_invalid_run_comes_before_its_figures() {
         let mut report = sample::report();
-        let check = |report: &Report, class: &str, list: &str, words: &str| {
-            let page = page(&Document::of(report, &sample::subject()));
+        let check = |report: &mut Report, class: &str, list: &str, words: &str| {
+            report.conclude();
+            let page = page(report);
             let verdict = format!("<p class=\"verdict {class}\"><strong>{words}");
             let at = page
                 .find(&verdict)
@@ -288,10 +294,10 @@ mod tests {
             let warnings = page.find("<h2>Warnings</h2>");
             assert!(warnings.is_none_or(|warnings| warnings < tiles), "{page}");
         };
-        check(&report, "valid", "<dl>", "✓ Valid</strong></p>");
+        check(&mut report, "valid", "<dl>", "✓ Valid</strong></p>");
         report.warnings = vec![Warning::Short];
         check(
-            &report,
+            &mut report,
             "doubtful",
             "<dl>",
             "! Doubtful</strong>: short</p>",
@@ -299,7 +305,7 @@ mod tests {
         let p99 = Duration::from_millis(7);
         report.warnings.push(Warning::GeneratorLate { p99 });
         let words = "✗ Invalid</strong>: the generator sent its requests late";
-        check(&report, "invalid", "<dl class=\"void\">", words);
+        check(&mut report, "invalid", "<dl class=\"void\">", words);
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! What was asked of memcached and what it had, for people and for programs.
 
 use super::page::Page;
-use super::{MemcachedSubject, Subject};
-use crate::document::MemcachedFacts;
-use crate::report::{Operations, Report};
+use crate::report::{MemcachedSubject, Operations, Subject};
 
 /// In place of ab's lines about a document.
 pub(super) fn heading(page: &mut Page, subject: &Subject, asked: &MemcachedSubject) {
@@ -69,30 +67,15 @@ pub(super) fn answers(operations: &Operations) -> String {
     }
 }
 
-/// Of a report on memcached.
-pub(super) fn facts(report: &Report, subject: &Subject) -> Option<MemcachedFacts> {
-    let (operations, asked) = (report.operations?, subject.memcached.as_ref()?);
-    Some(MemcachedFacts {
-        mix: asked.mix.clone(),
-        keys: asked.keys,
-        zipf: asked.zipf,
-        value_bytes: asked.value_bytes,
-        prefilled: asked.prefilled,
-        gets: operations.gets(),
-        hits: operations.hits,
-        misses: operations.misses,
-        sets: operations.stored,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use catamaran_memcache::Dialect;
 
     use super::*;
-    use crate::render::{SpokenProtocol, sample, text};
+    use crate::render::{sample, text};
+    use crate::report::{Report, SpokenProtocol};
 
-    fn report() -> (Report, Subject) {
+    fn report() -> Report {
         let mut report = sample::report();
         report.statuses.clear();
         report.operations = Some(Operations {
@@ -100,7 +83,7 @@ mod tests {
             misses: 1,
             stored: 1,
         });
-        let mut subject = sample::subject();
+        let subject = &mut report.subject;
         subject.protocol = SpokenProtocol::Memcached(Dialect::Meta);
         subject.memcached = Some(MemcachedSubject {
             mix: "get=2, set=1".to_owned(),
@@ -109,13 +92,13 @@ mod tests {
             value_bytes: 100,
             prefilled: 10,
         });
-        (report, subject)
+        report.conclude();
+        report
     }
 
     #[test]
     fn misses_are_apart_and_nothing_is_called_a_page() {
-        let (report, subject) = report();
-        let text = text::text(&report, &subject);
+        let text = text::text(&report());
         for line in [
             "Answers   hits 1 (50.0 %), misses 1, stored 1\n",
             "Protocol:               memcached (meta)\n",
@@ -151,12 +134,13 @@ mod tests {
 
     #[test]
     fn programs_get_the_counts() {
-        let (report, subject) = report();
-        let facts = facts(&report, &subject).unwrap();
+        let facts = report().memcached.unwrap();
         assert_eq!(
             (facts.gets, facts.hits, facts.misses, facts.sets),
             (2, 1, 1, 1)
         );
-        assert_eq!(super::facts(&report, &sample::subject()), None);
+        let mut report = sample::report();
+        report.conclude();
+        assert_eq!(report.memcached, None);
     }
 }

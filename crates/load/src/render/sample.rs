@@ -1,16 +1,14 @@
 //! An invented report for the tests of the renderers: three requests of a page of 347 bytes.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use catamaran_stats::Histogram;
 
-use super::{SpokenProtocol, Subject};
 use crate::report::{
-    AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, InSpan, Latency,
-    Report, Sample, Second, ThreadUse, Unfinished, WarmUpReport,
+    Bytes, Connections, Generator, InSpan, Latencies, Report, Requests, Sample, SecondFacts,
+    Server, SpokenProtocol, Subject, Thread, Times,
 };
-use crate::timeline::Timeline;
 
 pub(crate) fn subject() -> Subject {
     Subject {
@@ -33,113 +31,97 @@ pub(crate) fn subject() -> Subject {
 }
 
 pub(crate) fn report() -> Report {
-    let counts = Counts {
-        started: 3,
-        ok: 3,
-        completed: 3,
-        ..Counts::default()
-    };
-    let bytes = Bytes {
-        received: 1740,
-        heads: 699,
-        bodies: 1041,
-        sent: 300,
-        sent_bodies: 0,
-    };
-    let connections = ConnectionCounts {
-        attempted: 3,
-        opened: 3,
-        ..ConnectionCounts::default()
-    };
-    Report {
-        ending: Ending::Requests,
-        started_at: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+    let mut report = Report {
+        started_at: Duration::from_secs(1_700_000_000),
         elapsed: Duration::from_millis(12),
-        drain: Duration::ZERO,
-        warm_up: WarmUpReport::default(),
         threads: 1,
         concurrency: 1,
         concurrency_reached: 1,
-        streams_reached: 0,
-        addresses: vec!["127.0.0.1:8080".parse().ok()],
-        first: Some(first_response()),
-        tls: None,
-        counts,
-        ab: AbCounts::default(),
-        failures: Failures::default(),
-        reasons: BTreeMap::new(),
+        server: server(),
+        requests: Requests {
+            started: 3,
+            ok: 3,
+            completed: 3,
+            ..Requests::default()
+        },
         statuses: BTreeMap::from([(200, 3)]),
-        operations: None,
         in_span: InSpan {
             sent: 3,
             completed: 3,
             received: 1740,
         },
-        bytes,
-        connections,
-        unfinished: Unfinished {
-            hung: 0,
-            cut: 0,
-            unsent: 0,
-            ages: Histogram::new(),
+        bytes: Bytes {
+            received: 1740,
+            received_heads: 699,
+            received_bodies: 1041,
+            sent: 300,
+            ..Bytes::default()
+        },
+        connections: Connections {
+            attempted: 3,
+            opened: 3,
+            ..Connections::default()
         },
         latency: latency(),
-        by_name: Vec::new(),
-        silences: Vec::new(),
         silence_min: Duration::from_millis(100),
-        longest_silence: None,
         seconds: vec![second(3)],
-        timeline: Timeline {
-            length: Duration::from_millis(100),
-            slices: Vec::new(),
-        },
-        generator: vec![ThreadUse {
-            wall: Duration::from_millis(12),
-            cpu: Duration::from_micros(90),
-            starved: None,
-            spun: Duration::ZERO,
-        }],
+        generator: generator(),
         samples: vec![sample(5_200_000), sample(2_400_000), sample(4_403_000)],
-        descriptors: Some(1024),
-        warnings: Vec::new(),
+        subject: subject(),
+        ..Report::default()
+    };
+    report.conclude();
+    report
+}
+
+fn server() -> Server {
+    Server {
+        addresses: vec![Some("127.0.0.1:8080".to_owned())],
+        software: Some("nginx/1.22.1 (Debian)".to_owned()),
+        first_status: Some(200),
+        document_bytes: Some(347),
+        tls: None,
+        first_head: b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\r\n".to_vec(),
     }
 }
 
-fn first_response() -> FirstResponse {
-    FirstResponse {
-        status: 200,
-        server: Some("nginx/1.22.1 (Debian)".to_owned()),
-        body_bytes: 347,
-        head: b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\r\n".to_vec(),
+fn generator() -> Generator {
+    Generator {
+        cpu_s: 90e-6,
+        threads: vec![Thread {
+            wall_s: 0.012,
+            cpu_s: 90e-6,
+            busy: 0.0075,
+            ..Thread::default()
+        }],
+        open_files_max: Some(1024),
+        ..Generator::default()
     }
 }
 
 /// Connects of 1 ms; the totals are those of the samples. Each value is the upper end of its bucket.
-fn latency() -> Latency {
-    Latency {
-        connect: histogram([1000, 1000, 1000]),
-        first_byte: histogram([1000, 3001, 4000]),
-        processing: histogram([1400, 3403, 4200]),
-        total: histogram([2400, 4403, 5200]),
-        corrected: None,
-        lateness: None,
-        waits: None,
-        per_request_connects: 0,
+fn latency() -> Latencies {
+    Latencies {
+        connect: times([1000, 1000, 1000]),
+        first_byte: times([1000, 3001, 4000]),
+        processing: times([1400, 3403, 4200]),
+        total: times([2400, 4403, 5200]),
+        ..Latencies::default()
     }
 }
 
-pub(crate) fn histogram(micros: impl IntoIterator<Item = u64>) -> Histogram {
+pub(crate) fn times(micros: impl IntoIterator<Item = u64>) -> Times {
     let mut histogram = Histogram::new();
     for micros in micros {
         histogram.record_micros(micros);
     }
-    histogram
+    histogram.into()
 }
 
-pub(crate) fn second(completed: u64) -> Second {
-    Second {
+pub(crate) fn second(completed: u64) -> SecondFacts {
+    SecondFacts {
         completed,
-        ..Second::default()
+        ..SecondFacts::default()
     }
 }
 

@@ -11,16 +11,14 @@ use std::time::Duration;
 use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
-use super::{
-    SpokenProtocol, Subject, generator_cpu, per_second, ratio, time_per_request, warning,
-    whole_seconds,
-};
-use crate::report::{Ending, FailureKind, Report, ThreadUse};
+use super::{per_second, time_per_request};
+use crate::report::{Ending, FailureKind, Report, SpokenProtocol, Subject, Thread, Warning, ratio};
 
 /// The whole report.
-pub fn text(report: &Report, subject: &Subject) -> String {
+pub fn text(report: &Report) -> String {
+    let subject = &report.subject;
     let mut page = Page::default();
-    super::verdict::verdict(report, subject)
+    super::verdict::verdict(report)
         .iter()
         .for_each(|line| page.line(line));
     page.gap();
@@ -30,7 +28,7 @@ pub fn text(report: &Report, subject: &Subject) -> String {
     }
     page.gap();
     counts(&mut page, report, subject);
-    if report.counts.completed > 0 {
+    if report.requests.completed > 0 {
         rates(&mut page, report, subject);
         times(&mut page, report, subject);
         if subject.percentiles {
@@ -49,7 +47,7 @@ pub fn text(report: &Report, subject: &Subject) -> String {
 }
 
 fn counts(page: &mut Page, report: &Report, subject: &Subject) {
-    let counts = &report.counts;
+    let counts = &report.requests;
     page.pair("Concurrency Level", report.concurrency);
     if subject.protocol == SpokenProtocol::Http2 {
         page.pair("Protocol", subject.protocol.name());
@@ -113,7 +111,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
         Some(_) => "Values transferred",
         None => "HTML transferred",
     };
-    page.pair(bodies, format_args!("{} bytes", bytes.bodies));
+    page.pair(bodies, format_args!("{} bytes", bytes.received_bodies));
 }
 
 /// Streams of a connection: as many as were asked for, or as there were.
@@ -167,10 +165,10 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
     }
     for (label, times) in [
         // Of connections that were made: the zeros of reused ones, as ab has them, would hide it.
-        ("Connect:", &latency.connect),
-        ("Processing:", &latency.processing),
-        ("Waiting:", &latency.first_byte),
-        ("Total:", &latency.total),
+        ("Connect:", &latency.connect.histogram),
+        ("Processing:", &latency.processing.histogram),
+        ("Waiting:", &latency.first_byte.histogram),
+        ("Total:", &latency.total.histogram),
     ] {
         let [min, mean, deviation, median, max] = [
             times.min(),
@@ -192,8 +190,8 @@ fn times(page: &mut Page, report: &Report, subject: &Subject) {
 
 /// Raw, and corrected for coordinated omission where there was a schedule.
 fn percentiles(page: &mut Page, report: &Report) {
-    let total = &report.latency.total;
-    let corrected = report.latency.corrected.as_ref();
+    let total = &report.latency.total.histogram;
+    let corrected = report.latency.censored();
     page.gap();
     page.line("Percentage of the requests served within a certain time (ms)");
     if corrected.is_some() {
@@ -241,7 +239,7 @@ pub(super) fn at_least(bound: Bound) -> String {
 
 /// How steady the throughput was.
 fn spread(page: &mut Page, report: &Report) {
-    let Some(spread) = Spread::of(&whole_seconds(report)) else {
+    let Some(spread) = Spread::of(&report.whole_seconds()) else {
         return;
     };
     if spread.count < 2 {
@@ -263,13 +261,18 @@ fn spread(page: &mut Page, report: &Report) {
 
 fn bytes(page: &mut Page, report: &Report) {
     let bytes = &report.bytes;
-    let requests = report.counts.started.max(1) as f64;
+    let requests = report.requests.started.max(1) as f64;
     let sent_heads = bytes.sent.saturating_sub(bytes.sent_bodies);
     page.gap();
     page.line("Bytes per request (heads, bodies, and all with the framing of bodies)");
     for (label, heads, bodies, all) in [
         ("Sent:", sent_heads, bytes.sent_bodies, bytes.sent),
-        ("Received:", bytes.heads, bytes.bodies, bytes.received),
+        (
+            "Received:",
+            bytes.received_heads,
+            bytes.received_bodies,
+            bytes.received,
+        ),
     ] {
         let [heads, bodies, all] = [heads, bodies, all].map(|bytes| bytes as f64 / requests);
         page.line(format_args!(
@@ -300,7 +303,7 @@ fn failures(page: &mut Page, report: &Report) {
 
 /// What failed and, where that is not all that is known, why.
 fn meaning(report: &Report, kind: FailureKind) -> String {
-    match report.reasons.get(&kind) {
+    match report.failure_reasons.get(&kind) {
         Some(reason) => format!("{}: {reason}", kind.text()),
         None => kind.text().to_owned(),
     }
@@ -343,23 +346,22 @@ fn connections(page: &mut Page, report: &Report) {
 
 /// What the instrument cost, and how punctual it was.
 fn generator(page: &mut Page, report: &Report) {
-    let cpu = generator_cpu(report);
-    let per_request = ratio(cpu.as_secs_f64() * 1e6, report.counts.completed as f64);
-    let busiest = report.generator.iter().map(|thread| thread.busy());
+    let cpu_s = report.generator.cpu_s;
+    let per_request = ratio(cpu_s * 1e6, report.requests.completed as f64);
+    let busiest = report.generator.threads.iter().map(|thread| thread.busy);
     let busiest = busiest.fold(0.0, f64::max) * 100.0;
     page.gap();
     page.line("Generator");
     page.line(format_args!(
-        "  {} thread(s), {:.3} s of CPU, {per_request:.2} us per request; the busiest thread \
+        "  {} thread(s), {cpu_s:.3} s of CPU, {per_request:.2} us per request; the busiest thread \
          {busiest:.0} % of the time",
-        report.threads,
-        cpu.as_secs_f64()
+        report.threads
     ));
-    let most = |share: fn(&ThreadUse) -> f64| {
-        let shares = report.generator.iter().map(share);
+    let most = |share: fn(&Thread) -> f64| {
+        let shares = report.generator.threads.iter().map(share);
         shares.fold(0.0, f64::max) * 100.0
     };
-    let (starved, spun) = (most(ThreadUse::starved), most(ThreadUse::spun));
+    let (starved, spun) = (most(Thread::starved), most(Thread::spun));
     if starved >= 0.5 {
         page.line(format_args!(
             "  ready to run without a CPU for {starved:.0} % of the time"
@@ -371,6 +373,7 @@ fn generator(page: &mut Page, report: &Report) {
         ));
     }
     if let Some(lateness) = &report.latency.lateness {
+        let lateness = &lateness.histogram;
         let [median, p99, max] =
             [lateness.median(), lateness.percentile(99.0), lateness.max()].map(millis);
         page.line(format_args!(
@@ -389,7 +392,7 @@ fn ending(page: &mut Page, report: &Report) {
         }
         Ending::Failure(error) => Some(format!("the run was given up: {}", error.message)),
     };
-    let warnings = report.warnings.iter().map(warning::text);
+    let warnings = report.warnings.iter().map(Warning::text);
     let lines: Vec<String> = ending.into_iter().chain(warnings).collect();
     if !lines.is_empty() {
         page.gap();

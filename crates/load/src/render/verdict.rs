@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use catamaran_stats::Bound;
 
-use super::{Subject, per_second, warning};
+use super::per_second;
 use crate::gate::invalid;
 use crate::report::{Operations, Report, Warning};
 
@@ -38,8 +38,8 @@ pub struct Facts {
 }
 
 /// The lines of a run that has ended.
-pub fn verdict(report: &Report, subject: &Subject) -> [String; 5] {
-    lines(&facts(report, subject))
+pub fn verdict(report: &Report) -> [String; 5] {
+    lines(&facts(report))
 }
 
 /// The lines.
@@ -82,12 +82,12 @@ pub fn lines(facts: &Facts) -> [String; 5] {
     ]
 }
 
-fn facts(report: &Report, subject: &Subject) -> Facts {
+fn facts(report: &Report) -> Facts {
     let latency = &report.latency;
-    let percentiles = match &latency.corrected {
+    let percentiles = match latency.censored() {
         Some(corrected) => corrected.percentiles([50.0, 99.0]),
         None => [50.0, 99.0].map(|percent| Bound {
-            at_least: latency.total.percentile(percent),
+            at_least: latency.total.histogram.percentile(percent),
             is_exact: true,
         }),
     };
@@ -100,16 +100,16 @@ fn facts(report: &Report, subject: &Subject) -> Facts {
     let unfinished = &report.unfinished;
     Facts {
         per_second: per_second(report.in_span.completed, report.elapsed),
-        asked_per_second: subject.rate,
-        latency: (report.counts.completed > 0).then_some(percentiles),
+        asked_per_second: report.subject.rate,
+        latency: (report.requests.completed > 0).then_some(percentiles),
         is_corrected: latency.corrected.is_some(),
-        failed: report.counts.failed,
+        failed: report.requests.failed,
         unanswered: vec![
             ("unsent", unfinished.unsent),
             ("hung", unfinished.hung),
             ("cut", unfinished.cut),
         ],
-        requests: report.counts.started,
+        requests: report.requests.started,
         statuses,
         operations: report.operations,
         first: ("Verdict", judgement(report)),
@@ -136,7 +136,7 @@ impl Judgement {
             };
         }
         let doubts = report.warnings.iter().filter(|warning| is_doubt(warning));
-        let mut doubts: Vec<&str> = doubts.map(warning::token).collect();
+        let mut doubts: Vec<&str> = doubts.map(Warning::token).collect();
         // Several threads of the generator may be late, a warning each.
         doubts.dedup();
         match doubts.as_slice() {
@@ -206,7 +206,7 @@ mod tests {
             Warning::Build("release"),
         ];
         assert_eq!(
-            verdict(&report, &sample::subject()),
+            verdict(&report),
             [
                 "Verdict   doubtful: short",
                 "Rate      250.0/s",
@@ -223,13 +223,13 @@ mod tests {
         report.warnings = vec![Warning::GeneratorLate {
             p99: Duration::from_millis(7),
         }];
-        let [first, ..] = verdict(&report, &sample::subject());
+        let [first, ..] = verdict(&report);
         assert!(
             first.starts_with("Verdict   invalid: the generator sent its requests late"),
             "{first}"
         );
         report.warnings.clear();
-        let [first, ..] = verdict(&report, &sample::subject());
+        let [first, ..] = verdict(&report);
         assert_eq!(first, "Verdict   valid");
     }
 

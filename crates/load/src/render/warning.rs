@@ -4,170 +4,176 @@ use catamaran_stats::WarmUp;
 
 use crate::report::Warning;
 
-/// Its name in files: kebab-case, never changed.
-pub(super) fn token(warning: &Warning) -> &'static str {
-    match warning {
-        Warning::NonSuccess { .. } => "non-2xx",
-        Warning::Misses { .. } => "misses",
-        Warning::KeepAliveRefused { .. } => "keep-alive-refused",
-        Warning::BodyLengthChanged { .. } => "body-length-changed",
-        Warning::Failed { .. } => "failed",
-        Warning::Hung { .. } => "hung",
-        Warning::Resent { .. } => "resent",
-        Warning::Unsent { .. } => "unsent",
-        Warning::Waited { .. } => "waited",
-        Warning::Stalled { .. } => "stalled",
-        Warning::Silent { .. } => "silent",
-        Warning::GeneratorSaturated { .. } => "generator-saturated",
-        Warning::GeneratorStarved { .. } => "generator-starved",
-        Warning::GeneratorLate { .. } => "generator-late",
-        Warning::LateMedian { .. } => "late-median",
-        Warning::RateMissed { .. } => "rate-missed",
-        Warning::FewSamples { .. } => "few-samples",
-        Warning::LittlesLaw { .. } => "littles-law",
-        Warning::DescriptorLimit { .. } => "descriptor-limit",
-        Warning::NotSteady(_) => "not-steady",
-        Warning::Short => "short",
-        Warning::Build(_) => "build",
+impl Warning {
+    /// Its name in files: kebab-case, never changed.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        match self {
+            Self::NonSuccess { .. } => "non-2xx",
+            Self::Misses { .. } => "misses",
+            Self::KeepAliveRefused { .. } => "keep-alive-refused",
+            Self::BodyLengthChanged { .. } => "body-length-changed",
+            Self::Failed { .. } => "failed",
+            Self::Hung { .. } => "hung",
+            Self::Resent { .. } => "resent",
+            Self::Unsent { .. } => "unsent",
+            Self::Waited { .. } => "waited",
+            Self::Stalled { .. } => "stalled",
+            Self::Silent { .. } => "silent",
+            Self::GeneratorSaturated { .. } => "generator-saturated",
+            Self::GeneratorStarved { .. } => "generator-starved",
+            Self::GeneratorLate { .. } => "generator-late",
+            Self::LateMedian { .. } => "late-median",
+            Self::RateMissed { .. } => "rate-missed",
+            Self::FewSamples { .. } => "few-samples",
+            Self::LittlesLaw { .. } => "littles-law",
+            Self::DescriptorLimit { .. } => "descriptor-limit",
+            Self::NotSteady(_) => "not-steady",
+            Self::Short => "short",
+            Self::Build(_) => "build",
+            Self::Written { kind, .. } => kind,
+        }
     }
-}
 
-/// What happened, and what it means or what to do.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one arm per warning, of one sentence each"
-)]
-pub(super) fn text(warning: &Warning) -> String {
-    match *warning {
-        Warning::NonSuccess { count, of } if count * 2 > of => format!(
-            "{count} of {of} answers were not 2xx: this is the speed of error pages or redirects"
-        ),
-        Warning::NonSuccess { count, of } => {
-            format!("{count} of {of} answers were not 2xx; their latencies count, too")
-        }
-        Warning::Misses { count, of } => format!(
-            "{count} of {of} gets found no value: a miss costs less than a hit; --prefill stores a value \
+    /// What happened, and what it means or what to do.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm per warning, of one sentence each"
+    )]
+    #[must_use]
+    pub fn text(&self) -> String {
+        match *self {
+            Self::NonSuccess { count, of } if count * 2 > of => format!(
+                "{count} of {of} answers were not 2xx: this is the speed of error pages or redirects"
+            ),
+            Self::NonSuccess { count, of } => {
+                format!("{count} of {of} answers were not 2xx; their latencies count, too")
+            }
+            Self::Misses { count, of } => format!(
+                "{count} of {of} gets found no value: a miss costs less than a hit; --prefill stores a value \
              under every key before the run"
-        ),
-        Warning::KeepAliveRefused { kept, of } => {
-            // A limit of requests per connection costs a few; a server that never keeps any, all.
-            let meaning = if kept < of / 2 {
-                "this is mostly the speed of connecting"
-            } else {
-                "each of the others cost a connection"
-            };
-            format!(
-                "keep-alive was asked for, but only {kept} of {of} answers kept their connection \
+            ),
+            Self::KeepAliveRefused { kept, of } => {
+                // A limit of requests per connection costs a few; a server that never keeps any, all.
+                let meaning = if kept < of / 2 {
+                    "this is mostly the speed of connecting"
+                } else {
+                    "each of the others cost a connection"
+                };
+                format!(
+                    "keep-alive was asked for, but only {kept} of {of} answers kept their connection \
                  open: {meaning}"
-            )
-        }
-        Warning::BodyLengthChanged { count, of } => format!(
-            "{count} of {of} bodies were not as long as the first one: look whether they are pages \
+                )
+            }
+            Self::BodyLengthChanged { count, of } => format!(
+                "{count} of {of} bodies were not as long as the first one: look whether they are pages \
              of errors; -l allows lengths to vary"
-        ),
-        Warning::Failed { count, of } => {
-            format!("{count} of {of} requests failed; no latency includes them")
-        }
-        Warning::Hung { count, oldest } => format!(
-            "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
+            ),
+            Self::Failed { count, of } => {
+                format!("{count} of {of} requests failed; no latency includes them")
+            }
+            Self::Hung { count, oldest } => format!(
+                "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
              latencies leave them out and look too good",
-            oldest.as_secs_f64()
-        ),
-        Warning::Resent { count } => format!(
-            "{count} requests were sent twice, because the server had closed their kept connections: \
+                oldest.as_secs_f64()
+            ),
+            Self::Resent { count } => format!(
+                "{count} requests were sent twice, because the server had closed their kept connections: \
              their latencies include both attempts"
-        ),
-        Warning::Unsent { count, of } => format!(
-            "{count} of {of} requests were never sent, because no connection was free: the server \
+            ),
+            Self::Unsent { count, of } => format!(
+                "{count} of {of} requests were never sent, because no connection was free: the server \
              does not keep up with the rate, or it needs more connections (-c)"
-        ),
-        Warning::Waited { count, of, needed } => format!(
-            "{count} of {of} requests waited for a free connection, which the corrected \
+            ),
+            Self::Waited { count, of, needed } => format!(
+                "{count} of {of} requests waited for a free connection, which the corrected \
              latency includes: the rate needs about -c {needed}"
-        ),
-        Warning::Stalled {
-            silent,
-            longest,
-            median,
-        } => format!(
-            "the server stalled: there was no answer for {:.0} % of the time, and the longest took \
+            ),
+            Self::Stalled {
+                silent,
+                longest,
+                median,
+            } => format!(
+                "the server stalled: there was no answer for {:.0} % of the time, and the longest took \
              {:.3} ms, the median {:.3} ms; clients that wait send nothing, so that the percentiles \
              hide this: --rate shows it",
-            silent * 100.0,
-            longest.as_secs_f64() * 1000.0,
-            median.as_secs_f64() * 1000.0
-        ),
-        Warning::Silent {
-            total,
-            of,
-            count,
-            longest,
-        } => format!(
-            "no answer came for {:.3} s of {:.3} s, in {count} span(s), the longest from {:.3} s to \
+                silent * 100.0,
+                longest.as_secs_f64() * 1000.0,
+                median.as_secs_f64() * 1000.0
+            ),
+            Self::Silent {
+                total,
+                of,
+                count,
+                longest,
+            } => format!(
+                "no answer came for {:.3} s of {:.3} s, in {count} span(s), the longest from {:.3} s to \
              {:.3} s: the rate is a mean over times with and without a server that answers",
-            total.as_secs_f64(),
-            of.as_secs_f64(),
-            longest.from.as_secs_f64(),
-            longest.to.as_secs_f64()
-        ),
-        Warning::GeneratorSaturated { thread, busy } => format!(
-            "thread {thread} of the generator was busy for {:.0} % of the time: the figures show its \
+                total.as_secs_f64(),
+                of.as_secs_f64(),
+                longest.from.as_secs_f64(),
+                longest.to.as_secs_f64()
+            ),
+            Self::GeneratorSaturated { thread, busy } => format!(
+                "thread {thread} of the generator was busy for {:.0} % of the time: the figures show its \
              speed as much as the server's; give it more --threads, or another machine",
-            busy * 100.0
-        ),
-        Warning::GeneratorStarved { thread, starved } => format!(
-            "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
+                busy * 100.0
+            ),
+            Self::GeneratorStarved { thread, starved } => format!(
+                "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
              the latencies include that wait; leave it a core of its own",
-            starved * 100.0
-        ),
-        Warning::GeneratorLate { p99 } => format!(
-            "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \
+                starved * 100.0
+            ),
+            Self::GeneratorLate { p99 } => format!(
+                "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \
              invalid; lower --rate, or give it more --threads or connections (-c)",
-            p99.as_secs_f64() * 1000.0
-        ),
-        Warning::LateMedian {
-            lateness,
-            corrected,
-        } => format!(
-            "the corrected median of {:.3} ms includes {:.3} ms of the generator's own lateness: for \
+                p99.as_secs_f64() * 1000.0
+            ),
+            Self::LateMedian {
+                lateness,
+                corrected,
+            } => format!(
+                "the corrected median of {:.3} ms includes {:.3} ms of the generator's own lateness: for \
              answers as fast as these, compare the raw median",
-            corrected.as_secs_f64() * 1000.0,
-            lateness.as_secs_f64() * 1000.0
-        ),
-        Warning::RateMissed { asked, sent } => {
-            format!("{asked:.2} requests per second were asked for, and {sent:.2} were sent")
-        }
-        Warning::FewSamples {
-            samples,
-            percentile_max: 0.0,
-        } => format!(
-            "{samples} answers are too few for any percentile: ten must lie beyond a percentile"
-        ),
-        Warning::FewSamples {
-            samples,
-            percentile_max,
-        } => format!(
-            "{samples} answers are too few for percentiles above {percentile_max}: ten must lie \
+                corrected.as_secs_f64() * 1000.0,
+                lateness.as_secs_f64() * 1000.0
+            ),
+            Self::RateMissed { asked, sent } => {
+                format!("{asked:.2} requests per second were asked for, and {sent:.2} were sent")
+            }
+            Self::FewSamples {
+                samples,
+                percentile_max: 0.0,
+            } => format!(
+                "{samples} answers are too few for any percentile: ten must lie beyond a percentile"
+            ),
+            Self::FewSamples {
+                samples,
+                percentile_max,
+            } => format!(
+                "{samples} answers are too few for percentiles above {percentile_max}: ten must lie \
              beyond a percentile"
-        ),
-        Warning::LittlesLaw { clients, idle } => format!(
-            "{clients} clients had no request under way for {:.1} % of the time, although there were \
+            ),
+            Self::LittlesLaw { clients, idle } => format!(
+                "{clients} clients had no request under way for {:.1} % of the time, although there were \
              requests to send: the latencies do not add up to the time that has passed",
-            idle * 100.0
-        ),
-        Warning::DescriptorLimit { limit, needed } => format!(
-            "{limit} files may be open, but {needed} are needed: raise the hard limit \
+                idle * 100.0
+            ),
+            Self::DescriptorLimit { limit, needed } => format!(
+                "{limit} files may be open, but {needed} are needed: raise the hard limit \
              (`ulimit -Hn`) or lower -c"
-        ),
-        Warning::NotSteady(verdict) => not_steady(verdict),
-        Warning::Short => {
-            "the run was shorter than a second: its beginning and end weigh more than the rest"
-                .to_owned()
-        }
-        Warning::Build(profile) => format!(
-            "this is a {profile} build of the generator, which is slower than a dist build: publish \
+            ),
+            Self::NotSteady(verdict) => not_steady(verdict),
+            Self::Short => {
+                "the run was shorter than a second: its beginning and end weigh more than the rest"
+                    .to_owned()
+            }
+            Self::Build(profile) => format!(
+                "this is a {profile} build of the generator, which is slower than a dist build: publish \
              and compare figures of `cargo build --profile dist` only"
-        ),
+            ),
+            Self::Written { ref text, .. } => text.clone(),
+        }
     }
 }
 

@@ -121,6 +121,11 @@ impl FailureKind {
         }
     }
 
+    /// The kind with this token.
+    pub fn named(token: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.token() == token)
+    }
+
     /// What it means, for a reader.
     pub const fn text(self) -> &'static str {
         match self {
@@ -189,6 +194,10 @@ impl Failures {
     /// One more of `kind`.
     pub fn add(&mut self, kind: FailureKind) {
         self.0[kind as usize] += 1;
+    }
+
+    pub(super) fn set(&mut self, kind: FailureKind, count: u64) {
+        self.0[kind as usize] = count;
     }
 
     /// How many of `kind`.

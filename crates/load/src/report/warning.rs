@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Silence;
 
 /// A reason to doubt the numbers, or to read them otherwise than they look.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
     /// Answers with a status outside 200 to 299: error pages may be faster than pages.
@@ -166,4 +166,11 @@ pub enum Warning {
     /// The generator was not built for figures that are compared or published: the name of cargo's
     /// profile. Whoever starts the run knows it, so `run` never adds it.
     Build(&'static str),
+    /// One of a report that was read: what it was computed from is not written.
+    Written {
+        /// Its token.
+        kind: String,
+        /// Its text.
+        text: String,
+    },
 }

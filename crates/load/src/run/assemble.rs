@@ -1,20 +1,19 @@
 //! The report, made from the workers' records, and the warnings that follow from it.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, WarmUp as Verdict, is_quotable};
+use catamaran_stats::{LittlesLaw, PERCENTILES, WarmUp as Steadiness, is_quotable};
 
 use super::{descriptors, doubt, measured_from};
 use crate::board::Board;
 use crate::clock::NEVER;
 use crate::gate::invalidates;
 use crate::pace::Level;
-use crate::plan::{Pace, Plan, Protocol, Samples, WarmUp};
-use crate::record::silence::{self, Silences, Span};
-use crate::record::{Record, merge_connections};
+use crate::plan::{self, Pace, Plan, Protocol, Samples};
+use crate::record::silence::{self, Span};
 use crate::report::{
-    AbCounts, ByName, ConnectionCounts, Counts, Ending, FailureKind, Failures, Latency, Report,
-    Sample, Silence, Unfinished, WarmUpReport, Warning,
+    AbCounts, Ending, FailureKind, Failures, Generator, Latencies, NamedFacts, Report, Requests,
+    Sample, SecondFacts, Server, Silence, Times, WarmUp, Warning,
 };
 use crate::stream::Address;
 use crate::timeline::Timeline;
@@ -23,15 +22,12 @@ use crate::worker::Outcome;
 /// Puts the report together.
 pub(super) fn assemble(
     board: &Board,
-    outcomes: Vec<Outcome>,
+    outcomes: &[Outcome],
     descriptors: Option<u64>,
     began: SystemTime,
 ) -> Report {
     let plan = &board.plan;
-    let mut whole = Whole::new(plan);
-    for outcome in &outcomes {
-        whole.add(outcome);
-    }
+    let mut whole = Outcome::sum(outcomes, plan);
     let ended = whole.ended;
     let from = measured_from(board, ended);
     let ending = match board.ending() {
@@ -44,15 +40,13 @@ pub(super) fn assemble(
     whole.count_lookup_failure(&ending);
     let (span_end, end) = whole.ends(&ending);
     let elapsed = span_end.saturating_sub(from);
-    let silent = whole.silences(from, span_end);
+    let silent = silences(outcomes, &whole, from, span_end);
     let law = whole.law();
-    let record = whole.record;
-    let (corrected, lateness, waits) = record.open.map_or((None, None, None), |open| {
-        (Some(open.corrected), Some(open.lateness), Some(open.waits))
-    });
+    let timeline = timeline(outcomes);
+    let began = began + Duration::from_nanos(from);
     let mut report = Report {
         ending,
-        started_at: began + Duration::from_nanos(from),
+        started_at: began.duration_since(UNIX_EPOCH).unwrap_or_default(),
         elapsed: Duration::from_nanos(elapsed),
         drain: Duration::from_nanos(end.saturating_sub(span_end)),
         warm_up: warm_up(board, from, whole.warm_up_requests),
@@ -60,54 +54,115 @@ pub(super) fn assemble(
         concurrency: plan.pace.connections().get(),
         concurrency_reached: usize::try_from(whole.open_max).unwrap_or(usize::MAX),
         streams_reached: whole.streams_max,
-        addresses: addresses(board),
-        first: board.first.get().cloned(),
-        tls: board.tls.get().cloned(),
-        counts: record.counts,
+        server: server(board),
+        failure_reasons: board.reasons(),
+        connections: whole.connections,
+        generator: generator(outcomes, &whole, descriptors),
+        silences: silent.spans,
+        silence_min: silent.min,
+        longest_silence: silent.longest,
+        replay: plan.replay.as_ref().map(|replay| replay.facts.clone()),
+        subject: plan.subject.clone(),
+        ..of_record(board, whole, &timeline, elapsed)
+    };
+    report.timeline = timeline;
+    let doubts = Doubts {
+        law,
+        silent: silent.share,
+        steady: board.steady.get().copied(),
+    };
+    report.warnings = warnings(&report, plan, &doubts);
+    report.conclude();
+    report
+}
+
+/// What all threads wrote down of their requests within the `elapsed` nanoseconds.
+fn of_record(board: &Board, whole: Outcome, timeline: &Timeline, elapsed: u64) -> Report {
+    let plan = &board.plan;
+    let record = whole.record;
+    let mut latency = Latencies {
+        connect: record.connect.into(),
+        first_byte: record.first_byte.into(),
+        processing: record.processing.into(),
+        total: record.total.into(),
+        per_request_connects: record.without_connect,
+        ..Latencies::default()
+    };
+    if let Some(open) = record.open {
+        latency.corrected = Some(open.corrected.into());
+        latency.lateness = Some(Times::from(open.lateness));
+        latency.waits = Some(open.waits);
+    }
+    Report {
+        requests: record.counts,
         ab: as_ab(record.ab, &record.failures, has_tls(board)),
         failures: record.failures,
-        reasons: board.reasons(),
         statuses: statuses(&record.statuses[..]),
         operations: speaks_memcached(plan).then_some(record.operations),
         in_span: record.in_span,
         bytes: record.bytes,
-        connections: whole.connections,
         unfinished: whole.unfinished,
-        latency: Latency {
-            connect: record.connect,
-            first_byte: record.first_byte,
-            processing: record.processing,
-            total: record.total,
-            corrected,
-            lateness,
-            waits,
-            per_request_connects: record.without_connect,
-        },
+        latency,
         by_name: by_name(board, record.by_name),
-        silences: silent.spans,
-        silence_min: silent.min,
-        longest_silence: silent.longest,
-        seconds: record.seconds.into_list(elapsed),
-        timeline: whole.timeline,
-        generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
+        seconds: seconds(&record.seconds.into_list(elapsed), timeline),
         samples: first_samples(record.samples, plan.samples),
-        descriptors,
-        warnings: Vec::new(),
-    };
-    report.warnings = warnings(&report, plan, law, silent.share);
-    report
+        ..Report::default()
+    }
+}
+
+/// Seconds with the figures of their slices, where slices are no longer than they are.
+fn seconds(seconds: &[crate::record::Second], timeline: &Timeline) -> Vec<SecondFacts> {
+    let timeline = timeline.coarser(SECOND);
+    let slices = Some(&timeline.slices).filter(|_| timeline.length == SECOND);
+    let slice = |at: usize| slices.and_then(|slices| slices.get(at));
+    let seconds = seconds.iter().enumerate();
+    seconds
+        .map(|(at, second)| SecondFacts::of(second, slice(at)))
+        .collect()
+}
+
+fn timeline(outcomes: &[Outcome]) -> Timeline {
+    let mut timeline = Timeline::new();
+    for outcome in outcomes {
+        timeline.add(&outcome.record.timeline.clone().finish());
+    }
+    timeline
+}
+
+fn server(board: &Board) -> Server {
+    let first = board.first.get();
+    let addresses = addresses(board).into_iter();
+    Server {
+        addresses: addresses
+            .map(|address| address.map(|address| address.to_string()))
+            .collect(),
+        software: first.and_then(|first| first.server.clone()),
+        first_status: first.map(|first| first.status),
+        document_bytes: first.map(|first| first.body_bytes),
+        tls: board.tls.get().cloned(),
+        first_head: first.map_or_else(Vec::new, |first| first.head.clone()),
+    }
+}
+
+fn generator(outcomes: &[Outcome], whole: &Outcome, descriptors: Option<u64>) -> Generator {
+    Generator {
+        cpu_s: whole.usage.cpu.as_secs_f64(),
+        threads: outcomes
+            .iter()
+            .map(|outcome| outcome.usage.into())
+            .collect(),
+        open_files_max: descriptors,
+        ..Generator::default()
+    }
 }
 
 /// The warm-up before `from`, in which so many requests began.
-fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUpReport {
-    WarmUpReport {
-        duration: match board.plan.warm_up {
-            WarmUp::None => Duration::ZERO,
-            _ => Duration::from_nanos(from),
-        },
-        requests,
-        verdict: board.steady.get().copied(),
-    }
+fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUp {
+    let duration = match board.plan.warm_up {
+        plan::WarmUp::None => Duration::ZERO,
+        _ => Duration::from_nanos(from),
+    };
+    WarmUp::new(duration, requests, board.steady.get().copied())
 }
 
 fn speaks_memcached(plan: &Plan) -> bool {
@@ -143,89 +198,32 @@ struct Silent {
     share: f64,
 }
 
-/// All workers together.
-struct Whole {
-    record: Record,
-    timeline: Timeline,
-    /// Those of each thread.
-    silences: Vec<Silences>,
-    connections: ConnectionCounts,
-    unfinished: Unfinished,
-    warm_up_requests: u64,
-    open_max: u64,
-    streams_max: usize,
-    busy: u128,
-    expected_busy: u128,
-    ended: u64,
-    /// When the planned time was over; 0: nothing was planned.
-    span_end: u64,
+/// Where no thread had an answer within the measured span of the whole run.
+fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent {
+    let span = to.saturating_sub(from).max(1) as f64;
+    let median = u64::try_from(whole.record.total.median().as_nanos()).unwrap_or(NEVER);
+    let min = silence::threshold(median, whole.busy as f64 / span);
+    let threads = outcomes.iter();
+    let threads: Vec<Vec<Span>> = threads.map(|it| it.record.silences.until(to)).collect();
+    let long = threads.iter().flatten().map(|(from, to)| to - from);
+    let sum: u64 = long.filter(|length| *length >= min).sum();
+    let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
+    let silence = |(from, to): Span| Silence {
+        from: since(from),
+        to: since(to),
+    };
+    let common = silence::common(&threads);
+    let longest = common.iter().copied().max_by_key(|(from, to)| to - from);
+    let spans = common.into_iter().filter(|(from, to)| to - from >= min);
+    Silent {
+        spans: spans.map(silence).collect(),
+        min: Duration::from_nanos(min),
+        longest: longest.map(silence),
+        share: sum as f64 / (span * threads.len().max(1) as f64),
+    }
 }
 
-impl Whole {
-    fn new(plan: &Plan) -> Self {
-        Self {
-            record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
-            timeline: Timeline::new(),
-            silences: Vec::new(),
-            connections: ConnectionCounts::default(),
-            unfinished: Unfinished {
-                hung: 0,
-                cut: 0,
-                unsent: 0,
-                ages: Histogram::new(),
-            },
-            warm_up_requests: 0,
-            open_max: 0,
-            streams_max: 0,
-            busy: 0,
-            expected_busy: 0,
-            ended: 0,
-            span_end: 0,
-        }
-    }
-
-    fn add(&mut self, outcome: &Outcome) {
-        self.record.merge(&outcome.record);
-        self.silences.push(outcome.record.silences.clone());
-        self.timeline.add(&outcome.record.timeline.clone().finish());
-        merge_connections(&mut self.connections, &outcome.connections);
-        self.unfinished.hung += outcome.unfinished.hung;
-        self.unfinished.cut += outcome.unfinished.cut;
-        self.unfinished.unsent += outcome.unfinished.unsent;
-        self.unfinished.ages.merge(&outcome.unfinished.ages);
-        self.warm_up_requests += outcome.warm_up_requests;
-        self.open_max += outcome.open_max;
-        self.streams_max = self.streams_max.max(outcome.streams_max);
-        self.busy += outcome.busy;
-        self.expected_busy += outcome.expected_busy;
-        self.ended = self.ended.max(outcome.ended);
-        self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
-    }
-
-    /// Where no thread had an answer within the measured span.
-    fn silences(&self, from: u64, to: u64) -> Silent {
-        let span = to.saturating_sub(from).max(1) as f64;
-        let median = u64::try_from(self.record.total.median().as_nanos()).unwrap_or(NEVER);
-        let min = silence::threshold(median, self.busy as f64 / span);
-        let threads: Vec<Vec<Span>> = self.silences.iter().map(|it| it.until(to)).collect();
-        let long = threads.iter().flatten().map(|(from, to)| to - from);
-        let sum: u64 = long.filter(|length| *length >= min).sum();
-        let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
-        let silence = |(from, to): Span| Silence {
-            from: since(from),
-            to: since(to),
-        };
-        let common = silence::common(&threads);
-        let longest = common.iter().copied().max_by_key(|(from, to)| to - from);
-        let spans = common.into_iter().filter(|(from, to)| to - from >= min);
-        Silent {
-            spans: spans.map(silence).collect(),
-            min: Duration::from_nanos(min),
-            longest: longest.map(silence),
-            share: sum as f64 / (span * threads.len().max(1) as f64),
-        }
-    }
-
+impl Outcome {
     fn law(&self) -> LittlesLaw {
         LittlesLaw {
             expected_s: self.expected_busy as f64 / 1e9,
@@ -242,16 +240,17 @@ impl Whole {
 
     /// When the measured span ended, and when the drain behind it did.
     fn ends(&self, ending: &Ending) -> (u64, u64) {
+        let planned = self.span_end.unwrap_or(0);
         let end = match ending {
             Ending::Requests => self.record.last_end,
             // What hung was waited for until all workers had given up.
-            Ending::Duration if self.unfinished.hung > 0 => self.ended.max(self.span_end),
-            Ending::Duration => self.record.last_end.max(self.span_end),
+            Ending::Duration if self.unfinished.hung > 0 => self.ended.max(planned),
+            Ending::Duration => self.record.last_end.max(planned),
             _ => self.ended,
         };
-        match self.span_end {
+        match planned {
             0 => (end, end),
-            span_end => (span_end.min(end), end),
+            planned => (planned.min(end), end),
         }
     }
 
@@ -260,10 +259,10 @@ impl Whole {
         if let Ending::Failure(fatal) = ending
             && fatal.kind == FailureKind::Name
         {
-            self.record.counts = Counts {
+            self.record.counts = Requests {
                 started: 1,
                 failed: 1,
-                ..Counts::default()
+                ..Requests::default()
             };
             self.record.failures.add(FailureKind::Name);
             self.record.ab.connect += 1;
@@ -271,16 +270,16 @@ impl Whole {
     }
 }
 
-fn by_name(board: &Board, record: crate::record::ByName) -> Vec<ByName> {
+fn by_name(board: &Board, record: crate::record::ByName) -> Vec<NamedFacts> {
     let names = board.names.list.iter().zip(record.list);
     names
-        .map(|(name, named)| ByName {
+        .map(|(name, named)| NamedFacts {
             name: name.clone(),
             completed: named.completed,
             non_2xx: named.non_2xx,
             failed: named.failed,
             unfinished: named.unfinished,
-            latency: named.latency,
+            latency: named.latency.into(),
         })
         .collect()
 }
@@ -312,15 +311,29 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
     numbered.filter(|(_, count)| *count > 0).collect()
 }
 
+/// What warnings follow from, and the report does not have.
+struct Doubts {
+    law: LittlesLaw,
+    /// The share of the threads' time in which they had no answer, 0 to 1.
+    silent: f64,
+    /// What the warm-up found; `None`: nobody looked.
+    steady: Option<Steadiness>,
+}
+
 /// What would fool a reader who is not told.
-fn warnings(report: &Report, plan: &Plan, law: LittlesLaw, silent: f64) -> Vec<Warning> {
+fn warnings(report: &Report, plan: &Plan, doubts: &Doubts) -> Vec<Warning> {
+    let Doubts {
+        law,
+        silent,
+        steady,
+    } = *doubts;
     let mut found = Vec::new();
     warn_of_answers(report, plan, &mut found);
     warn_of_generator(report, plan, &mut found);
-    warn_of_statistics(report, &mut found);
+    warn_of_statistics(report, steady, &mut found);
     warn_of_idle_clients(report, plan, law, &mut found);
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
-        found.extend(doubt::stalled(&report.latency.total, silent));
+        found.extend(doubt::stalled(&report.latency.total.histogram, silent));
     }
     found.extend(doubt::silent(&report.silences, report.elapsed));
     // What makes the figures invalid comes first.
@@ -330,12 +343,12 @@ fn warnings(report: &Report, plan: &Plan, law: LittlesLaw, silent: f64) -> Vec<W
 
 /// What the server did.
 fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
-    let Counts {
+    let Requests {
         completed: of,
         non_2xx,
         kept_alive: kept,
         ..
-    } = report.counts;
+    } = report.requests;
     if non_2xx > 0 {
         found.push(Warning::NonSuccess { count: non_2xx, of });
     }
@@ -350,13 +363,13 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     if plan.connections.keep_alive && closed > of as f64 * CLOSED_MAX {
         found.push(Warning::KeepAliveRefused { kept, of });
     }
-    let changed = report.counts.other_length;
+    let changed = report.requests.other_length;
     if changed > 0 {
         found.push(Warning::BodyLengthChanged { count: changed, of });
     }
-    let count = report.counts.failed - report.failures.of(FailureKind::BodyLength);
+    let count = report.requests.failed - report.failures.of(FailureKind::BodyLength);
     if count > 0 {
-        let of = report.counts.started;
+        let of = report.requests.started;
         found.push(Warning::Failed { count, of });
     }
     let oldest = report.unfinished.ages.max();
@@ -369,16 +382,16 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         found.push(Warning::Resent { count });
     }
     if report.unfinished.unsent > 0 {
-        let (count, of) = (report.unfinished.unsent, report.counts.started);
+        let (count, of) = (report.unfinished.unsent, report.requests.started);
         found.push(Warning::Unsent { count, of });
     }
 }
 
 /// What we did ourselves.
 fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
-    for (thread, usage) in report.generator.iter().enumerate() {
+    for (thread, usage) in report.generator.threads.iter().enumerate() {
         // A thread that spins has time left.
-        let busy = usage.busy() - usage.spun();
+        let busy = usage.busy - usage.spun();
         if busy > BUSY_MAX {
             found.push(Warning::GeneratorSaturated { thread, busy });
         }
@@ -388,9 +401,9 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         }
     }
     if let Some(lateness) = &report.latency.lateness {
-        let late = doubt::late(lateness, report.latency.corrected.as_ref());
+        let (lateness, corrected) = (&lateness.histogram, report.latency.censored());
+        let late = doubt::late(lateness, corrected);
         found.extend(late.map(|p99| Warning::GeneratorLate { p99 }));
-        let corrected = report.latency.corrected.as_ref();
         found.extend(doubt::late_median(lateness, corrected));
     }
     if let Pace::Open { per_second, .. } = plan.pace {
@@ -410,7 +423,11 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
     found.extend(too_few_connections(report, plan));
     let needed = descriptors::needed(report.concurrency);
-    if let Some(limit) = report.descriptors.filter(|&limit| limit < needed) {
+    if let Some(limit) = report
+        .generator
+        .open_files_max
+        .filter(|&limit| limit < needed)
+    {
         found.push(Warning::DescriptorLimit { limit, needed });
     }
 }
@@ -422,9 +439,9 @@ fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
     let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
     let waiting = doubt::Waiting {
         waits: report.latency.waits.as_ref().filter(|_| !has_paused)?,
-        corrected: report.latency.corrected.as_ref(),
-        total: &report.latency.total,
-        started: report.counts.started,
+        corrected: report.latency.censored(),
+        total: &report.latency.total.histogram,
+        started: report.requests.started,
         connections: report.concurrency,
         // A server may allow fewer streams than are asked for.
         streams: match report.streams_reached {
@@ -445,8 +462,8 @@ fn open_rate(plan: &Plan) -> Option<f64> {
 }
 
 /// What the numbers carry.
-fn warn_of_statistics(report: &Report, found: &mut Vec<Warning>) {
-    let samples = report.latency.total.count();
+fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut Vec<Warning>) {
+    let samples = report.latency.total.histogram.count();
     let quotable = PERCENTILES.iter().rev();
     let mut quotable = quotable.filter(|percentile| is_quotable(**percentile, samples));
     let percentile_max = quotable.next().copied().unwrap_or(0.0);
@@ -456,10 +473,10 @@ fn warn_of_statistics(report: &Report, found: &mut Vec<Warning>) {
             percentile_max,
         });
     }
-    if let Some(verdict) = report.warm_up.verdict
-        && verdict != Verdict::Steady
+    if let Some(steady) = steady
+        && steady != Steadiness::Steady
     {
-        found.push(Warning::NotSteady(verdict));
+        found.push(Warning::NotSteady(steady));
     }
     if samples > 0 && report.elapsed < Duration::from_secs(1) {
         found.push(Warning::Short);
@@ -473,7 +490,7 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
     let is_plain = plan.stages.is_empty() && plan.connections.pipeline.get() == 1;
     // After a connect that failed a client pauses.
     let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
-    let has_enough = report.latency.total.count() >= LAW_SAMPLES_MIN;
+    let has_enough = report.latency.total.histogram.count() >= LAW_SAMPLES_MIN;
     if is_closed && is_plain && !has_paused && has_enough && !law.holds() {
         found.push(Warning::LittlesLaw {
             clients: report.concurrency,
@@ -481,6 +498,8 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
         });
     }
 }
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A thread that is busier than this share of its time has no time to be exact.
 const BUSY_MAX: f64 = 0.95;

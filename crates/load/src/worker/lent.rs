@@ -11,14 +11,14 @@ use mio::Registry;
 
 use super::filled::Filled;
 use super::lingering::Lingering;
-use crate::board::{Board, Line};
+use crate::board::{Board, FirstResponse, Line};
 use crate::client::LastHeads;
 use crate::clock::NEVER;
 use crate::pace::Feed;
 use crate::plan::{ConnectPatience, LengthCheck};
 use crate::prepare::PreparedRequest;
 use crate::record::{Flight, Record};
-use crate::report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse};
+use crate::report::{Connections, Ending, FailureKind, FatalError};
 
 /// What all slots of a worker use.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct SlotResources {
     pub(super) feed: Feed,
     pub(super) record: Record,
     pub(super) warm_up: Tally,
-    pub(super) connections: ConnectionCounts,
+    pub(super) connections: Connections,
     /// Requests under way that were made for one time only.
     pub(super) filled: Filled,
     /// The last heads, per request of the plan.
@@ -91,7 +91,7 @@ impl SlotResources {
             feed,
             record,
             warm_up: Tally::default(),
-            connections: ConnectionCounts::default(),
+            connections: Connections::default(),
             scratch: vec![0; READ_MAX].into_boxed_slice(),
             idle: VecDeque::new(),
             pauses: BinaryHeap::new(),

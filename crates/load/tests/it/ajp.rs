@@ -38,14 +38,17 @@ fn a_kept_connection_serves_them_all() {
     let mut plan = plan_of(&peer);
     plan.stop = requests(3);
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.counts.kept_alive), (3, 3));
-    assert_eq!((report.connections.opened, report.bytes.bodies), (1, 15));
+    assert_eq!((report.requests.ok, report.requests.kept_alive), (3, 3));
+    assert_eq!(
+        (report.connections.opened, report.bytes.received_bodies),
+        (1, 15)
+    );
     assert_eq!(report.bytes.received, 3 * answer(true).len() as u64);
-    let first = report.first.unwrap();
-    assert_eq!(first.server.as_deref(), Some("Box/9"));
+    let server = report.server;
+    assert_eq!(server.software.as_deref(), Some("Box/9"));
     assert!(
-        first
-            .head
+        server
+            .first_head
             .starts_with(b"HTTP/1.1 200 OK\r\nserver: Box/9\r\n")
     );
     let sent = peer.received(0);
@@ -74,8 +77,11 @@ fn a_chunk_may_end_with_any_byte_or_none() {
         let mut plan = plan_of(&peer);
         plan.stop = requests(2);
         let report = run(plan);
-        assert_eq!(report.counts.ok, 2, "{last:x?}: {:?}", report.failures);
-        assert_eq!((report.connections.opened, report.bytes.bodies), (1, 10));
+        assert_eq!(report.requests.ok, 2, "{last:x?}: {:?}", report.failures);
+        assert_eq!(
+            (report.connections.opened, report.bytes.received_bodies),
+            (1, 10)
+        );
     }
 }
 
@@ -85,7 +91,7 @@ fn a_container_that_does_not_reuse_gets_new_connections() {
     let mut plan = plan_of(&peer);
     plan.stop = requests(3);
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.connections.opened), (3, 3));
+    assert_eq!((report.requests.ok, report.connections.opened), (3, 3));
 }
 
 #[test]
@@ -109,7 +115,7 @@ fn a_body_is_sent_as_it_is_asked_for() {
         ..Request::get("/upload", HttpVersion::Http11)
     }];
     let report = run(plan);
-    assert_eq!(report.counts.ok, 2, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 2, "{:?}", report.failures);
     assert_eq!(report.bytes.sent_bodies, 40_000);
     assert_eq!(report.bytes.sent, peer.received(0).len() as u64);
 }

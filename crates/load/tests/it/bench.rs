@@ -7,13 +7,14 @@ use catamaran_load::plan::{
     Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Numbers, Pace, Plan,
     Protocol, Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
 };
-use catamaran_load::report::Report;
+use catamaran_load::report::{Report, Subject};
 use catamaran_load::start;
 use catamaran_testkit::Address;
 
 /// One request by one client over HTTP/1.1, kept alive, with a deadline against hangs.
 pub(crate) fn plan(address: &Address) -> Plan {
     Plan {
+        subject: Subject::default(),
         targets: vec![Target {
             endpoint: Endpoint {
                 transport: transport(address),
@@ -109,7 +110,7 @@ pub(crate) fn run(plan: Plan) -> Report {
 
 /// What must be so in every report.
 pub(crate) fn balanced(report: Report) -> Report {
-    let counts = report.counts;
+    let counts = &report.requests;
     assert_eq!(
         counts.started,
         counts.ok + counts.failed + report.unfinished.total(),
@@ -120,7 +121,7 @@ pub(crate) fn balanced(report: Report) -> Report {
     let operations = report.operations.map_or(0, |operations| operations.total());
     let statuses: u64 = report.statuses.values().sum();
     assert_eq!(statuses + operations, counts.completed);
-    assert_eq!(report.latency.total.count(), counts.completed);
+    assert_eq!(report.latency.total.histogram.count(), counts.completed);
     let in_seconds: u64 = report.seconds.iter().map(|second| second.completed).sum();
     assert_eq!(in_seconds, counts.completed);
     assert_eq!(report.unfinished.ages.count(), report.unfinished.total());

@@ -20,16 +20,16 @@ fn kept_connections_send_exactly_what_was_asked() {
             ..plan(&server.address())
         });
         assert_eq!(server.requests(), count);
-        assert_eq!(report.counts.ok, count);
-        assert_eq!(report.counts.kept_alive, count);
+        assert_eq!(report.requests.ok, count);
+        assert_eq!(report.requests.kept_alive, count);
         assert_eq!(report.ending, Ending::Requests);
         assert_eq!(report.threads, threads.min(clients));
         assert_eq!(report.connections.opened, clients as u64);
         assert_eq!(report.connections.reused, count - clients as u64);
-        assert_eq!(report.bytes.bodies, 5 * count);
+        assert_eq!(report.bytes.received_bodies, 5 * count);
         assert_eq!(report.bytes.received, KEPT.len() as u64 * count);
         assert_eq!(
-            report.bytes.heads + report.bytes.bodies,
+            report.bytes.received_heads + report.bytes.received_bodies,
             report.bytes.received
         );
         let sent = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n".len() as u64;
@@ -45,11 +45,11 @@ fn connections_that_close_are_made_anew() {
         stop: requests(50),
         ..plan(&server.address())
     });
-    assert_eq!((server.requests(), report.counts.ok), (50, 50));
+    assert_eq!((server.requests(), report.requests.ok), (50, 50));
     assert_eq!(report.connections.opened, 50);
-    assert_eq!(report.latency.connect.count(), 50);
+    assert_eq!(report.latency.connect.histogram.count(), 50);
     assert_eq!(
-        (report.counts.kept_alive, report.connections.reused),
+        (report.requests.kept_alive, report.connections.reused),
         (0, 0)
     );
     let warning = Warning::KeepAliveRefused { kept: 0, of: 50 };
@@ -63,8 +63,8 @@ fn a_body_that_ends_with_the_connection_is_whole() {
         stop: requests(5),
         ..plan(&server.address())
     });
-    assert_eq!((report.counts.ok, report.counts.without_length), (5, 5));
-    assert_eq!(report.bytes.bodies, 5 * 13);
+    assert_eq!((report.requests.ok, report.requests.without_length), (5, 5));
+    assert_eq!(report.bytes.received_bodies, 5 * 13);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn we_close_where_keep_alive_is_not_wanted_or_the_limit_is_reached() {
             },
             ..plan(&server.address())
         });
-        assert_eq!((server.requests(), report.counts.ok), (10, 10));
+        assert_eq!((server.requests(), report.requests.ok), (10, 10));
         assert_eq!(report.connections.opened, connections);
     }
 }
@@ -94,7 +94,7 @@ fn pipelined_requests_are_answered_in_order() {
         connections: pipelined(8),
         ..plan(&server.address())
     });
-    assert_eq!((server.requests(), report.counts.ok), (101, 101));
+    assert_eq!((server.requests(), report.requests.ok), (101, 101));
     assert_eq!(report.connections.opened, 2);
 }
 
@@ -107,7 +107,7 @@ fn pipelined_requests_survive_a_close() {
         connections: pipelined(4),
         ..plan(&server.address())
     });
-    assert_eq!(report.counts.ok, 20, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 20, "{:?}", report.failures);
 }
 
 #[test]
@@ -121,8 +121,8 @@ fn an_answer_in_small_pieces_is_one_answer() {
         stop: requests(2),
         ..plan(peer.address())
     });
-    assert_eq!((report.counts.ok, report.connections.opened), (2, 1));
-    assert_eq!(report.bytes.bodies, 10);
+    assert_eq!((report.requests.ok, report.connections.opened), (2, 1));
+    assert_eq!(report.bytes.received_bodies, 10);
     assert_eq!(report.bytes.received, 2 * answer.len() as u64);
 }
 
@@ -139,8 +139,8 @@ fn requests_and_targets_take_turns() {
     plan.pace = closed(2);
     plan.stop = requests(6);
     let report = run(plan);
-    assert_eq!(report.counts.ok, 6);
-    assert_eq!(report.addresses.len(), 2);
+    assert_eq!(report.requests.ok, 6);
+    assert_eq!(report.server.addresses.len(), 2);
     let paths = |peer: &Peer| {
         let received = String::from_utf8(peer.received(0)).unwrap();
         let lines = received.lines().filter(|line| !line.is_empty());
@@ -176,8 +176,8 @@ fn a_unix_socket_serves_as_well() {
         stop: requests(5),
         ..plan(peer.address())
     });
-    assert_eq!((report.counts.ok, report.connections.opened), (5, 1));
-    assert_eq!(report.addresses, [None]);
+    assert_eq!((report.requests.ok, report.connections.opened), (5, 1));
+    assert_eq!(report.server.addresses, [None]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn statuses_first_answer_and_samples_are_kept() {
         ..plan(&server.address())
     });
     assert_eq!(report.statuses.into_iter().collect::<Vec<_>>(), [(404, 30)]);
-    assert_eq!((report.counts.ok, report.counts.non_2xx), (30, 30));
+    assert_eq!((report.requests.ok, report.requests.non_2xx), (30, 30));
     assert!(
         report
             .warnings
@@ -200,10 +200,13 @@ fn statuses_first_answer_and_samples_are_kept() {
     );
     assert_eq!(report.samples.len(), 20);
     assert!(report.samples[0].connect > 0 && report.samples[1].connect == 0);
-    let first = report.first.unwrap();
-    assert_eq!((first.status, first.body_bytes), (404, 1));
-    assert_eq!(first.server.as_deref(), Some("A b"));
-    assert!(first.head.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
+    let server = report.server;
+    assert_eq!(
+        (server.first_status, server.document_bytes),
+        (Some(404), Some(1))
+    );
+    assert_eq!(server.software.as_deref(), Some("A b"));
+    assert!(server.first_head.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn a_head_request_has_no_body() {
     plan.targets[0].requests[0].method = "HEAD".to_owned();
     plan.stop = requests(3);
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.bytes.bodies), (3, 0));
+    assert_eq!((report.requests.ok, report.bytes.received_bodies), (3, 0));
     assert_eq!(report.connections.opened, 1);
 }
 
@@ -235,7 +238,7 @@ fn a_large_request_body_is_sent_whole() {
     }];
     plan.stop = requests(2);
     let report = run(plan);
-    assert_eq!(report.counts.ok, 2, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 2, "{:?}", report.failures);
     assert_eq!(report.bytes.sent_bodies, 6_000_000);
     assert!(report.bytes.sent > 6_000_000);
 }

@@ -55,7 +55,7 @@ fn placeholders_are_filled_in_path_header_and_body() {
     plan.table = Some(table());
     plan.targets[0].requests = vec![post()];
     let report = run(plan);
-    assert_eq!(report.counts.ok, 3, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 3, "{:?}", report.failures);
     let head = |number, path, length| {
         format!(
             "POST /{number}/{path} HTTP/1.1\r\nHost: h\r\nX-Number: {number}\r\n\
@@ -105,7 +105,7 @@ fn ajp_requests_are_made_anew_with_their_bodies() {
         ..post()
     }];
     let report = run(plan);
-    assert_eq!(report.counts.ok, 2, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 2, "{:?}", report.failures);
     assert_eq!(report.bytes.sent_bodies, 9003 + 9005);
     let received = received(&peer);
     for text in ["/1/Ann", "/2/Bob%20B", "xAnn", "xBob B"] {
@@ -134,7 +134,7 @@ fn each_client_sends_its_cookies_back() {
     plan.stop = requests(3);
     plan.cookie_jar = true;
     let report = run(plan);
-    assert_eq!(report.counts.ok, 3, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 3, "{:?}", report.failures);
     let received = received(&peer);
     let cookies: Vec<&str> = received
         .lines()
@@ -151,7 +151,7 @@ fn each_client_sends_its_cookies_back() {
     let mut plan = ajp_plan(&peer);
     plan.stop = requests(2);
     plan.cookie_jar = true;
-    assert_eq!(run(plan).counts.ok, 2);
+    assert_eq!(run(plan).requests.ok, 2);
     assert_eq!(self::received(&peer).matches("sid=1").count(), 1);
 }
 
@@ -177,7 +177,7 @@ fn names_have_counts_and_latencies_of_their_own() {
                 it.name.as_str(),
                 it.completed,
                 it.non_2xx,
-                it.latency.count(),
+                it.latency.censored.count(),
             )
         })
         .collect();

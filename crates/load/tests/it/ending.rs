@@ -33,7 +33,7 @@ fn what_hangs_at_the_end_is_reported_with_its_age() {
         ..plan(peer.address())
     });
     assert_eq!(report.ending, Ending::Duration);
-    assert_eq!((report.unfinished.hung, report.counts.started), (3, 3));
+    assert_eq!((report.unfinished.hung, report.requests.started), (3, 3));
     assert!(report.unfinished.ages.min() >= Duration::from_millis(100));
     assert!(report.elapsed >= Duration::from_millis(300));
     let is_hung = |warning: &Warning| matches!(warning, Warning::Hung { count: 3, .. });
@@ -50,9 +50,9 @@ fn a_duration_ends_a_run_that_goes_well() {
     };
     let report = run(plan);
     assert_eq!(report.ending, Ending::Duration);
-    assert!(report.counts.ok > 0);
+    assert!(report.requests.ok > 0);
     assert_eq!(report.unfinished.total(), 0);
-    assert_eq!(server.requests(), report.counts.ok);
+    assert_eq!(server.requests(), report.requests.ok);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_first_reset_ends_a_run_that_wants_it_so() {
         panic!("{:?}", report.ending);
     };
     assert_eq!((fatal.kind, fatal.errno), (FailureKind::Reset, Some(104)));
-    assert!(report.counts.failed < 100);
+    assert!(report.requests.failed < 100);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn patience_with_connects_ends() {
             panic!("{:?}", report.ending);
         };
         assert_eq!((fatal.kind, fatal.errno), (FailureKind::Refused, Some(111)));
-        assert_eq!(report.counts.failed, failed);
+        assert_eq!(report.requests.failed, failed);
     }
 }
 
@@ -129,7 +129,7 @@ fn the_warm_up_is_left_out() {
         stop: requests(20),
         ..plan(&server.address())
     });
-    assert_eq!(report.counts.ok, 20);
+    assert_eq!(report.requests.ok, 20);
     assert!(report.warm_up.requests > 0);
     assert_eq!(server.requests(), 20 + report.warm_up.requests);
     assert!(report.warm_up.duration >= Duration::from_millis(300));
@@ -146,9 +146,9 @@ fn a_warm_up_that_is_not_steady_in_time_is_told() {
         stop: requests(20),
         ..plan(&server.address())
     });
-    assert_eq!(report.counts.ok, 20);
+    assert_eq!(report.requests.ok, 20);
     let unclear = Verdict::Unclear(f64::INFINITY);
-    assert_eq!(report.warm_up.verdict, Some(unclear));
+    assert_eq!(report.warm_up.verdict.as_deref(), Some("unclear"));
     assert!(report.warnings.contains(&Warning::NotSteady(unclear)));
 }
 

@@ -23,7 +23,7 @@ fn check_plan(plan: Plan, kind: FailureKind) -> catamaran_load::report::Report {
         ..plan
     });
     assert_eq!(report.failures.of(kind), 10, "{:?}", report.failures);
-    assert_eq!(report.counts.started, 10);
+    assert_eq!(report.requests.started, 10);
     assert_eq!(report.ending, Ending::Requests);
     let warning = Warning::Failed { count: 10, of: 10 };
     assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
@@ -51,8 +51,8 @@ fn a_close_amid_the_head() {
 fn a_close_amid_the_body() {
     let script = asked().send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello");
     let report = check(script, FailureKind::TruncatedBody);
-    assert_eq!(report.bytes.bodies, 50);
-    assert_eq!(report.counts.completed, 0);
+    assert_eq!(report.bytes.received_bodies, 50);
+    assert_eq!(report.requests.completed, 0);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn nobody_there_ends_the_run() {
             panic!("{:?}", report.ending);
         };
         assert_eq!(fatal.kind, FailureKind::Refused);
-        assert!(report.counts.started <= 3, "{:?}", report.counts);
+        assert!(report.requests.started <= 3, "{:?}", report.requests);
     }
 }
 
@@ -249,8 +249,8 @@ fn a_body_with_other_bytes() {
     for (is_checked, others) in [(false, 0), (true, 2)] {
         plan.checks.body_content = is_checked;
         let report = run(plan.clone());
-        assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
-        assert_eq!(report.counts.other_body, others);
+        assert_eq!((report.requests.completed, report.requests.ok), (4, 4));
+        assert_eq!(report.requests.other_body, others);
     }
 }
 
@@ -266,15 +266,15 @@ fn a_body_of_another_length() {
     plan.connections.keep_alive = false;
     let report = run(plan.clone());
     assert_eq!(report.failures.of(FailureKind::BodyLength), 2);
-    assert_eq!((report.counts.completed, report.counts.ok), (4, 2));
+    assert_eq!((report.requests.completed, report.requests.ok), (4, 2));
     assert_eq!(report.ab.length, 2);
-    assert_eq!(report.first.unwrap().body_bytes, 2);
-    assert_eq!(report.counts.other_length, 2);
+    assert_eq!(report.server.document_bytes, Some(2));
+    assert_eq!(report.requests.other_length, 2);
     for (check, counted) in [(LengthCheck::Counted, 2), (LengthCheck::Ignored, 0)] {
         plan.checks.body_length = check;
         let report = run(plan.clone());
-        assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
-        assert_eq!(report.counts.other_length, counted);
+        assert_eq!((report.requests.completed, report.requests.ok), (4, 4));
+        assert_eq!(report.requests.other_length, counted);
         assert!(report.is_sound(), "{report:?}");
         let warning = Warning::BodyLengthChanged { count: 2, of: 4 };
         assert_eq!(report.warnings.contains(&warning), counted > 0);
@@ -319,7 +319,7 @@ fn a_request_that_the_server_read_and_dropped_has_failed() {
         let report = run(plan);
         assert_eq!(report.failures.of(FailureKind::EarlyClose), 1, "{method}");
         assert_eq!(
-            (report.counts.ok, report.connections.resent),
+            (report.requests.ok, report.connections.resent),
             (2, 0),
             "{method}"
         );
@@ -334,7 +334,7 @@ fn a_kept_connection_that_is_gone_is_replaced() {
     plan.connections.resend = Resend::Always;
     plan.stop = requests(2);
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.connections.closed_idle), (2, 1));
+    assert_eq!((report.requests.ok, report.connections.closed_idle), (2, 1));
     assert_eq!(report.connections.resent, 1);
     let warning = Warning::Resent { count: 1 };
     assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
@@ -351,6 +351,6 @@ fn pipelined_requests_that_must_not_run_twice_are_not_sent_again() {
     plan.connections = crate::bench::pipelined(2);
     plan.stop = requests(4);
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.connections.resent), (2, 0));
+    assert_eq!((report.requests.ok, report.connections.resent), (2, 0));
     assert_eq!(report.failures.of(FailureKind::EarlyClose), 2);
 }

@@ -158,7 +158,7 @@ fn both_dialects_count_what_the_server_counts() {
                 ..plan_of(&store.address, asked(dialect))
             });
             assert_eq!(report.ending, Ending::Requests);
-            assert_eq!(report.counts.ok, 5000, "{:?}", report.failures);
+            assert_eq!(report.requests.ok, 5000, "{:?}", report.failures);
             assert_eq!(operations(&report), store.counts());
             let stored = operations(&report).stored;
             assert!(
@@ -166,9 +166,9 @@ fn both_dialects_count_what_the_server_counts() {
                 "{stored} of 5000 are to be a tenth"
             );
             assert!(operations(&report).misses > 0 && operations(&report).hits > 0);
-            assert_eq!(report.bytes.bodies, 64 * operations(&report).hits);
+            assert_eq!(report.bytes.received_bodies, 64 * operations(&report).hits);
             assert_eq!(report.bytes.sent_bodies, 64 * stored);
-            assert_eq!((report.connections.opened, report.counts.non_2xx), (7, 0));
+            assert_eq!((report.connections.opened, report.requests.non_2xx), (7, 0));
             assert!(report.statuses.is_empty());
             let names: Vec<_> = report
                 .by_name
@@ -201,7 +201,7 @@ fn keys_that_were_stored_before_are_all_found() {
     assert_eq!(operations(&prefilled).stored, 100);
     assert_eq!(store.counts().stored, 100);
     let report = run(plan);
-    assert_eq!((operations(&report).misses, report.counts.failed), (0, 0));
+    assert_eq!((operations(&report).misses, report.requests.failed), (0, 0));
     assert!(operations(&report).hits > 0);
 }
 
@@ -213,13 +213,13 @@ fn an_open_loop_and_a_limit_of_requests_work_as_for_http() {
     plan.stop = requests(300);
     plan.connections.requests_max = NonZeroU64::new(50);
     let report = run(plan);
-    assert_eq!(report.counts.ok, 300, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 300, "{:?}", report.failures);
     assert!(
         report.connections.opened >= 6,
         "{}",
         report.connections.opened
     );
-    assert_eq!(report.latency.corrected.unwrap().count(), 300);
+    assert_eq!(report.latency.corrected.unwrap().censored.count(), 300);
 }
 
 /// Three gets of one key on a connection, of which the second is answered by `second`.
@@ -258,11 +258,18 @@ fn what_is_wrong_is_a_failure_and_no_hit() {
         ),
     ] {
         let report = second_of_three(second);
-        assert_eq!((report.counts.ok, report.counts.failed), (2, 1), "{kind:?}");
+        assert_eq!(
+            (report.requests.ok, report.requests.failed),
+            (2, 1),
+            "{kind:?}"
+        );
         assert_eq!(report.failures.of(kind), 1, "{:?}", report.failures);
         assert_eq!(operations(&report).misses, 2);
         assert_eq!(report.connections.opened, 1, "{kind:?}");
-        assert_eq!(report.reasons.get(&kind).map(String::as_str), reason);
+        assert_eq!(
+            report.failure_reasons.get(&kind).map(String::as_str),
+            reason
+        );
     }
 }
 
@@ -279,7 +286,11 @@ fn what_is_no_reply_ends_the_connection() {
         (b"EN\r\nEN\r\n", FailureKind::Excess),
     ] {
         let report = second_of_three(second);
-        assert_eq!((report.counts.ok, report.counts.failed), (2, 1), "{kind:?}");
+        assert_eq!(
+            (report.requests.ok, report.requests.failed),
+            (2, 1),
+            "{kind:?}"
+        );
         assert_eq!(report.failures.of(kind), 1, "{:?}", report.failures);
         assert_eq!(report.connections.opened, 2, "{kind:?}");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catamaran_load::plan::{Arrival, HttpVersion, Plan, PlanFault, Replay, Request, Stop};
-use catamaran_load::report::{Ending, FailureKind};
+use catamaran_load::report::{Ending, FailureKind, ReplayFacts};
 use catamaran_load::start;
 use catamaran_testkit::{Peer, Script};
 
@@ -19,13 +19,13 @@ fn a_schedule_sends_its_number_on_its_connections() {
         threads: 2.try_into().unwrap(),
         ..plan(&server.address())
     });
-    assert_eq!((server.requests(), report.counts.ok), (200, 200));
+    assert_eq!((server.requests(), report.requests.ok), (200, 200));
     assert_eq!(report.ending, Ending::Requests);
     assert!(report.connections.opened <= 4);
-    let corrected = report.latency.corrected.unwrap();
+    let corrected = report.latency.corrected.unwrap().censored;
     assert_eq!(corrected.count(), 200);
-    assert_eq!(report.latency.lateness.unwrap().count(), 200);
-    assert!(corrected.max().at_least >= report.latency.total.max());
+    assert_eq!(report.latency.lateness.unwrap().histogram.count(), 200);
+    assert!(corrected.max().at_least >= report.latency.total.histogram.max());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_schedule_lasts_as_long_as_asked() {
     });
     assert_eq!(report.ending, Ending::Duration);
     assert!(report.elapsed >= Duration::from_millis(300));
-    assert_eq!(report.counts.ok, server.requests());
+    assert_eq!(report.requests.ok, server.requests());
 }
 
 /// One connection, which the server holds: what is due meanwhile waits, and is told in the end.
@@ -60,7 +60,7 @@ fn what_finds_no_connection_is_unsent_not_forgotten() {
     });
     assert_eq!(report.unfinished.hung, 1);
     assert!(report.unfinished.unsent > 50, "{:?}", report.unfinished);
-    assert_eq!(report.counts.started, 1 + report.unfinished.unsent);
+    assert_eq!(report.requests.started, 1 + report.unfinished.unsent);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_finds_no_place_to_wait_fails() {
         "{:?}",
         report.failures
     );
-    assert_eq!(report.counts.started, 50);
+    assert_eq!(report.requests.started, 50);
 }
 
 /// A server that closes unannounced after each answer: whoever is told of it in time connects
@@ -90,8 +90,8 @@ fn connections_closed_between_requests_are_replaced() {
         ..plan(&server.address())
     });
     let reset = report.failures.of(FailureKind::Reset);
-    assert_eq!(report.counts.ok + reset, 40, "{:?}", report.failures);
-    assert_eq!(report.counts.ok, server.requests());
+    assert_eq!(report.requests.ok + reset, 40, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, server.requests());
 }
 
 /// Ten requests of two kinds, the last one due after 90 ms of 100.
@@ -103,6 +103,7 @@ fn replay() -> Replay {
     Replay {
         arrivals: (0..10).map(arrival).collect(),
         span: Duration::from_millis(100),
+        facts: ReplayFacts::default(),
     }
 }
 
@@ -125,11 +126,8 @@ fn a_replay_sends_each_request_of_its_list() {
     );
     plan.targets[0].requests.push(other);
     let report = run(plan);
-    assert_eq!(report.counts.started, 10);
-    assert_eq!(
-        report.latency.corrected.as_ref().map(|it| it.count()),
-        Some(10)
-    );
+    assert_eq!(report.requests.started, 10);
+    assert_eq!(report.latency.censored().map(|it| it.count()), Some(10));
     assert!(report.elapsed >= Duration::from_millis(100));
     assert_eq!(peer.requests(), 10);
 }

@@ -57,8 +57,8 @@ fn requests_never_sent_count_in_corrected_percentiles() {
         stop: lasting(1000, 10),
         ..plan(peer.address())
     });
-    let corrected = report.latency.corrected.unwrap();
-    assert_eq!(corrected.count(), report.counts.started);
+    let corrected = report.latency.corrected.unwrap().censored;
+    assert_eq!(corrected.count(), report.requests.started);
     assert_eq!(corrected.unanswered(), report.unfinished.total());
     assert!(corrected.unanswered() >= 190, "{:?}", report.unfinished);
     let p99 = corrected.percentile(99.0);
@@ -76,8 +76,8 @@ fn requests_that_time_out_count_in_corrected_percentiles() {
     plan.stop = lasting(1000, 2000);
     plan.timeouts.request = Some(Duration::from_millis(200));
     let report = run(plan);
-    let corrected = report.latency.corrected.unwrap();
-    assert_eq!(corrected.count(), report.counts.started);
+    let corrected = report.latency.corrected.unwrap().censored;
+    assert_eq!(corrected.count(), report.requests.started);
     let p99 = corrected.percentile(99.0);
     assert!(
         !p99.is_exact && p99.at_least >= Duration::from_millis(200),
@@ -108,7 +108,7 @@ fn overload_by_stages_is_told() {
         },
         ..plan(peer.address())
     });
-    assert_eq!(report.counts.started, 300);
+    assert_eq!(report.requests.started, 300);
     let unsent = report.unfinished.unsent;
     assert!(unsent > 250, "{:?}", report.unfinished);
     let expected = Warning::Unsent {
@@ -150,13 +150,13 @@ fn the_drain_is_apart_from_the_span() {
     );
     assert!(report.drain > Duration::ZERO);
     assert!(report.elapsed + report.drain >= Duration::from_millis(1500));
-    let in_drain = report.counts.completed - report.in_span.completed;
+    let in_drain = report.requests.completed - report.in_span.completed;
     assert!(
         (1..=4).contains(&in_drain),
         "{in_drain} {:?}",
-        report.counts
+        report.requests
     );
-    assert_eq!(report.in_span.sent, report.counts.started);
+    assert_eq!(report.in_span.sent, report.requests.started);
 }
 
 /// A schedule that was kept: that the answers take longer than all of it is not the sender's doing.
@@ -169,7 +169,7 @@ fn answers_in_the_drain_do_not_make_the_rate_missed() {
         stop: requests(100),
         ..plan(peer.address())
     });
-    assert_eq!(report.counts.ok, 100);
+    assert_eq!(report.requests.ok, 100);
     let missed = |warning: &Warning| matches!(warning, Warning::RateMissed { .. });
     assert!(!report.warnings.iter().any(missed), "{:?}", report.warnings);
     assert!(report.drain > Duration::ZERO);
@@ -185,7 +185,7 @@ fn an_announced_close_is_not_waited_for() {
         stop: requests(400),
         ..plan(peer.address())
     });
-    assert_eq!((report.counts.ok, report.connections.opened), (400, 400));
+    assert_eq!((report.requests.ok, report.connections.opened), (400, 400));
     assert_eq!(report.concurrency_reached, 1);
 }
 
@@ -198,7 +198,7 @@ fn a_pause_of_ours_is_no_lateness() {
         ..plan(&Address::Tcp(address::refusing().unwrap()))
     });
     assert_eq!(report.failures.of(FailureKind::Refused), 20);
-    let lateness = report.latency.lateness.unwrap();
+    let lateness = report.latency.lateness.unwrap().histogram;
     // The pauses are 1 ms, and twice as long each time up to 100 ms: together 427 ms before the eleventh request.
     assert!(
         lateness.median() < Duration::from_millis(400),
@@ -225,7 +225,11 @@ fn clients_with_long_answers_are_not_called_idle() {
     };
     for plan in [warmed, numbered] {
         let report = run(plan);
-        assert!(report.latency.total.count() >= 1000, "{:?}", report.counts);
+        assert!(
+            report.latency.total.histogram.count() >= 1000,
+            "{:?}",
+            report.requests
+        );
         let idle = |warning: &Warning| matches!(warning, Warning::LittlesLaw { .. });
         assert!(!report.warnings.iter().any(idle), "{:?}", report.warnings);
     }
@@ -285,8 +289,12 @@ fn time_without_a_cpu_is_reported() {
         })
     });
     let report = test.join().unwrap();
-    let waited = report.generator.iter().filter_map(|thread| thread.starved);
-    assert!(waited.sum::<Duration>() > Duration::ZERO, "{report:?}");
+    let waited = report
+        .generator
+        .threads
+        .iter()
+        .filter_map(|thread| thread.starved_s);
+    assert!(waited.sum::<f64>() > 0.0, "{report:?}");
 }
 
 fn stalls(warning: &Warning) -> bool {
@@ -303,7 +311,7 @@ fn a_stall_of_a_closed_loop_is_told() {
         stop: requests(201),
         ..plan(peer.address())
     });
-    assert_eq!(report.counts.ok, 201);
+    assert_eq!(report.requests.ok, 201);
     assert!(report.warnings.iter().any(stalls), "{:?}", report.warnings);
 }
 
@@ -351,11 +359,11 @@ fn a_generator_that_spins_says_so() {
         stop: lasting(200, 10),
         ..plan(peer.address())
     });
-    let [usage] = report.generator[..] else {
+    let [usage] = report.generator.threads[..] else {
         panic!("{:?}", report.generator);
     };
     assert!(
-        usage.spun > Duration::ZERO && usage.spun <= usage.cpu,
+        usage.spun_s > 0.0 && usage.spun_s <= usage.cpu_s,
         "{usage:?}"
     );
     let rare = constant(10.0, 1);
@@ -364,8 +372,8 @@ fn a_generator_that_spins_says_so() {
         stop: lasting(200, 10),
         ..plan(peer.address())
     });
-    let few = report.generator[0].spun;
-    assert!(few < usage.spun, "{few:?} {usage:?}");
+    let few = report.generator.threads[0].spun_s;
+    assert!(few < usage.spun_s, "{few:?} {usage:?}");
 }
 
 /// While it warms up, a closed loop has the clients of its first stage.
@@ -385,7 +393,7 @@ fn a_warm_up_keeps_the_level_of_the_first_stage() {
         },
         ..plan(peer.address())
     });
-    assert_eq!(report.counts.ok, 2);
+    assert_eq!(report.requests.ok, 2);
     assert_eq!(report.concurrency_reached, 1);
 }
 
@@ -398,7 +406,10 @@ fn a_limit_of_requests_per_connection_refuses_no_keep_alive() {
         stop: requests(1000),
         ..plan(peer.address())
     });
-    assert_eq!((report.counts.ok, report.counts.kept_alive), (1000, 998));
+    assert_eq!(
+        (report.requests.ok, report.requests.kept_alive),
+        (1000, 998)
+    );
     let refused = |warning: &Warning| matches!(warning, Warning::KeepAliveRefused { .. });
     assert!(
         !report.warnings.iter().any(refused),

@@ -70,8 +70,8 @@ fn plan_of(address: &Address, tls: Tls) -> Plan {
 fn requests_go_through_and_the_facts_are_told() {
     let address = Address::Tcp(serve());
     let report = run(plan_of(&address, options(Verify::Nothing)));
-    assert_eq!((report.counts.ok, report.connections.opened), (5, 1));
-    let facts = report.tls.unwrap();
+    assert_eq!((report.requests.ok, report.connections.opened), (5, 1));
+    let facts = report.server.tls.unwrap();
     assert_eq!(facts.version, "TLSv1.3");
     assert_eq!(facts.key_bits, Some(256));
     assert_eq!(facts.server_name.as_deref(), Some("localhost"));
@@ -85,7 +85,7 @@ fn requests_go_through_and_the_facts_are_told() {
             ..options(Verify::Nothing)
         },
     ));
-    let facts = report.tls.unwrap();
+    let facts = report.server.tls.unwrap();
     assert_eq!(
         (facts.version.as_str(), facts.cipher_bits),
         ("TLSv1.2", 128)
@@ -100,21 +100,21 @@ fn every_connection_has_its_own_handshake() {
     let mut plan = plan_of(&address, options(Verify::Nothing));
     plan.connections.keep_alive = false;
     let report = run(plan);
-    assert_eq!((report.counts.ok, report.connections.opened), (5, 5));
+    assert_eq!((report.requests.ok, report.connections.opened), (5, 5));
 }
 
 #[test]
 fn certificates_are_verified_when_asked() {
     let address = Address::Tcp(serve());
     let report = run(plan_of(&address, options(Verify::Roots(ROOT.to_vec()))));
-    assert_eq!(report.counts.ok, 5, "{:?}", report.failures);
+    assert_eq!(report.requests.ok, 5, "{:?}", report.failures);
     let other = Tls {
         server_name: Some("example.org".to_owned()),
         ..options(Verify::Roots(ROOT.to_vec()))
     };
     let report = run(plan_of(&address, other));
     assert_eq!(report.failures.of(FailureKind::Tls), 5);
-    let reason = &report.reasons[&FailureKind::Tls];
+    let reason = &report.failure_reasons[&FailureKind::Tls];
     assert!(
         reason.contains("certificate not valid for name"),
         "{reason}"
@@ -144,7 +144,7 @@ fn a_server_without_tls_is_a_failure_of_tls() {
             "{:?}",
             report.failures
         );
-        let reason = &report.reasons[&FailureKind::Tls];
+        let reason = &report.failure_reasons[&FailureKind::Tls];
         assert!(reason.contains(expected), "{reason}");
     }
 }

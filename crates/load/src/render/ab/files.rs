@@ -10,7 +10,13 @@ use crate::report::{Report, Sample};
 pub fn percentiles_csv(report: &Report) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..=100_u8 {
-        let time = millis(report.latency.total.percentile(f64::from(percent)));
+        let time = millis(
+            report
+                .latency
+                .total
+                .histogram
+                .percentile(f64::from(percent)),
+        );
         writeln!(text, "{percent},{time:.3}").expect("a string takes all");
     }
     text
@@ -23,8 +29,7 @@ pub fn gnuplot(report: &Report, ctime: impl Fn(SystemTime) -> String) -> String 
     samples.sort_by_key(|sample| sample.total);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
     for sample in samples {
-        let start = report.started_at + Duration::from_nanos(sample.start);
-        let since = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = report.started_at + Duration::from_nanos(sample.start);
         let seconds = since.as_secs();
         let [connect, processing, total, wait] = [
             sample.connect,
@@ -33,7 +38,7 @@ pub fn gnuplot(report: &Report, ctime: impl Fn(SystemTime) -> String) -> String 
             sample.first_byte,
         ]
         .map(|nanos| round(Duration::from_nanos(nanos)));
-        let name = ctime(start);
+        let name = ctime(UNIX_EPOCH + since);
         writeln!(
             text,
             "{name}\t{seconds}\t{connect}\t{processing}\t{total}\t{wait}"

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use catamaran_stats::Histogram;
 
 use super::super::page::Page;
-use super::super::{Subject, per_second};
+use super::super::per_second;
 use super::{document_length, done, round, rows, software};
-use crate::report::Report;
+use crate::report::{Report, Subject};
 
 /// What is written into the tags (`-x`, `-y`, `-z`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,8 @@ impl Default for HtmlAttributes {
 }
 
 /// The report on standard output, from the empty lines after the banner on.
-pub fn html(report: &Report, subject: &Subject, attributes: &HtmlAttributes) -> String {
+pub fn html(report: &Report, attributes: &HtmlAttributes) -> String {
+    let subject = &report.subject;
     let mut table = Table {
         page: Page::default(),
         attributes,
@@ -94,11 +95,11 @@ fn counts(table: &mut Table<'_>, report: &Report, subject: &Subject) {
             errors.connect, errors.length, errors.exceptions
         ));
     }
-    if report.counts.non_2xx > 0 {
-        table.pair("Non-2xx responses", report.counts.non_2xx);
+    if report.requests.non_2xx > 0 {
+        table.pair("Non-2xx responses", report.requests.non_2xx);
     }
     if subject.keep_alive {
-        table.pair("Keep-Alive requests", report.counts.kept_alive);
+        table.pair("Keep-Alive requests", report.requests.kept_alive);
     }
     let bytes = &report.bytes;
     table.pair(
@@ -108,7 +109,10 @@ fn counts(table: &mut Table<'_>, report: &Report, subject: &Subject) {
     if subject.sends_body {
         table.pair("Total body sent", bytes.sent);
     }
-    table.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+    table.pair(
+        "HTML transferred",
+        format_args!("{} bytes", bytes.received_bodies),
+    );
 }
 
 fn rates(table: &mut Table<'_>, report: &Report, subject: &Subject) {

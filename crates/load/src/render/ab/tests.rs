@@ -44,7 +44,7 @@ Percentage of the requests served within a certain time (ms)
   99%      5
  100%      5 (longest request)
 ";
-    assert_eq!(text(&sample::report(), &sample::subject()), expected);
+    assert_eq!(text(&sample::report()), expected);
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn what_a_post_with_keep_alive_and_errors_adds() {
         exceptions: 4,
         write: 5,
     };
-    report.counts.non_2xx = 3;
-    report.counts.kept_alive = 2;
-    let mut subject = sample::subject();
+    report.requests.non_2xx = 3;
+    report.requests.kept_alive = 2;
+    let subject = &mut report.subject;
     subject.keep_alive = true;
     subject.sends_body = true;
     subject.variable_length = true;
-    let text = text(&report, &subject);
+    let text = text(&report);
     let expected = "\
 Document Length:        Variable
 
@@ -90,10 +90,11 @@ HTML transferred:       1041 bytes
 
 #[test]
 fn without_confidence_and_percentiles() {
-    let mut subject = sample::subject();
+    let mut report = sample::report();
+    let subject = &mut report.subject;
     subject.confidence = false;
     subject.percentiles = false;
-    let text = text(&sample::report(), &subject);
+    let text = text(&report);
     let expected = "
 Connection Times (ms)
               min   avg   max
@@ -108,8 +109,8 @@ Total:          2     4    5
 #[test]
 fn a_skewed_latency_is_doubted_as_ab_does() {
     let mut page = Page::default();
-    let skewed = sample::histogram([1000, 1000, 1000, 1000, 9000]);
-    doubt(&mut page, "the total time", &skewed);
+    let skewed = sample::times([1000, 1000, 1000, 1000, 9000]);
+    doubt(&mut page, "the total time", &skewed.histogram);
     // mean 3, median 1, deviation 3.6
     assert_eq!(page.into_text(), "");
     let mut page = Page::default();
@@ -117,14 +118,14 @@ fn a_skewed_latency_is_doubted_as_ab_does() {
     doubt(
         &mut page,
         "the total time",
-        &sample::histogram([1499, 1499, 1500, 1501, 1502]),
+        &sample::times([1499, 1499, 1500, 1501, 1502]).histogram,
     );
     assert_eq!(page.into_text(), "");
     let mut page = Page::default();
     doubt(
         &mut page,
         "the waiting time",
-        &sample::histogram([1499, 1499, 1499, 1502, 1503]),
+        &sample::times([1499, 1499, 1499, 1502, 1503]).histogram,
     );
     let expected = "\
 ERROR: The median and mean for the waiting time are more than twice the standard
@@ -160,8 +161,8 @@ fn requests_that_the_server_cut_off_are_complete() {
 #[test]
 fn nothing_done_has_no_times() {
     let mut report = sample::report();
-    report.counts.completed = 0;
-    let text = text(&report, &sample::subject());
+    report.requests.completed = 0;
+    let text = text(&report);
     assert!(
         text.ends_with("HTML transferred:       1041 bytes\n"),
         "{text}"
@@ -171,7 +172,7 @@ fn nothing_done_has_no_times() {
 #[test]
 fn tls_lines_are_those_of_openssl() {
     let mut report = sample::report();
-    report.tls = Some(TlsFacts {
+    report.server.tls = Some(TlsFacts {
         version: "TLSv1.3".to_owned(),
         cipher: "TLS_AES_256_GCM_SHA384".to_owned(),
         key_bits: Some(2048),
@@ -180,7 +181,7 @@ fn tls_lines_are_those_of_openssl() {
         temp_key_bits: Some(253),
         server_name: Some("localhost".to_owned()),
     });
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     let expected = "\
 Server Port:            8080
 SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
@@ -216,11 +217,7 @@ Tue Nov 14 22:13:21 2023\t1700000001\t1\t4\t5\t1
 
 #[test]
 fn html_is_a_table() {
-    let html = html(
-        &sample::report(),
-        &sample::subject(),
-        &HtmlAttributes::default(),
-    );
+    let html = html(&sample::report(), &HtmlAttributes::default());
     let expected = "
 
 <table >

@@ -8,7 +8,7 @@ use crate::report::{FailureKind, FatalError, Warning};
 #[test]
 fn streams_are_those_that_there_were() {
     let mut report = sample::report();
-    let subject = Subject {
+    report.subject = Subject {
         protocol: SpokenProtocol::Http2,
         streams: 1000,
         ..sample::subject()
@@ -20,7 +20,7 @@ fn streams_are_those_that_there_were() {
     ] {
         report.streams_reached = reached;
         let line = format!("Streams:                {expected}\n");
-        assert!(text(&report, &subject).contains(&line), "{reached}");
+        assert!(text(&report).contains(&line), "{reached}");
     }
 }
 
@@ -93,22 +93,21 @@ Connections
 Generator
   1 thread(s), 0.000 s of CPU, 30.00 us per request; the busiest thread 1 % of the time
 ";
-    assert_eq!(text(&sample::report(), &sample::subject()), expected);
+    assert_eq!(text(&sample::report()), expected);
 }
 
 #[test]
 fn an_open_loop_has_two_columns_and_its_lateness() {
     let mut report = sample::report();
-    report.latency.total = sample::histogram(1..=1000);
+    report.latency.total = sample::times(1..=1000);
     let mut corrected = Censored::new();
     for micros in 1..=1000 {
         corrected.record(Duration::from_micros(micros * 2));
     }
-    report.latency.corrected = Some(corrected);
-    report.latency.lateness = Some(sample::histogram([10, 20, 30]));
-    let mut subject = sample::subject();
-    subject.rate = Some(1000.0);
-    let text = text(&report, &subject);
+    report.latency.corrected = Some(corrected.into());
+    report.latency.lateness = Some(sample::times([10, 20, 30]));
+    report.subject.rate = Some(1000.0);
+    let text = text(&report);
     for line in [
         "Requested rate:         1000.00 [#/sec]\n",
         "\n                raw   corrected\n    50%       0.500       1.000\n",
@@ -123,9 +122,9 @@ fn an_open_loop_has_two_columns_and_its_lateness() {
 /// With stages there are not as many clients all the time, so that only what was measured is known.
 #[test]
 fn the_time_of_a_request_with_stages_is_the_measured_mean() {
-    let mut subject = sample::subject();
-    subject.has_stages = true;
-    let text = text(&sample::report(), &subject);
+    let mut report = sample::report();
+    report.subject.has_stages = true;
+    let text = text(&report);
     let line = "\nTime per request:       4.001000 [ms] (mean)\n";
     assert!(text.contains(line), "{text}");
 }
@@ -137,8 +136,8 @@ fn failures_have_their_reasons() {
     report.failures.add(FailureKind::Refused);
     report.failures.add(FailureKind::Tls);
     let reason = "invalid peer certificate: UnknownIssuer".to_owned();
-    report.reasons.insert(FailureKind::Tls, reason);
-    let text = text(&report, &sample::subject());
+    report.failure_reasons.insert(FailureKind::Tls, reason);
+    let text = text(&report);
     let lines = "  refused                    1  the connection was refused\n  tls                        \
                  1  TLS failed: invalid peer certificate: UnknownIssuer\n";
     assert!(text.contains(lines), "{text}");
@@ -148,12 +147,12 @@ fn failures_have_their_reasons() {
 #[test]
 fn too_few_requests_are_told_once() {
     let mut report = sample::report();
-    report.latency.total = sample::histogram([1000]);
+    report.latency.total = sample::times([1000]);
     report.warnings = vec![Warning::FewSamples {
         samples: 1,
         percentile_max: 0.0,
     }];
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     assert_eq!(text.matches("too few requests").count(), 1, "{text}");
     let warning = "WARNING: 1 answers are too few for any percentile: ten must lie beyond";
     assert!(text.contains(warning), "{text}");
@@ -163,10 +162,10 @@ fn too_few_requests_are_told_once() {
 #[test]
 fn a_generator_that_spins_says_for_how_long() {
     let mut report = sample::report();
-    let before = text(&report, &sample::subject());
+    let before = text(&report);
     assert!(!before.contains("waiting without sleep"), "{before}");
-    report.generator[0].spun = Duration::from_millis(3);
-    let text = text(&report, &sample::subject());
+    report.generator.threads[0].spun_s = 0.003;
+    let text = text(&report);
     let line = "\n  waiting without sleep for 25 % of the time: starts were too near for a timer\n";
     assert!(text.contains(line), "{text}");
 }
@@ -186,7 +185,7 @@ fn stalls_and_waits_say_what_to_do() {
             median: Duration::from_millis(1),
         },
     ];
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     for line in [
         "WARNING: 12 of 600 requests waited for a free connection, which the corrected \
          latency includes: the rate needs about -c 28\n",
@@ -203,8 +202,8 @@ fn percentiles_of_requests_without_an_answer_are_lower_bounds() {
     (0..980).for_each(|_| corrected.record(Duration::from_millis(1)));
     (0..20).for_each(|_| corrected.record_waiting(Duration::from_millis(500)));
     let mut report = sample::report();
-    report.latency.corrected = Some(corrected);
-    let text = text(&report, &sample::subject());
+    report.latency.corrected = Some(corrected.into());
+    let text = text(&report);
     for line in [
         "\n    98%       5.200       1.000\n",
         "\n    99%       5.200   > 500.000\n",
@@ -221,9 +220,9 @@ fn every_failed_request_is_counted_once_with_its_cause() {
     report.failures.add(FailureKind::Reset);
     report.failures.add(FailureKind::Reset);
     report.failures.add(FailureKind::Timeout);
-    report.counts.failed = 3;
+    report.requests.failed = 3;
     report.unfinished.hung = 2;
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     let expected = "\
 Failed requests:        3
    (reset: 2, timeout: 1)
@@ -254,7 +253,7 @@ fn doubts_come_last() {
         },
         Warning::KeepAliveRefused { kept: 0, of: 5000 },
     ];
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     let expected = "
 WARNING: the run was given up: no.such.host: Name or service not known
 WARNING: 5000 of 5000 answers were not 2xx: this is the speed of error pages or redirects
@@ -271,7 +270,7 @@ fn a_few_error_pages_are_not_called_the_speed_of_all() {
         count: 2,
         of: 10_000,
     }];
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     let expected = "WARNING: 2 of 10000 answers were not 2xx; their latencies count, too\n";
     assert!(text.ends_with(expected), "{text}");
 }
@@ -281,7 +280,7 @@ fn whole_seconds_have_a_spread() {
     let mut report = sample::report();
     report.elapsed = Duration::from_millis(3500);
     report.seconds = [100, 110, 90, 20].map(sample::second).to_vec();
-    let text = text(&report, &sample::subject());
+    let text = text(&report);
     let expected = "
 Requests per second over 3 whole seconds
                   min      mean   [+/-sd]    median       max
