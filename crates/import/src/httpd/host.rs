@@ -423,10 +423,8 @@ impl Reader<'_, '_> {
             whole(directives, has_tls, &mut rules, self.files);
         }
         let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
-        if !compression.is_empty() {
-            for rule in &mut rules {
-                rule.settings.keys.extend(compression.clone());
-            }
+        for rule in rules.iter_mut().filter(|_| !compression.is_empty()) {
+            rule.settings.keys.extend(compression.clone());
         }
         self.sections(main, inner, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
