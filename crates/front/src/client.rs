@@ -464,7 +464,12 @@ impl ClientConnection {
             .send_interim(status, headers, active.output.staging());
     }
 
-    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+    /// Begins a response, with further fields in lines of HTTP/1.1.
+    pub(crate) fn send_head(
+        &mut self,
+        head: &Response<'_>,
+        lines: &[u8],
+    ) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
         let draining = self.listener.drain().has_begun();
         let active = self.active();
@@ -473,7 +478,9 @@ impl ClientConnection {
         }
         active.sent = 0;
         active.close_delimited = active.is_http10 && head.body == BodyLength::Unknown;
-        active.codec.send_head(head, active.output.staging())
+        active
+            .codec
+            .send_head_with(head, lines, active.output.staging())
     }
 
     /// Begins a tunnel: no further request follows.

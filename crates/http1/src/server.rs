@@ -147,6 +147,20 @@ impl Server {
         head: &Response<'_>,
         out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
+        self.send_head_with(head, &[], out)
+    }
+
+    /// As [`Self::send_head`], with further fields in lines of HTTP/1.1, each ended, which are written as they are:
+    /// none of them concerns the connection or the framing.
+    ///
+    /// # Errors
+    /// See [`ResponseError`]; nothing was written.
+    pub fn send_head_with(
+        &mut self,
+        head: &Response<'_>,
+        lines: &[u8],
+        out: &mut BytesMut,
+    ) -> Result<(), ResponseError> {
         if !self.conn.may_send_head() {
             return Err(ResponseError::OutOfTurn);
         }
@@ -174,6 +188,7 @@ impl Server {
         };
         encode::begin_response(head.status, head.reason, head.headers, out);
         encode::write_fields(head.extra.iter().copied(), out);
+        out.extend_from_slice(lines);
         encode::end_head(announcement, connection, out);
         self.conn.begin_outbound(encoder);
         Ok(())

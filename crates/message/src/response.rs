@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::{BodyLength, field};
+use crate::{BodyLength, FieldLines, field};
 
 /// A response head as received, without what concerns one connection only: the hop-by-hop fields,
 /// those that Connection names, Content-Length and Transfer-Encoding are gone.
@@ -15,6 +15,9 @@ pub struct ResponseHead {
     pub reason: Option<Bytes>,
     /// The end-to-end fields.
     pub headers: HeaderMap,
+    /// Further fields of a response that is stored, sent as they are behind the others. A head that was received has
+    /// none; whoever looks for fields or changes them calls [`Self::expand`] first.
+    pub lines: FieldLines,
     /// The announced length. For a response to HEAD and for 304 it is the length that a GET would
     /// have got. `None` if the length is not known before the end, for 1xx and for 204.
     pub content_length: Option<u64>,
@@ -26,7 +29,19 @@ impl ResponseHead {
         self.status = StatusCode::OK;
         self.reason = None;
         field::clear(&mut self.headers);
+        if !self.lines.is_empty() {
+            self.lines = FieldLines::default();
+        }
         self.content_length = None;
+    }
+
+    /// Moves the fields that are lines into the map.
+    #[inline]
+    pub fn expand(&mut self) {
+        if !self.lines.is_empty() {
+            let lines = std::mem::take(&mut self.lines);
+            lines.append_to(&mut self.headers);
+        }
     }
 }
 
@@ -46,4 +61,28 @@ pub struct Response<'a> {
     /// How long the body is. A known length is announced and binding; for responses that have no
     /// body (to HEAD, 304) it is announced all the same.
     pub body: BodyLength,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_fields_behind_the_others() {
+        let field = |name: &'static str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))])
+        };
+        let mut head = ResponseHead {
+            headers: field("a"),
+            lines: FieldLines::new(&field("b")),
+            ..ResponseHead::default()
+        };
+        head.expand();
+        assert!(head.lines.is_empty());
+        let names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["a", "b"]);
+        head.lines = FieldLines::new(&field("c"));
+        head.clear();
+        assert_eq!(head, ResponseHead::default());
+    }
 }

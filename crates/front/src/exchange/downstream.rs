@@ -136,8 +136,9 @@ impl Downstream<'_> {
         extra: Fields<'_>,
     ) -> Result<(), ResponseError> {
         match self {
-            Self::Http1(client) => client.send_head(&response(head, extra)),
+            Self::Http1(client) => client.send_head(&response(head, extra), head.lines.as_bytes()),
             Self::Http2(stream) => {
+                head.expand();
                 let headers = std::mem::take(&mut head.headers);
                 stream.send_head(head.status, headers, extra, length(head))
             }

@@ -11,7 +11,7 @@ use catamaran_message::{Authority, RequestHead};
 use catamaran_upstream::IpText;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
+use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cookie_flags;
 use crate::exchange::forwarded::{self, Identity, Sender};
@@ -89,6 +89,11 @@ impl<'s> Passage<'s> {
             };
             reverse::turn_back(headers, &site);
         }
+    }
+
+    /// Whether the route says to change fields of responses.
+    pub(crate) fn edits_fields(&self) -> bool {
+        !self.edits.is_empty() || self.rules.cookie_flags() != CookieFlags::default()
     }
 
     /// Changes the fields of a response as the route says, whatever its source. What is filled in is of

@@ -569,6 +569,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     #[inline(never)]
     fn compress(&mut self, offer: &CompressionOffer<'_>, head: &mut ResponseHead) {
         if self.source.may_be_compressed() {
+            head.expand();
             self.progress.compression = offer.begin(head, self.scene);
             if self.progress.compression.is_some() {
                 self.source.read_all();

@@ -111,14 +111,15 @@ impl<'a> ResponsePolicy<'a> {
     /// Makes such a head the one that the client gets.
     pub(crate) fn edit(&self, head: &mut ResponseHead, scene: Scene<'a>) -> Additions<'a> {
         let cookie = self.backend.as_ref().and_then(|backend| backend.cookie);
-        if let Some(passage) = self.passage {
+        if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
+            head.expand();
             passage.edit(&mut head.headers);
         }
         let headers = &head.headers;
         // Without a hash: there are few, and it is one of the first.
-        let dated = headers.keys().any(|name| *name == DATE);
+        let dated = headers.keys().any(|name| *name == DATE) || head.lines.is_dated();
         Additions {
-            transport_security: transport_security(scene, headers),
+            transport_security: transport_security(scene, head),
             date: (!dated).then(crate::date::now).flatten(),
             cookie: cookie.filter(|_| may_carry_cookie(head.status, headers)),
         }
@@ -153,10 +154,12 @@ impl Additions<'_> {
 }
 
 /// What a client over TLS is told, unless the backend has said something itself.
-fn transport_security<'a>(scene: Scene<'a>, headers: &HeaderMap) -> Option<&'a HeaderValue> {
+fn transport_security<'a>(scene: Scene<'a>, head: &ResponseHead) -> Option<&'a HeaderValue> {
     scene.peer.tls.as_ref()?;
     let policy = scene.listener.hsts.as_ref()?;
-    (!headers.contains_key(STRICT_TRANSPORT_SECURITY)).then_some(policy)
+    let name = STRICT_TRANSPORT_SECURITY;
+    let is_said = head.lines.get(name.as_str()).is_some() || head.headers.contains_key(name);
+    (!is_said).then_some(policy)
 }
 
 // As values that can be borrowed for as long as a response lasts.

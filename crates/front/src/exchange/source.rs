@@ -179,9 +179,9 @@ impl Answer {
     pub(crate) fn new(status: StatusCode, headers: HeaderMap, body: Bytes) -> Self {
         let head = ResponseHead {
             status,
-            reason: None,
             headers,
             content_length: Some(body.len() as u64),
+            ..ResponseHead::default()
         };
         Self {
             head: Box::new(head),

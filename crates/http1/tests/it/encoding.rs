@@ -130,6 +130,25 @@ fn a_response_head_is_written_as_given() {
 }
 
 #[test]
+fn lines_are_written_as_they_are_between_fields_and_framing() {
+    let headers = map(&[("a", "1")]);
+    let today = HeaderValue::from_static("today");
+    let head = Response {
+        extra: &[(&DATE, &today)],
+        ..response(200, &headers, BodyLength::Known(0))
+    };
+    let mut server = server("GET / HTTP/1.1", "");
+    let mut out = BytesMut::new();
+    server
+        .send_head_with(&head, b"b: 2\r\nage: 5\r\n", &mut out)
+        .unwrap();
+    assert_eq!(
+        out,
+        "HTTP/1.1 200 OK\r\na: 1\r\ndate: today\r\nb: 2\r\nage: 5\r\nContent-Length: 0\r\n\r\n"
+    );
+}
+
+#[test]
 fn status_lines_have_a_reason_or_none() {
     for (status, reason, expected) in [
         (200, None, "HTTP/1.1 200 OK"),

@@ -39,9 +39,9 @@ fn html(lines: &[(&'static str, &'static str)]) -> ResponseHead {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
     ResponseHead {
         status: StatusCode::OK,
-        reason: None,
         headers,
         content_length: Some(5000),
+        ..ResponseHead::default()
     }
 }
 

@@ -286,6 +286,7 @@ impl<'a> CachedSource<'a> {
             reason: object.head.reason.clone(),
             headers,
             content_length: Some(object.body.len),
+            ..ResponseHead::default()
         };
         self.answer(Box::new(head))
     }
@@ -322,6 +323,7 @@ impl<'a> CachedSource<'a> {
             reason: fill.reason.clone(),
             headers,
             content_length: fill.content_length,
+            ..ResponseHead::default()
         };
         self.answer(Box::new(head))
     }

@@ -33,9 +33,9 @@ impl<'a> FileSource<'a> {
     ) -> Self {
         let head = ResponseHead {
             status: sending.status,
-            reason: None,
             headers: sending.headers,
             content_length: Some(sending.length),
+            ..ResponseHead::default()
         };
         Self {
             head: Some(Box::new(head)),
