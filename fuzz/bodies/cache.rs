@@ -5,11 +5,12 @@
 
 use catamaran_cache::directives::{Directives, SECONDS_MAX};
 use catamaran_cache::freshness::{self, FreshnessRules};
-use catamaran_cache::object::{self, FieldLines};
+use catamaran_cache::object;
 use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, SetCookie};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::verdict::{Demand, Stored, Verdict};
 use catamaran_cache::{merge, tags};
+use catamaran_message::FieldLines;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 /// Lines of fields, the response's and then, after an empty line, the request's.

@@ -43,7 +43,7 @@ impl Directives {
     /// Those of the field `Cache-Control`; `None` if there is no such field.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut lines = headers.get_all(CACHE_CONTROL).iter().peekable();
+        let mut lines = lines(headers, &CACHE_CONTROL).peekable();
         lines.peek()?;
         let mut directives = Self::default();
         for line in lines {
@@ -57,10 +57,15 @@ impl Directives {
     /// Those of a request: of `Cache-Control`, or else of `Pragma`.
     #[must_use]
     pub fn of_request(headers: &HeaderMap) -> Self {
+        // Most requests have neither.
+        let mut names = headers.keys();
+        if !names.any(|name| *name == CACHE_CONTROL || *name == PRAGMA) {
+            return Self::default();
+        }
         if let Some(directives) = Self::of(headers) {
             return directives;
         }
-        let mut lines = headers.get_all(PRAGMA).iter();
+        let mut lines = lines(headers, &PRAGMA);
         let no_cache = lines.any(|line| {
             elements(line.as_bytes()).any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-cache"))
         });
@@ -138,6 +143,12 @@ impl Directives {
                 .get_or_insert_with(|| seconds.unwrap_or(u32::MAX));
         }
     }
+}
+
+/// The lines of a field. Without a hash: there are few.
+fn lines<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h HeaderValue> {
+    let fields = headers.iter().filter(move |(its, _)| *its == name);
+    fields.map(|(_, line)| line)
 }
 
 /// The elements of a list, without those that are empty; a comma in a quoted text is none that separates.

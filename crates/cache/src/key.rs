@@ -5,12 +5,10 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-
 /// What a response is stored under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
-    bytes: Bytes,
+    bytes: Vec<u8>,
     /// Where its URL ends.
     url: usize,
 }
@@ -26,7 +24,7 @@ impl KeyBuilder {
     /// Begins with a URL, as the client has it.
     #[must_use]
     pub fn new(scheme: &[u8], host: &[u8], path: &[u8], query: Option<&[u8]>) -> Self {
-        let mut bytes = Vec::with_capacity(128);
+        let mut bytes = Vec::with_capacity(BYTES_USUAL);
         bytes.extend_from_slice(scheme);
         bytes.extend_from_slice(b"://");
         let from = bytes.len();
@@ -42,6 +40,7 @@ impl KeyBuilder {
     }
 
     /// Adds a part that may be missing: that differs from an empty one.
+    #[inline]
     pub fn part(&mut self, part: Option<&[u8]>) {
         self.bytes.push(b'\n');
         if let Some(part) = part {
@@ -50,11 +49,16 @@ impl KeyBuilder {
         }
     }
 
+    /// Adds so many parts that are missing.
+    pub fn missing(&mut self, parts: usize) {
+        self.bytes.resize(self.bytes.len() + parts, b'\n');
+    }
+
     /// The key.
     #[must_use]
     pub fn finish(self) -> CacheKey {
         CacheKey {
-            bytes: self.bytes.into(),
+            bytes: self.bytes,
             url: self.url,
         }
     }
@@ -63,7 +67,7 @@ impl KeyBuilder {
 impl CacheKey {
     /// All of it.
     #[must_use]
-    pub fn as_bytes(&self) -> &Bytes {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -76,9 +80,8 @@ impl CacheKey {
     /// The key of the same request for another path and query.
     #[must_use]
     pub fn of_url(&self, url: &[u8]) -> Self {
-        let bytes = [url, &self.bytes[self.url..]].concat();
         Self {
-            bytes: bytes.into(),
+            bytes: [url, &self.bytes[self.url..]].concat(),
             url: url.len(),
         }
     }
@@ -116,7 +119,7 @@ impl QueryRule {
             }
         };
         let parameters = || query.split(|byte| *byte == b'&');
-        if parameters().all(keeps) {
+        if *self == Self::All || parameters().all(keeps) {
             return Some(Cow::Borrowed(query));
         }
         let kept: Vec<&[u8]> = parameters().filter(|it| keeps(it)).collect();
@@ -132,6 +135,9 @@ pub fn matches(rule: &str, name: &[u8]) -> bool {
         None => name == rule.as_bytes(),
     }
 }
+
+/// Most keys are shorter.
+const BYTES_USUAL: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,16 @@
 //! A stored response.
 //!
 //! Its fields are kept as lines, as HTTP/1.1 has them: a map takes five times as much memory, and most
-//! clients are sent lines. Its body is in blocks, which are shared with all who read it.
+//! clients are sent lines. A short body follows them in the same memory; a longer one is kept elsewhere.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
+use catamaran_message::FieldLines;
+use catamaran_message::field::is_hop_by_hop;
 use http::StatusCode;
-use http::header::{AGE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
 use crate::storable::{SetCookie, Terms};
-use crate::vary::Selection;
+use crate::vary::{RequestFields, Selection};
 use crate::verdict::Stored;
 use crate::{Millis, tags};
 
@@ -17,9 +19,7 @@ use crate::{Millis, tags};
 pub struct ObjectHead {
     /// The status.
     pub status: StatusCode,
-    /// The reason phrase, if it is an unusual one.
-    pub reason: Option<Bytes>,
-    /// The fields; see [`FieldLines`].
+    /// The fields. A short body follows them.
     pub fields: FieldLines,
     /// On which terms it is used.
     pub terms: Terms,
@@ -27,12 +27,45 @@ pub struct ObjectHead {
     pub made: Millis,
     /// When it was stored, or found to be valid.
     pub validated: Millis,
-    /// Which requests it answers.
-    pub selection: Selection,
-    /// Its tags, as [`tags::read`] has them.
-    pub tags: Box<[u8]>,
     /// How many purges there were when it began.
     pub began: u64,
+    /// What else is known of it, if anything is.
+    pub details: Option<Box<ObjectDetails>>,
+}
+
+/// What most responses have nothing of.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectDetails {
+    /// The reason phrase, if it is an unusual one.
+    reason: Option<Bytes>,
+    /// Which requests it answers, if it depends on their fields.
+    selection: Option<Selection>,
+    /// Its tags, as [`tags::read`] has them.
+    tags: Box<[u8]>,
+}
+
+impl ObjectDetails {
+    /// The details of a response: an unusual reason phrase, the requests that it answers, and its tags. `None` if
+    /// there are none.
+    #[must_use]
+    pub fn new(reason: Option<Bytes>, selection: Selection, tags: Box<[u8]>) -> Option<Box<Self>> {
+        let selection = Some(selection).filter(|it| !it.names().is_empty());
+        let has_any = reason.is_some() || selection.is_some() || !tags.is_empty();
+        has_any.then(|| {
+            Box::new(Self {
+                reason,
+                selection,
+                tags,
+            })
+        })
+    }
+
+    /// The same with other tags.
+    #[must_use]
+    pub fn with_tags(details: Option<&Self>, tags: Box<[u8]>) -> Option<Box<Self>> {
+        let details = details.cloned().unwrap_or_default();
+        Some(Box::new(Self { tags, ..details }))
+    }
 }
 
 impl ObjectHead {
@@ -47,82 +80,40 @@ impl ObjectHead {
         }
     }
 
-    /// The bytes of memory that it takes, with itself.
+    /// The reason phrase, if it is an unusual one.
+    #[must_use]
+    pub fn reason(&self) -> Option<&Bytes> {
+        self.details.as_ref()?.reason.as_ref()
+    }
+
+    /// Which requests it answers; `None`: all.
+    #[must_use]
+    pub fn selection(&self) -> Option<&Selection> {
+        self.details.as_ref()?.selection.as_ref()
+    }
+
+    /// Whether it answers a request.
+    #[must_use]
+    pub fn answers(&self, request: &dyn RequestFields) -> bool {
+        self.selection()
+            .is_none_or(|selection| selection.matches(request))
+    }
+
+    /// Its tags, as [`tags::read`] has them.
+    #[must_use]
+    pub fn tags(&self) -> &[u8] {
+        self.details.as_ref().map_or(&[], |details| &details.tags)
+    }
+
+    /// The bytes of memory that it takes beside itself, with a short body.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let reason = self.reason.as_ref().map_or(0, Bytes::len);
-        size_of::<Self>()
-            + reason
-            + self.fields.lines.len()
-            + self.selection.weight()
-            + self.tags.len()
-    }
-}
-
-/// Fields as lines: each a name, a colon and a space, a value, and CR LF.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldLines {
-    lines: Bytes,
-}
-
-impl FieldLines {
-    /// The fields of a map.
-    #[must_use]
-    pub fn new(headers: &HeaderMap) -> Self {
-        let length: usize = headers
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len() + 4)
-            .sum();
-        let mut lines = BytesMut::with_capacity(length);
-        for (name, value) in headers {
-            lines.put_slice(name.as_str().as_bytes());
-            lines.put_slice(b": ");
-            lines.put_slice(value.as_bytes());
-            lines.put_slice(b"\r\n");
-        }
-        Self {
-            lines: lines.freeze(),
-        }
-    }
-
-    /// The lines.
-    #[must_use]
-    pub fn as_bytes(&self) -> &Bytes {
-        &self.lines
-    }
-
-    /// The fields as a map. Values share the memory of the lines.
-    #[must_use]
-    pub fn to_map(&self) -> HeaderMap {
-        let mut headers = HeaderMap::with_capacity(16);
-        for (name, value) in self.iter() {
-            let name = HeaderName::from_bytes(name);
-            let value = HeaderValue::from_maybe_shared(self.lines.slice_ref(value));
-            if let (Ok(name), Ok(value)) = (name, value) {
-                // A map that is full is one that no codec would have made.
-                drop(headers.try_append(name, value));
-            }
-        }
-        headers
-    }
-
-    /// The first value of a field, whose name is in lower case.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let mut fields = self.iter();
-        fields.find_map(|(it, value)| (it == name.as_bytes()).then_some(value))
-    }
-
-    /// Names and values, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.lines[..];
-        std::iter::from_fn(move || {
-            let end = rest.iter().position(|byte| *byte == b'\r')?;
-            let line = &rest[..end];
-            rest = rest.get(end + 2..).unwrap_or_default();
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            Some((&line[..colon], line.get(colon + 2..)?))
-        })
+        let details = self.details.as_ref().map_or(0, |details| {
+            let reason = details.reason.as_ref().map_or(0, Bytes::len);
+            let selection = details.selection.as_ref().map_or(0, Selection::weight);
+            size_of::<ObjectDetails>() + reason + selection + details.tags.len()
+        });
+        self.fields.weight() + details
     }
 }
 
@@ -131,6 +122,12 @@ pub fn clean(headers: &mut HeaderMap, set_cookie: SetCookie, date: Option<&Heade
     headers.remove(AGE);
     for name in NOT_STORED {
         headers.remove(*name);
+    }
+    // No codec leaves any. They are written as they are, so a mistake would be one in framing.
+    let is_framing = |name: &&HeaderName| is_hop_by_hop(name) || **name == CONTENT_LENGTH;
+    let framing: Vec<HeaderName> = headers.keys().filter(is_framing).cloned().collect();
+    for name in framing {
+        headers.remove(name);
     }
     tags::remove(headers);
     if set_cookie == SetCookie::Strip {
@@ -156,22 +153,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_map_again() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [("a", "1"), ("b", ""), ("a", "x: y"), ("c", "\u{e9}")] {
-            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        let lines = FieldLines::new(&headers);
-        assert_eq!(lines.to_map(), headers);
-        assert_eq!(lines.get("b"), Some(&b""[..]));
-        assert_eq!(lines.get("d"), None);
-        assert!(FieldLines::default().to_map().is_empty());
-    }
-
-    #[test]
     fn what_is_not_stored_is_removed() {
         let mut headers = HeaderMap::new();
-        for name in ["age", "set-cookie", "cache-tag", "proxy-connection", "x"] {
+        let framing = ["content-length", "transfer-encoding", "connection", "te"];
+        let others = ["age", "set-cookie", "cache-tag", "proxy-connection", "x"];
+        for name in framing.into_iter().chain(others) {
             headers.insert(name, HeaderValue::from_static("1"));
         }
         let date = HeaderValue::from_static("now");

@@ -3,7 +3,6 @@
 //! What is compared is what the backend was sent. Lines of a field are joined and white space around commas
 //! does not count, so that two spellings of one list are one.
 
-use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY};
 
 use crate::directives::elements;
@@ -13,7 +12,7 @@ use crate::directives::elements;
 pub struct Selection {
     names: Box<[HeaderName]>,
     /// The value of each name, and a line feed after it; a missing field has a NUL in its place.
-    values: Bytes,
+    values: Box<[u8]>,
 }
 
 /// Why a response cannot be told apart from others.
@@ -78,7 +77,7 @@ impl Selection {
     /// Whether another request has the same.
     #[must_use]
     pub fn matches(&self, request: &dyn RequestFields) -> bool {
-        self.names.is_empty() || values(&self.names, request) == self.values
+        self.names.is_empty() || values(&self.names, request)[..] == *self.values
     }
 
     /// The names.
@@ -89,7 +88,7 @@ impl Selection {
 
     /// The values, in a form of their own.
     #[must_use]
-    pub fn values(&self) -> &Bytes {
+    pub fn values(&self) -> &[u8] {
         &self.values
     }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod counts;
 pub(crate) mod fill;
+pub(crate) mod object;
 pub(crate) mod store;
 
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl Cache {
         if !self.config.cache_status {
             return;
         }
-        let text = ["catamaran; ", what].concat();
+        let text = [CACHE_NAME, what].concat();
         if let Ok(value) = HeaderValue::try_from(text) {
             // A map that is full is one that no codec would have made.
             drop(headers.try_append(CACHE_STATUS, value));
@@ -115,6 +116,9 @@ pub(crate) fn now() -> Millis {
 
 /// What a cache did with a request (RFC 9211).
 pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// The front's name in its value, and what separates it from the rest.
+pub(crate) const CACHE_NAME: &str = "catamaran; ";
 
 #[cfg(test)]
 mod tests {

@@ -48,6 +48,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cache_request::CacheRequest;
+use caching::RequestPlan;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
@@ -290,7 +291,15 @@ impl<'a> Exchange<'a> {
                     boxed(|| self.try_backends(upstream, down, &outgoing)).await
                 }
                 // Whether a backend is asked remains to be seen.
-                Some(cache) => boxed(|| self.serve_cached(upstream, down, &outgoing, cache)).await,
+                Some(request) => {
+                    let planned = RequestPlan::new(request, &outgoing);
+                    match planned.hit() {
+                        Some(hit) => boxed(|| self.serve_hit(down, &outgoing, hit)).await,
+                        None => {
+                            boxed(|| self.serve_cached(upstream, down, &outgoing, planned)).await
+                        }
+                    }
+                }
             },
         };
         if let Err(failure) = served {

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use catamaran_cache::Millis;
 use catamaran_cache::bans::{Bans, Purge, Purged};
 use catamaran_cache::key::CacheKey;
-use catamaran_cache::object::ObjectHead;
 use catamaran_cache::vary::RequestFields;
 use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
@@ -21,27 +20,16 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::cache::counts::CacheCounts;
 use crate::cache::fill::Fill;
+use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
-
-/// A stored response.
-#[derive(Debug)]
-pub(crate) struct Object {
-    pub(crate) head: ObjectHead,
-    pub(crate) body: Body,
-}
-
-/// A whole body, in blocks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Body {
-    pub(crate) blocks: Arc<[Bytes]>,
-    pub(crate) len: u64,
-}
 
 /// What is known of one key.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
-    /// The newest first.
-    variants: Vec<Arc<Object>>,
+    /// The newest response, if there is any.
+    newest: Option<Arc<Object>>,
+    /// The others, the newer first.
+    others: Option<Box<Others>>,
     /// Until when nobody waits for a response, since the last one could not be stored.
     uncacheable_until: Millis,
     /// Until when the backend is not asked while a stale response may be used.
@@ -50,10 +38,22 @@ pub(crate) struct Entry {
     uses: AtomicU64,
 }
 
+/// What is known of a key beside its responses.
+#[derive(Clone, Copy, Debug, Default)]
+struct EntryState {
+    uncacheable_until: Millis,
+    failed_until: Millis,
+    uses: u64,
+}
+
+/// Older responses of a key. In memory of their own: most keys have none, and there are many keys.
+#[derive(Debug)]
+struct Others(Box<[Arc<Object>]>);
+
 /// A key that is asked for often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrequentKey {
-    pub(crate) key: Bytes,
+    pub(crate) key: Box<[u8]>,
     /// How often it was answered from memory since it is there, about.
     pub(crate) uses: u64,
     /// Bytes of memory that its responses take.
@@ -72,7 +72,7 @@ pub(crate) struct Found {
 /// What a cache holds.
 #[derive(Debug)]
 pub(crate) struct Store {
-    entries: Cache<Bytes, Arc<Entry>, EntryWeight, RandomState, Evictions>,
+    entries: Cache<Box<[u8]>, Arc<Entry>, EntryWeight, RandomState, Evictions>,
     evicted: Arc<AtomicU64>,
     /// Held while an entry is changed, so that no change is lost.
     changes: Mutex<()>,
@@ -148,7 +148,7 @@ impl Store {
             false => Purged::No,
             true => {
                 let bans = self.bans.load();
-                bans.judge(object.head.began, key.url(), &object.head.tags)
+                bans.judge(object.head.began, key.url(), object.head.tags())
             }
         }
     }
@@ -160,8 +160,7 @@ impl Store {
         entry: &Entry,
         request: &dyn RequestFields,
     ) -> Option<Found> {
-        let mut variants = entry.variants.iter();
-        let object = variants.find(|it| it.head.selection.matches(request))?;
+        let object = entry.variants().find(|it| it.head.answers(request))?;
         match self.purged(key, object) {
             Purged::Hard => None,
             purged => Some(Found {
@@ -179,11 +178,18 @@ impl Store {
         }
         let before = self.entries.peek(key.as_bytes());
         let uses = before.as_ref().map_or(0, |entry| entry.uses());
-        let others = before.iter().flat_map(|entry| &entry.variants);
-        let others = others.filter(|it| it.head.selection != object.head.selection);
+        let others = before.iter().flat_map(|entry| entry.variants());
+        let others = others.filter(|it| it.head.selection() != object.head.selection());
         let others = others.take(config.variants_max.saturating_sub(1)).cloned();
-        let variants = std::iter::once(Arc::clone(&object)).chain(others).collect();
-        self.put(key, variants, (0, uses));
+        let variants = std::iter::once(Arc::clone(&object)).chain(others);
+        self.put(
+            key,
+            variants,
+            EntryState {
+                uses,
+                ..EntryState::default()
+            },
+        );
         true
     }
 
@@ -193,11 +199,16 @@ impl Store {
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
-        let others = before.variants.iter().filter(|it| !Arc::ptr_eq(it, object));
-        let others: Vec<_> = others.cloned().collect();
-        match others.is_empty() {
-            true => drop(self.entries.remove(key.as_bytes())),
-            false => self.put(key, others, (before.uncacheable_until, before.uses())),
+        let mut others = before
+            .variants()
+            .filter(|it| !Arc::ptr_eq(it, object))
+            .cloned();
+        match others.next() {
+            None => drop(self.entries.remove(key.as_bytes())),
+            Some(first) => {
+                let others = std::iter::once(first).chain(others);
+                self.put(key, others, before.state());
+            }
         }
     }
 
@@ -211,24 +222,32 @@ impl Store {
     pub(crate) fn note_uncacheable(&self, key: &CacheKey, until: Millis) {
         let _changing = lock(&self.changes);
         let before = self.entries.peek(key.as_bytes());
-        let uses = before.as_ref().map_or(0, |entry| entry.uses());
-        let variants = before.map_or_else(Vec::new, |entry| entry.variants.clone());
-        self.put(key, variants, (until, uses));
+        let state = before.as_ref().map(|entry| entry.state());
+        let state = EntryState {
+            uncacheable_until: until,
+            ..state.unwrap_or_default()
+        };
+        let variants = before.iter().flat_map(|entry| entry.variants()).cloned();
+        self.put(key, variants, state);
     }
 
+    /// Puts an entry with these responses, the newest first, in the place of what is known of a key.
     fn put(
         &self,
         key: &CacheKey,
-        variants: Vec<Arc<Object>>,
-        (uncacheable_until, uses): (Millis, u64),
+        mut variants: impl Iterator<Item = Arc<Object>>,
+        state: EntryState,
     ) {
+        let newest = variants.next();
+        let others: Box<[Arc<Object>]> = variants.collect();
         let entry = Arc::new(Entry {
-            variants,
-            uncacheable_until,
-            failed_until: AtomicU64::new(0),
-            uses: AtomicU64::new(uses),
+            newest,
+            others: (!others.is_empty()).then(|| Box::new(Others(others))),
+            uncacheable_until: state.uncacheable_until,
+            failed_until: AtomicU64::new(state.failed_until),
+            uses: AtomicU64::new(state.uses),
         });
-        self.entries.insert(key.as_bytes().clone(), entry);
+        self.entries.insert(key.as_bytes().into(), entry);
     }
 
     /// A response of an entry was of use on this worker, whose thread asks. The first uses are all counted; of more only some, each
@@ -251,7 +270,7 @@ impl Store {
             let at = found.partition_point(|it| it.uses >= uses);
             if uses > 0 && at < most {
                 let bytes = EntryWeight.weight(&key, &entry);
-                let variants = entry.variants.len();
+                let variants = entry.variants().count();
                 found.insert(
                     at,
                     FrequentKey {
@@ -331,6 +350,14 @@ impl Store {
 }
 
 impl Entry {
+    fn state(&self) -> EntryState {
+        EntryState {
+            uncacheable_until: self.uncacheable_until,
+            failed_until: self.failed_until.load(Ordering::Relaxed),
+            uses: self.uses(),
+        }
+    }
+
     /// Whether the last response could not be stored.
     pub(crate) fn is_uncacheable(&self, now: Millis) -> bool {
         now < self.uncacheable_until
@@ -352,13 +379,14 @@ impl Entry {
 
     /// The names of fields on which any response depends.
     pub(crate) fn names(&self) -> &[http::HeaderName] {
-        let newest = self.variants.first();
-        newest.map_or(&[], |object| object.head.selection.names())
+        let selection = self.newest.as_ref().and_then(|it| it.head.selection());
+        selection.map_or(&[], |selection| selection.names())
     }
 
     /// The responses, the newest first.
-    pub(crate) fn variants(&self) -> &[Arc<Object>] {
-        &self.variants
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &Arc<Object>> {
+        let others = self.others.as_ref().map_or(&[][..], |others| &*others.0);
+        self.newest.iter().chain(others)
     }
 }
 
@@ -366,13 +394,9 @@ impl Entry {
 #[derive(Clone, Debug)]
 struct EntryWeight;
 
-impl Weighter<Bytes, Arc<Entry>> for EntryWeight {
-    fn weight(&self, key: &Bytes, entry: &Arc<Entry>) -> u64 {
-        let of_object = |object: &Arc<Object>| {
-            let blocks = object.body.blocks.len() * size_of::<Bytes>();
-            object.body.len + (object.head.weight() + blocks + OBJECT_OVERHEAD) as u64
-        };
-        let variants: u64 = entry.variants.iter().map(of_object).sum();
+impl Weighter<Box<[u8]>, Arc<Entry>> for EntryWeight {
+    fn weight(&self, key: &Box<[u8]>, entry: &Arc<Entry>) -> u64 {
+        let variants: u64 = entry.variants().map(|object| object.weight()).sum();
         variants + (key.len() + ENTRY_OVERHEAD) as u64
     }
 }
@@ -381,10 +405,10 @@ impl Weighter<Bytes, Arc<Entry>> for EntryWeight {
 #[derive(Clone, Debug)]
 struct Evictions(Arc<AtomicU64>);
 
-impl Lifecycle<Bytes, Arc<Entry>> for Evictions {
+impl Lifecycle<Box<[u8]>, Arc<Entry>> for Evictions {
     type RequestState = ();
 
-    fn on_evict(&self, (): &mut (), _key: Bytes, _entry: Arc<Entry>) {
+    fn on_evict(&self, (): &mut (), _key: Box<[u8]>, _entry: Arc<Entry>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -409,21 +433,20 @@ const ITEMS_MAX: usize = 1 << 20;
 /// Parts with a lock each. An object fits into one: its size is at most an eighth of the memory.
 const SHARDS: usize = 4;
 
-/// Memory of an entry beside its key: itself, the key's counter, and its place in the table.
-const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 144;
-
-/// Memory of an object beside what it has: counters of references, and what the allocator rounds up.
-const OBJECT_OVERHEAD: usize = 96;
+/// Memory of an entry beside its key: itself and its counters of references, what the allocator adds to it and to the
+/// key, and its place in the table.
+const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 16 + 2 * ALLOCATION + 48;
 
 #[cfg(test)]
 mod tests {
     use catamaran_cache::key::KeyBuilder;
-    use catamaran_cache::object::FieldLines;
+    use catamaran_cache::object::{ObjectDetails, ObjectHead};
     use catamaran_cache::storable::{self, RequestFacts, ResponseFacts};
     use catamaran_cache::vary::Selection;
     use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
     use super::*;
+    use crate::cache::object::Body;
 
     fn config() -> CacheConfig {
         CacheConfig {
@@ -456,26 +479,21 @@ mod tests {
         let rules = config().freshness;
         let terms = storable::judge(&request, &response, &rules, storable::SetCookie::Refuse);
         let name = HeaderName::from_static("accept-language");
-        Arc::new(Object {
-            head: ObjectHead {
-                status: StatusCode::OK,
-                reason: None,
-                fields: FieldLines::new(&headers),
-                terms: terms.unwrap(),
-                made: 0,
-                validated: 0,
-                selection: match language {
-                    Some(language) => Selection::new(vec![name], &speaking(language)),
-                    None => Selection::new(Vec::new(), &headers),
-                },
-                tags: tags.as_bytes().into(),
-                began: store.purge_count(),
-            },
-            body: Body {
-                blocks: [Bytes::from(vec![b'x'; 347])].into(),
-                len: 347,
-            },
-        })
+        let selection = match language {
+            Some(language) => Selection::new(vec![name], &speaking(language)),
+            None => Selection::new(Vec::new(), &headers),
+        };
+        let (fields, body) = Body::store(&headers, vec![Bytes::from(vec![b'x'; 347])]);
+        let head = ObjectHead {
+            status: StatusCode::OK,
+            fields,
+            terms: terms.unwrap(),
+            made: 0,
+            validated: 0,
+            began: store.purge_count(),
+            details: ObjectDetails::new(None, selection, tags.as_bytes().into()),
+        };
+        Arc::new(Object::new(head, body))
     }
 
     fn speaking(language: &str) -> HeaderMap {
@@ -511,7 +529,7 @@ mod tests {
         assert!(store.evicted() > 990_000);
         // The goal of the specification is 900 bytes of memory for such an object.
         assert!(
-            bytes / objects as u64 <= 1100,
+            bytes / objects as u64 <= 900,
             "{} bytes each",
             bytes / objects as u64
         );
@@ -547,8 +565,8 @@ mod tests {
             }
         }
         let frequent = store.frequent(20);
-        let expected = |at: u64| key(&format!("/{at}")).as_bytes().clone();
-        let keys: Vec<Bytes> = frequent.iter().map(|it| it.key.clone()).collect();
+        let expected = |at: u64| key(&format!("/{at}")).as_bytes().into();
+        let keys: Vec<Box<[u8]>> = frequent.iter().map(|it| it.key.clone()).collect();
         assert_eq!(keys, (30..50).rev().map(expected).collect::<Vec<_>>());
         let most = &frequent[0];
         assert!(most.uses.abs_diff(49 * 60) <= 2 * NOTED_ONE_OF, "{most:?}");

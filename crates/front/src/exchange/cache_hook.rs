@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use catamaran_cache::key::CacheKey;
-use catamaran_cache::object::{FieldLines, ObjectHead};
+use catamaran_cache::object::{ObjectDetails, ObjectHead};
 use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, Terms};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::{Millis, freshness, merge, object, tags};
@@ -16,7 +16,7 @@ use http::header::{CONTENT_LOCATION, ETAG, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::cache::fill::{FetchFacts, Fill, FillFailure, FillHead};
-use crate::cache::store::Object;
+use crate::cache::object::{Body, Object};
 use crate::cache::{self, Cache};
 use crate::config::CacheConfig;
 use crate::counters::Reason;
@@ -385,18 +385,22 @@ impl Tee {
         let tags = tags::read(&head.headers).filter(|tags| !tags.is_empty());
         let age = freshness::initial_age(&headers, self.asked, now);
         object::clean(&mut headers, config.set_cookie, None);
-        let object = Arc::new(Object {
-            head: ObjectHead {
-                fields: FieldLines::new(&headers),
-                terms,
-                made: now.saturating_sub(u64::from(age) * 1000),
-                validated: now,
-                tags: tags.unwrap_or_else(|| stored.head.tags.clone()),
-                began: self.began,
-                ..stored.head.clone()
-            },
-            body: stored.body.clone(),
-        });
+        let details = stored.head.details.as_deref();
+        let details = match tags {
+            Some(tags) => ObjectDetails::with_tags(details, tags),
+            None => details.cloned().map(Box::new),
+        };
+        let (fields, body) = stored.with_fields(&headers);
+        let head = ObjectHead {
+            status: stored.head.status,
+            fields,
+            terms,
+            made: now.saturating_sub(u64::from(age) * 1000),
+            validated: now,
+            began: self.began,
+            details,
+        };
+        let object = Arc::new(Object::new(head, body));
         self.cache
             .store
             .insert(&self.key, Arc::clone(&object), config);
@@ -420,14 +424,16 @@ impl Tee {
             return true;
         }
         let head = self.fill.head();
-        let body = self.fill.body();
-        let (Some(terms), Some(head), Some(body), None) = (self.terms, head, body, self.refusal)
+        let blocks = self.fill.body();
+        let (Some(terms), Some(head), Some(blocks), None) =
+            (self.terms, head, blocks, self.refusal)
         else {
             self.land();
             self.fill.finish(None, false);
             return true;
         };
-        let is_whole = head.content_length.is_none_or(|length| length == body.len)
+        let received: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+        let is_whole = head.content_length.is_none_or(|length| length == received)
             || head.status == StatusCode::NO_CONTENT;
         let (Ok(selection), true) = (&head.storing, is_whole) else {
             self.is_over = false;
@@ -437,21 +443,19 @@ impl Tee {
             });
             return false;
         };
-        let object = Arc::new(Object {
-            head: ObjectHead {
-                status: head.status,
-                reason: head.reason.clone(),
-                fields: FieldLines::new(&head.headers),
-                terms,
-                // However long the body took, it is as old as its head.
-                made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
-                validated: self.arrived,
-                selection: selection.clone(),
-                tags: std::mem::take(&mut self.tags),
-                began: self.began,
-            },
-            body,
-        });
+        let tags = std::mem::take(&mut self.tags);
+        let (fields, body) = Body::store(&head.headers, blocks);
+        let stored = ObjectHead {
+            status: head.status,
+            fields,
+            terms,
+            // However long the body took, it is as old as its head.
+            made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
+            validated: self.arrived,
+            began: self.began,
+            details: ObjectDetails::new(head.reason.clone(), selection.clone(), tags),
+        };
+        let object = Arc::new(Object::new(stored, body));
         let config = &self.cache.config;
         self.cache
             .store

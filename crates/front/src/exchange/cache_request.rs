@@ -17,6 +17,7 @@ use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use memchr::memchr2_iter;
 
 use crate::cache::Cache;
 use crate::config::CacheConfig;
@@ -43,7 +44,7 @@ pub(crate) struct CacheRequest<'s> {
 pub(crate) struct KeyGrounds<'s> {
     pub(crate) upstream: &'s Upstream,
     /// Stands for what the route changes of its requests.
-    pub(crate) digest: u64,
+    pub(crate) digest: &'s [u8],
     /// The path that the client sent, if the route changes it.
     pub(crate) sent: Option<&'s [u8]>,
 }
@@ -112,7 +113,7 @@ fn key(
         query,
     );
     key.part(Some(grounds.upstream.name.as_bytes()));
-    key.part(Some(&hex(grounds.digest)));
+    key.part(Some(grounds.digest));
     key.part(grounds.sent.map(|_| forwarded));
     key.part(request.told_port());
     for name in &config.key_cookies {
@@ -121,19 +122,16 @@ fn key(
     for name in &config.key_fields {
         key.part(lines(headers, name).as_deref());
     }
+    if request.are_fields_usual() {
+        key.missing(CLAIMED.len());
+        return key.finish();
+    }
     // Those of anybody but a trusted proxy were removed.
     for name in &CLAIMED {
         let claimed = headers.keys().any(|key| key == name);
         key.part(claimed.then(|| lines(headers, name)).flatten().as_deref());
     }
     key.finish()
-}
-
-/// A number in 16 hexadecimal digits.
-fn hex(number: u64) -> [u8; 16] {
-    let digit = |at: u32| b"0123456789abcdef"[(number >> (60 - 4 * at) & 15) as usize];
-    let mut at = 0..;
-    [0; 16].map(|_: u8| at.next().map_or(b'0', digit))
 }
 
 /// All lines of a field.
@@ -201,6 +199,9 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     if has_parameters(&facts.path.forward) {
         return Some("path-parameters");
     }
+    if request.are_fields_usual() {
+        return None;
+    }
     let has = |is_such: fn(&HeaderName) -> bool| head.headers.keys().any(is_such);
     if has(|name| UNKEYED.contains(&name.as_str())) {
         return Some("unkeyed-field");
@@ -216,8 +217,7 @@ fn has_parameters(path: &[u8]) -> bool {
             .iter()
             .any(|it| escape.eq_ignore_ascii_case(it))
     };
-    let mut bytes = path.iter().enumerate();
-    bytes.any(|(at, byte)| *byte == b';' || *byte == b'%' && is_escaped(at))
+    memchr2_iter(b';', b'%', path).any(|at| path[at] == b';' || is_escaped(at))
 }
 
 /// Fields by which some applications take another path or method than the request's.

@@ -10,17 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_cache::vary;
 use catamaran_cache::verdict::{StaleUse, Verdict};
+use catamaran_cache::{Millis, vary};
 use catamaran_upstream::Culprit;
 use http::header::{IF_RANGE, RANGE};
 use http::{Method, StatusCode};
 
 use crate::access_log::CacheLine;
-use crate::boxed::boxed;
+use crate::boxed::{boxed, in_box};
 use crate::cache::counts::CacheResult;
 use crate::cache::fill::{Fill, FillFailure, FillReader};
-use crate::cache::store::{Entry, Flight, Found, Object};
+use crate::cache::object::Object;
+use crate::cache::store::{Entry, Flight, Found};
 use crate::cache::{self, Cache};
 use crate::exchange::Exchange;
 use crate::exchange::cache_hook::{CacheHook, Invalidation, Tee, TeeRequest, millis};
@@ -34,6 +35,14 @@ use crate::exchange::source::cached::{CacheOutcome, CachedError, CachedSource};
 use crate::exchange::source::{Source, SourceError};
 use crate::site::Upstream;
 
+/// A request, what is known of its key, and what is done with it.
+pub(super) struct RequestPlan<'a> {
+    request: Box<CacheRequest<'a>>,
+    entry: Option<Arc<Entry>>,
+    plan: Plan,
+    now: Millis,
+}
+
 /// What is done with a request.
 enum Plan {
     /// It is answered with what is stored.
@@ -46,6 +55,17 @@ enum Plan {
     Await(Option<Found>),
     /// The client wants nothing but what is stored, and that is not there.
     Refuse,
+    /// The cache has no part in it, for this reason.
+    PassBy(&'static str),
+}
+
+/// A stored response that answers a request.
+pub(super) struct Hit<'p, 'a> {
+    request: &'p CacheRequest<'a>,
+    entry: Option<&'p Entry>,
+    found: &'p Found,
+    result: CacheResult,
+    now: Millis,
 }
 
 /// How a wait for a response ended.
@@ -58,20 +78,76 @@ enum Waited {
     Failed(Failure),
 }
 
+impl<'a> RequestPlan<'a> {
+    /// What is done with a request of a route with a cache.
+    pub(super) fn new(request: Box<CacheRequest<'a>>, outgoing: &Outgoing<'_>) -> Self {
+        let now = cache::now();
+        let (entry, plan) = match request.bypass {
+            Some(reason) => (None, Plan::PassBy(reason)),
+            None => look_up(&request, outgoing, now),
+        };
+        Self {
+            request,
+            entry,
+            plan,
+            now,
+        }
+    }
+
+    /// What answers the request from memory, if that is all that is done.
+    pub(super) fn hit(&self) -> Option<Hit<'_, 'a>> {
+        match &self.plan {
+            Plan::Serve(found, result) => Some(Hit {
+                request: &self.request,
+                entry: self.entry.as_deref(),
+                found,
+                result: *result,
+                now: self.now,
+            }),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> Exchange<'a> {
+    /// Serves a request from memory alone.
+    pub(super) async fn serve_hit(
+        &mut self,
+        down: &mut Downstream<'_>,
+        outgoing: &Outgoing<'a>,
+        hit: Hit<'_, 'a>,
+    ) -> Result<(), Failure> {
+        self.note_use(hit.request, hit.entry);
+        let outcome = CacheOutcome::default();
+        let of_cache = (hit.request, &outcome);
+        let at = (hit.result, hit.now);
+        let source = in_box(|| CachedSource::stored(of_cache, outgoing, hit.found, at));
+        let source = Source::Cached(source);
+        let served = self.serve_own(down, outgoing.version(), source).await;
+        let age = outcome.get().map(|(_, age)| age);
+        self.note_cache(hit.request.cache, hit.result, (None, age));
+        served
+    }
+
     /// Serves a request of a route with a cache.
     pub(super) async fn serve_cached(
         &mut self,
         upstream: &'a Upstream,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'a>,
-        request: Box<CacheRequest<'a>>,
+        planned: RequestPlan<'a>,
     ) -> Result<(), Failure> {
-        if let Some(reason) = request.bypass {
+        let RequestPlan {
+            request,
+            entry,
+            plan,
+            ..
+        } = planned;
+        if let Plan::PassBy(reason) = plan {
             return boxed(|| self.pass_by(upstream, down, outgoing, (&request, reason))).await;
         }
         let stale = match self
-            .serve_from_cache(upstream, down, outgoing, &request)
+            .serve_from_cache(upstream, down, outgoing, (&request, entry, plan))
             .await
         {
             ControlFlow::Break(served) => return served,
@@ -82,8 +158,9 @@ impl<'a> Exchange<'a> {
             (Err(failure), Some(found))
                 if self.progress.status.is_none() && !failure.client_gone =>
             {
-                let found = (&found, CacheResult::Stale);
-                self.serve_stored(down, outgoing, &request, found).await
+                // It has no part in what was stored before.
+                self.progress.hook = None;
+                self.serve_stale(down, outgoing, &request, &found).await
             }
             (fetched, _) => fetched,
         }
@@ -96,33 +173,33 @@ impl<'a> Exchange<'a> {
         upstream: &'a Upstream,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
+        (request, mut entry, mut plan): (&CacheRequest<'a>, Option<Arc<Entry>>, Plan),
     ) -> ControlFlow<Result<(), Failure>, Option<Found>> {
         let mut rounds = 0;
         loop {
-            let entry = request.cache.store.entry(&request.key);
-            let entry = entry.as_deref();
-            let stale = match plan(request, entry, outgoing) {
+            let known = entry.as_deref();
+            let stale = match plan {
                 Plan::Serve(found, result) => {
-                    self.note_use(request, entry);
-                    let found = (&found, result);
-                    return ControlFlow::Break(
-                        self.serve_stored(down, outgoing, request, found).await,
-                    );
+                    let hit = Hit {
+                        request,
+                        entry: known,
+                        found: &found,
+                        result,
+                        now: cache::now(),
+                    };
+                    return ControlFlow::Break(self.serve_hit(down, outgoing, hit).await);
                 }
                 Plan::Refresh(found) => {
-                    self.note_use(request, entry);
-                    self.refresh(upstream, outgoing, request, entry);
-                    let found = (&found, CacheResult::Stale);
-                    return ControlFlow::Break(
-                        self.serve_stored(down, outgoing, request, found).await,
-                    );
+                    self.note_use(request, known);
+                    self.refresh(upstream, outgoing, request, known);
+                    let served = self.serve_stale(down, outgoing, request, &found).await;
+                    return ControlFlow::Break(served);
                 }
                 Plan::Refuse => return ControlFlow::Break(Err(self.refuse_fetch(request))),
-                Plan::Direct => return ControlFlow::Continue(None),
+                Plan::Direct | Plan::PassBy(_) => return ControlFlow::Continue(None),
                 Plan::Await(stale) => stale,
             };
-            let joined = self.join(upstream, outgoing, request, (entry, stale.is_some()));
+            let joined = self.join(upstream, outgoing, request, (known, stale.is_some()));
             let Some((leads, reader)) = joined else {
                 return ControlFlow::Continue(stale);
             };
@@ -135,11 +212,9 @@ impl<'a> Exchange<'a> {
                     return ControlFlow::Break(Err(failure));
                 }
                 (Waited::Failed(_) | Waited::Again, Some(found)) => {
-                    self.note_failure(request, entry);
-                    let found = (&found, CacheResult::Stale);
-                    return ControlFlow::Break(
-                        self.serve_stored(down, outgoing, request, found).await,
-                    );
+                    self.note_failure(request, known);
+                    let served = self.serve_stale(down, outgoing, request, &found).await;
+                    return ControlFlow::Break(served);
                 }
                 (Waited::Again, None) if rounds < ROUNDS_MAX => rounds += 1,
                 (Waited::Failed(failure), None) => {
@@ -148,6 +223,7 @@ impl<'a> Exchange<'a> {
                 }
                 (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
             }
+            (entry, plan) = look_up(request, outgoing, cache::now());
         }
     }
 
@@ -209,22 +285,22 @@ impl<'a> Exchange<'a> {
         served
     }
 
-    /// Sends what is stored.
-    async fn serve_stored(
+    /// Sends what is stored and stale.
+    async fn serve_stale(
         &mut self,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'a>,
         request: &CacheRequest<'a>,
-        (found, result): (&Found, CacheResult),
+        found: &Found,
     ) -> Result<(), Failure> {
-        let outcome = CacheOutcome::default();
-        let of_cache = (request.cache, &outcome);
-        let source = CachedSource::stored(of_cache, outgoing, found, result);
-        let source = Source::Cached(Box::new(source));
-        let served = self.serve_own(down, outgoing.version(), source).await;
-        let age = outcome.get().map(|(_, age)| age);
-        self.note_cache(request.cache, result, (None, age));
-        served
+        let hit = Hit {
+            request,
+            entry: None,
+            found,
+            result: CacheResult::Stale,
+            now: cache::now(),
+        };
+        self.serve_hit(down, outgoing, hit).await
     }
 
     /// A place among those who read what is fetched for a key; it is fetched from now on if it was not.
@@ -277,12 +353,12 @@ impl<'a> Exchange<'a> {
     ) -> Tee {
         let about = tee_request(request, outgoing, Method::GET);
         let mut tee = Tee::leading(request.cache, request.key.clone(), named, about);
-        let variants = entry.map_or(&[][..], Entry::variants);
+        let variants = entry.into_iter().flat_map(Entry::variants);
         let validated = |object: &&Arc<Object>| {
             let fields = &object.head.fields;
             fields.get("etag").is_some() || fields.get("last-modified").is_some()
         };
-        let candidates = variants.iter().filter(validated).cloned().collect();
+        let candidates = variants.filter(validated).cloned().collect();
         tee.validate(candidates, has_stale);
         tee
     }
@@ -309,7 +385,7 @@ impl<'a> Exchange<'a> {
             (None, true) => None,
         };
         let outcome = CacheOutcome::default();
-        let of_cache = (request.cache, &outcome);
+        let of_cache = (request, &outcome);
         if stale.is_some() {
             // It goes on when this client is answered otherwise.
             reader.fill().want();
@@ -385,9 +461,25 @@ impl<'a> Exchange<'a> {
     }
 }
 
+/// What is known of a request's key, and what is done with the request.
+fn look_up(
+    request: &CacheRequest<'_>,
+    outgoing: &Outgoing<'_>,
+    now: Millis,
+) -> (Option<Arc<Entry>>, Plan) {
+    let entry = request.cache.store.entry(&request.key);
+    let plan = plan(request, entry.as_deref(), outgoing, now);
+    (entry, plan)
+}
+
 /// What is done with a request.
-fn plan(request: &CacheRequest<'_>, entry: Option<&Entry>, outgoing: &Outgoing<'_>) -> Plan {
-    let (store, now) = (&request.cache.store, cache::now());
+fn plan(
+    request: &CacheRequest<'_>,
+    entry: Option<&Entry>,
+    outgoing: &Outgoing<'_>,
+    now: Millis,
+) -> Plan {
+    let store = &request.cache.store;
     let found = entry.and_then(|entry| store.find(&request.key, entry, outgoing));
     let has_failed = entry.is_some_and(|entry| entry.has_failed(now));
     let directives = request.demand.directives;
@@ -434,10 +526,10 @@ fn flight_name(
 ) -> Bytes {
     let key = request.key.as_bytes();
     match entry.map(Entry::names) {
-        None | Some([]) => key.clone(),
+        None | Some([]) => Bytes::copy_from_slice(key),
         Some(names) => {
             let values = vary::values(names, outgoing);
-            [&key[..], b"\n", &values].concat().into()
+            [key, b"\n", &values].concat().into()
         }
     }
 }

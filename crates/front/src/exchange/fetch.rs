@@ -8,7 +8,7 @@ use http::Method;
 use http::header::{HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
 
 use crate::cache::fill::FillFailure;
-use crate::cache::store::Object;
+use crate::cache::object::Object;
 use crate::exchange::Exchange;
 use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;

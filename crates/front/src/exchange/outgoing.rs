@@ -32,6 +32,8 @@ use crate::site::{Facts, Told, Upstream};
 pub(crate) struct Outgoing<'s> {
     /// Its fields have been cleaned.
     head: Box<RequestHead>,
+    /// Whether all of these are usual ones ([`header::are_usual`]).
+    are_usual: bool,
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
     host: HeaderValue,
@@ -125,13 +127,15 @@ impl<'s> Original<'_, 's> {
             own_fields.announce(headers, peer, identity, port);
         }
         let given_id = self.sign(&mut own_fields, are_usual);
-        if self.upstream.reads_fields() {
+        let reads_fields = self.upstream.reads_fields();
+        if reads_fields {
             own_fields.move_into(&mut self.head.headers, &host);
         }
         let token = "underscore-field-dropped";
         Ok(Made {
             outgoing: in_box(|| Outgoing {
                 head: self.head,
+                are_usual: are_usual && !reads_fields,
                 path,
                 host,
                 client,
@@ -192,9 +196,11 @@ impl<'s> Outgoing<'s> {
 
     /// Changes the request as a route wants; returns what is left to do with its responses.
     pub(crate) fn pass<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        if !rules.request_fields().is_empty() {
+        let changes = !rules.request_fields().is_empty();
+        if changes {
             let headers = &mut self.head.headers;
             self.own_fields.move_into(headers, &self.host);
+            self.are_usual = false;
         }
         // Not `values`, which borrows of the whole request.
         let values = Values {
@@ -206,13 +212,15 @@ impl<'s> Outgoing<'s> {
             rest: b"",
             query: self.head.target.query.as_deref(),
         };
-        passage::edit_request(rules, values, &mut self.head.headers);
-        Box::new(Passage::new(rules, values))
+        if changes {
+            passage::edit_request(rules, values, &mut self.head.headers);
+        }
+        Box::new(Passage::new(rules, values, self.host.clone()))
     }
 
     /// What a route wants done with the responses.
     pub(super) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        Box::new(Passage::new(rules, self.values(id)))
+        Box::new(Passage::new(rules, self.values(id), self.host.clone()))
     }
 
     fn values(&self, id: RequestId) -> Values<'_> {
@@ -258,16 +266,18 @@ impl<'s> Outgoing<'s> {
         self.own_fields.port()
     }
 
+    /// Whether all fields are usual ones ([`header::are_usual`]), so that no other has to be sought.
+    pub(super) fn are_fields_usual(&self) -> bool {
+        self.are_usual
+    }
+
     /// Whether a backend is told who the client is: by its certificate, or as a user.
     pub(super) fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
+        let mut names = self.head.headers.keys();
         session.is_some_and(|session| session.facts.client_sha256.is_some())
             || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || self
-                .head
-                .headers
-                .keys()
-                .any(|name| certificate::is_claim(name.as_str()))
+            || !self.are_usual && names.any(|name| certificate::is_claim(name.as_str()))
     }
 
     /// What the choice of a backend depends on.
@@ -457,6 +467,7 @@ impl DetachedRequest {
     pub(super) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
         Outgoing {
             head: self.head,
+            are_usual: false,
             path: self.path,
             host: self.host,
             client,

@@ -55,13 +55,13 @@ enum Edit {
 }
 
 impl<'s> Passage<'s> {
-    pub(super) fn new(rules: &'s Rules, values: Values<'_>) -> Self {
-        let host = HeaderValue::from_bytes(values.authority);
+    /// `host` is the value of `Host` that the client asked for.
+    pub(super) fn new(rules: &'s Rules, values: Values<'_>, host: HeaderValue) -> Self {
         Self {
             edits: edits(rules.response_fields(), values),
             rules,
             compression: None,
-            host: host.unwrap_or_else(|_| HeaderValue::from_static("")),
+            host,
             secure: values.secure,
         }
     }
@@ -124,6 +124,12 @@ impl RequestedUrl {
             authority: asked.map_or_else(local, |asked| asked.to_bytes()),
             client: *identity,
         }
+    }
+
+    /// The value of `Host`.
+    pub(super) fn host(&self) -> HeaderValue {
+        let host = HeaderValue::from_maybe_shared(self.authority.clone());
+        host.unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 
     pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
@@ -194,6 +200,9 @@ pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Head
 }
 
 fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
+    if rules.is_empty() {
+        return Box::default();
+    }
     // What a request says was validated when it was read, so that every value is one.
     let value = |template: &Template| {
         HeaderValue::from_maybe_shared(Bytes::from(values.fill(template))).ok()

@@ -420,7 +420,8 @@ impl<'s> Case<'_, 's> {
     ) -> Verdict<'s> {
         let rules = rules_of(route);
         let cache = rules.and_then(Rules::cache);
-        let sent = cache.map(|_| path.forward.clone());
+        let is_changed = rules.is_some_and(|rules| rules.rewrite.is_some());
+        let sent = (cache.is_some() && is_changed).then(|| path.forward.clone());
         rewrite(&mut path, rules);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
@@ -439,13 +440,13 @@ impl<'s> Case<'_, 's> {
             let passage = made.outgoing.pass(rules, self.grounds.id);
             passage.with_compression(compression)
         });
-        let cached = rules.zip(cache).zip(sent);
-        let cache = cached.and_then(|((rules, cache), sent)| {
+        let cache = rules.zip(cache).and_then(|(rules, cache)| {
             let cache = self.grounds.site.caches.get(cache)?;
+            let forwarded = &made.outgoing.facts(None).path.forward;
             let grounds = KeyGrounds {
                 upstream,
                 digest: rules.digest(),
-                sent: Some(&*sent).filter(|sent| *sent != made.outgoing.facts(None).path.forward),
+                sent: sent.as_deref().filter(|sent| sent != forwarded),
             };
             Some(Box::new(CacheRequest::new(cache, grounds, &made.outgoing)))
         });
@@ -512,7 +513,7 @@ impl<'s> Case<'_, 's> {
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
         let values = url.values(self.grounds.id, head);
         let rules = rules_of(route)?;
-        let passage = Box::new(Passage::new(rules, values));
+        let passage = Box::new(Passage::new(rules, values, url.host()));
         Some(passage.with_compression(self.compression(rules, head)))
     }
 
@@ -559,7 +560,8 @@ impl<'s> Case<'_, 's> {
                 }
             },
         };
-        let passage = rules_of(route).map(|rules| Box::new(Passage::new(rules, values)));
+        let passage =
+            rules_of(route).map(|rules| Box::new(Passage::new(rules, values, url.host())));
         Verdict {
             client_ip: self.sender.identity.ip,
             route,

@@ -27,7 +27,7 @@ pub(crate) struct Rules {
     /// The cache, by its index in the site.
     cache: Option<usize>,
     /// Stands for what is changed of requests: stored responses are those of requests that were changed alike.
-    digest: u64,
+    digest: Digits,
     /// Members that get nothing here.
     stopped: Box<[usize]>,
     /// Members that get only the sessions they have.
@@ -76,8 +76,8 @@ impl Rules {
     }
 
     /// Stands for what is changed of requests.
-    pub(crate) fn digest(&self) -> u64 {
-        self.digest
+    pub(crate) fn digest(&self) -> &[u8] {
+        &self.digest
     }
 
     /// The directory whose files are served, if any are.
@@ -166,13 +166,18 @@ impl Rules {
 }
 
 /// Stands for the rules that change requests, and for those that change responses before they are stored.
-fn digest(config: &RouteRules) -> u64 {
+fn digest(config: &RouteRules) -> Digits {
     let text = format!("{:?} {:?}", config.rewrite, config.request_headers);
     let digest = Sha256::digest(text.as_bytes());
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    u64::from_le_bytes(first)
+    std::array::from_fn(|at| {
+        let byte = digest[at / 2];
+        let half = if at % 2 == 0 { byte >> 4 } else { byte & 15 };
+        b"0123456789abcdef"[usize::from(half)]
+    })
 }
+
+/// The beginning of a digest in hexadecimal digits, as keys have it.
+type Digits = [u8; 16];
 
 /// How long a tunnel may be silent unless its route says otherwise. nginx: `proxy_read_timeout`, 60 s,
 /// which WebSocket applications have to raise.

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use catamaran_cache::{date, freshness};
+use bytes::Buf;
+use catamaran_cache::{Millis, date, freshness};
 use catamaran_message::ResponseHead;
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
 use catamaran_message::range::{self, RangeSelection};
@@ -20,11 +21,14 @@ use http::header::{
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use thiserror::Error;
 
+use crate::boxed::in_box;
 use crate::cache::counts::CacheResult;
 use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
-use crate::cache::store::{Found, Object};
-use crate::cache::{self, Cache};
+use crate::cache::object::Object;
+use crate::cache::store::Found;
+use crate::cache::{self, CACHE_NAME};
 use crate::exchange::cache_hook::is_stale_status;
+use crate::exchange::cache_request::CacheRequest;
 use crate::exchange::outgoing::Outgoing;
 
 /// Why a response of the cache does not go to the client that asks.
@@ -109,10 +113,12 @@ impl CacheOutcome {
 /// A stored response, or one that is being received.
 #[derive(Debug)]
 pub(crate) struct CachedSource<'a> {
-    cache: &'a Cache,
+    asked: &'a CacheRequest<'a>,
     request: &'a Outgoing<'a>,
     outcome: &'a CacheOutcome,
     from: From,
+    /// When it was found that what is stored may be used.
+    now: Millis,
     /// How long it is waited for.
     patience: Option<Duration>,
     /// Whether a stale response is there if the backend fails.
@@ -129,21 +135,24 @@ enum From {
 }
 
 impl<'a> CachedSource<'a> {
-    /// What is stored, as the answer to a request.
+    /// What is stored, as the answer to a request, and what the cache did, at this time.
     pub(crate) fn stored(
-        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
         request: &'a Outgoing<'a>,
         found: &Found,
-        result: CacheResult,
+        (result, now): (CacheResult, Millis),
     ) -> Self {
         let from = From::Object(Arc::clone(&found.object), result, 0);
-        Self::new((cache, outcome), request, from)
+        Self {
+            now,
+            ..Self::new((asked, outcome), request, from)
+        }
     }
 
     /// What is being received. It is waited for so long; if a stale response is there, one of
     /// `stale_status` is not taken.
     pub(crate) fn awaited(
-        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
         request: &'a Outgoing<'a>,
         reader: FillReader,
         (patience, has_stale): (Option<Duration>, bool),
@@ -151,20 +160,21 @@ impl<'a> CachedSource<'a> {
         Self {
             patience,
             has_stale,
-            ..Self::new((cache, outcome), request, From::Fill(reader))
+            ..Self::new((asked, outcome), request, From::Fill(reader))
         }
     }
 
     fn new(
-        (cache, outcome): (&'a Cache, &'a CacheOutcome),
+        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
         request: &'a Outgoing<'a>,
         from: From,
     ) -> Self {
         Self {
-            cache,
+            asked,
             request,
             outcome,
             from,
+            now: 0,
             patience: None,
             has_stale: false,
             window: None,
@@ -186,7 +196,7 @@ impl<'a> CachedSource<'a> {
             };
             let piece = match &mut self.from {
                 From::Object(object, _, next) => {
-                    let block = object.body.blocks.get(*next).cloned();
+                    let block = object.block(*next);
                     *next += 1;
                     block
                 }
@@ -200,8 +210,8 @@ impl<'a> CachedSource<'a> {
             };
             let skip = whole(*skipped).min(piece.len());
             *skipped -= skip as u64;
-            let piece = piece.split_off(skip);
-            let piece = piece.slice(..piece.len().min(whole(*left)));
+            piece.advance(skip);
+            piece.truncate(whole(*left));
             *left -= piece.len() as u64;
             if *left == 0 {
                 self.window = None;
@@ -215,8 +225,9 @@ impl<'a> CachedSource<'a> {
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         let reader = match &mut self.from {
             From::Object(object, result, _) => {
-                let (object, result) = (Arc::clone(object), *result);
-                return Poll::Ready(Ok(Event::Head(self.object_head(&object, result))));
+                let tells = self.asked.cache.config.cache_status;
+                let cached = CachedHead::stored(object, *result, (self.now, tells));
+                return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
         };
@@ -232,7 +243,7 @@ impl<'a> CachedSource<'a> {
                 ..ResponseHead::default()
             }))),
             FillNews::Head(head)
-                if self.has_stale && is_stale_status(&self.cache.config, head.status) =>
+                if self.has_stale && is_stale_status(&self.asked.cache.config, head.status) =>
             {
                 Err(CachedError::StaleStatus(head.status))
             }
@@ -240,9 +251,12 @@ impl<'a> CachedSource<'a> {
                 Ok(selection) if !leads && !selection.matches(self.request) => {
                     Err(CachedError::NotShared)
                 }
-                _ => Ok(Event::Head(self.fill_head(&head, leads))),
+                _ => {
+                    let cached = self.fill_head(&head, leads);
+                    Ok(Event::Head(self.begin(cached)))
+                }
             },
-            FillNews::Whole(object, _) if !object.head.selection.matches(self.request) => {
+            FillNews::Whole(object, _) if !object.head.answers(self.request) => {
                 Err(CachedError::NotShared)
             }
             FillNews::Whole(object, validated) => {
@@ -251,11 +265,15 @@ impl<'a> CachedSource<'a> {
                     (true, false) => CacheResult::Miss,
                     (false, false) => CacheResult::Collapsed,
                 };
-                self.from = From::Object(Arc::clone(&object), result, 0);
-                Ok(Event::Head(self.object_head(&object, result)))
+                let tells = self.asked.cache.config.cache_status;
+                let cached = CachedHead::stored(&object, result, (cache::now(), tells));
+                self.from = From::Object(object, result, 0);
+                Ok(Event::Head(self.begin(cached)))
             }
             FillNews::NotShared(status) => Err(match status {
-                Some(status) if self.has_stale && is_stale_status(&self.cache.config, status) => {
+                Some(status)
+                    if self.has_stale && is_stale_status(&self.asked.cache.config, status) =>
+                {
                     CachedError::StaleStatus(status)
                 }
                 _ => CachedError::NotShared,
@@ -264,35 +282,8 @@ impl<'a> CachedSource<'a> {
         })
     }
 
-    /// The head of what is stored.
-    fn object_head(&mut self, object: &Object, result: CacheResult) -> Box<ResponseHead> {
-        let stored = object.head.stored(false);
-        let age = stored.age(cache::now());
-        let left = i64::from(object.head.terms.lifetime) - i64::from(age);
-        let mut headers = object.head.fields.to_map();
-        headers.insert(AGE, age.into());
-        let status = object.head.status.as_u16();
-        let what = match result {
-            CacheResult::Revalidated => format!("fwd=stale; fwd-status=304; ttl={left}"),
-            CacheResult::Collapsed => format!("hit; ttl={left}; collapsed"),
-            CacheResult::Miss => format!("fwd=miss; fwd-status={status}; stored"),
-            _ => hit(left),
-        };
-        self.cache.tell(&mut headers, &what);
-        self.outcome.set(result, age);
-        self.has_head = true;
-        let head = ResponseHead {
-            status: object.head.status,
-            reason: object.head.reason.clone(),
-            headers,
-            content_length: Some(object.body.len),
-            ..ResponseHead::default()
-        };
-        self.answer(Box::new(head))
-    }
-
     /// The head of what is being received.
-    fn fill_head(&mut self, fill: &FillHead, leads: bool) -> Box<ResponseHead> {
+    fn fill_head(&self, fill: &FillHead, leads: bool) -> CachedHead {
         let mut headers = fill.headers.clone();
         let status = fill.status.as_u16();
         if fill.age > 0 || !leads {
@@ -312,32 +303,48 @@ impl<'a> CachedSource<'a> {
         if let Err(reason) = fill.storing {
             self.outcome.refusal.get_or_init(|| reason);
         }
-        self.cache.tell(&mut headers, &what);
+        self.asked.cache.tell(&mut headers, &what);
         if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
             headers.append(SET_COOKIE, cookie.clone());
         }
-        self.outcome.set(result, fill.age);
-        self.has_head = true;
-        let head = ResponseHead {
-            status: fill.status,
-            reason: fill.reason.clone(),
-            headers,
-            content_length: fill.content_length,
-            ..ResponseHead::default()
-        };
-        self.answer(Box::new(head))
+        CachedHead {
+            head: Box::new(ResponseHead {
+                status: fill.status,
+                reason: fill.reason.clone(),
+                headers,
+                content_length: fill.content_length,
+                ..ResponseHead::default()
+            }),
+            result,
+            age: fill.age,
+        }
     }
 
-    /// What the client's conditions and ranges make of a head.
-    fn answer(&mut self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
+    /// Begins with a head: with what the client's conditions and ranges make of it.
+    fn begin(&mut self, cached: CachedHead) -> Box<ResponseHead> {
+        let CachedHead {
+            mut head,
+            result,
+            age,
+        } = cached;
+        self.outcome.set(result, age);
+        self.has_head = true;
         let asked = self.request.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
         self.window = (!is_bodiless).then_some((0, u64::MAX));
-        // Most requests want all of it: dates are read for the others.
-        if head.status != StatusCode::OK || !conditions.keys().any(is_asked) {
-            return head;
+        // Most requests want all of it: fields are read for the others.
+        if head.status == StatusCode::OK && conditions.keys().any(is_asked) {
+            head.expand();
+            self.judge(&mut head);
         }
+        head
+    }
+
+    /// What the client's conditions and ranges make of a head of 200.
+    fn judge(&mut self, head: &mut ResponseHead) {
+        let asked = self.request.facts(None).head;
+        let (method, conditions) = (&asked.method, &asked.headers);
         let etag = head.headers.get(ETAG).cloned();
         let made = freshness::date_of(&head.headers);
         let changed = head.headers.get(LAST_MODIFIED);
@@ -355,10 +362,10 @@ impl<'a> CachedSource<'a> {
             for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE] {
                 head.headers.remove(name);
             }
-            return head;
+            return;
         }
         let Some(length) = head.content_length else {
-            return head;
+            return;
         };
         match range::select(method, conditions, &validators, length, 1) {
             RangeSelection::Part(part) => {
@@ -382,23 +389,102 @@ impl<'a> CachedSource<'a> {
             }
             RangeSelection::Whole | RangeSelection::Parts(_) => {}
         }
-        head
+    }
+}
+
+/// A head before the client's conditions and ranges are judged.
+struct CachedHead {
+    head: Box<ResponseHead>,
+    result: CacheResult,
+    age: u32,
+}
+
+impl CachedHead {
+    /// The head of what is stored, at this time, and with what the cache did if that is told. Its fields stay lines:
+    /// most clients are sent lines, and hardly anybody reads them.
+    fn stored(object: &Object, result: CacheResult, (now, tells): (Millis, bool)) -> Self {
+        let stored = &object.head;
+        let age = stored.stored(false).age(now);
+        let left = i64::from(stored.terms.lifetime) - i64::from(age);
+        let (mut age_digits, mut digits) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let [what, number, more] = status_parts(result, (left, stored.status), &mut digits);
+        let parts = [
+            "age: ",
+            age_digits.format(age),
+            "\r\n",
+            "cache-status: ",
+            CACHE_NAME,
+            what,
+            number,
+            more,
+            "\r\n",
+        ];
+        let parts = parts.map(str::as_bytes);
+        let lines = stored.fields.with(match tells {
+            true => &parts,
+            false => &parts[..3],
+        });
+        Self {
+            head: in_box(|| ResponseHead {
+                status: stored.status,
+                reason: stored.reason().cloned(),
+                lines,
+                content_length: Some(object.len()),
+                ..ResponseHead::default()
+            }),
+            result,
+            age,
+        }
     }
 }
 
 /// Whether a field may make less of a response than all of it.
 fn is_asked(name: &HeaderName) -> bool {
-    [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE].contains(name)
+    *name == IF_NONE_MATCH || *name == IF_MODIFIED_SINCE || *name == RANGE
 }
 
-/// What the cache did with a hit, as `Cache-Status` has it.
-fn hit(left: i64) -> String {
-    let mut text = String::with_capacity(32);
-    text.push_str("hit; ttl=");
-    text.push_str(itoa::Buffer::new().format(left));
-    text
+/// What the cache did with what is stored, as `Cache-Status` has it behind the front's name.
+fn status_parts(
+    result: CacheResult,
+    (left, status): (i64, StatusCode),
+    digits: &mut itoa::Buffer,
+) -> [&str; 3] {
+    match result {
+        CacheResult::Revalidated => ["fwd=stale; fwd-status=304; ttl=", digits.format(left), ""],
+        CacheResult::Collapsed => ["hit; ttl=", digits.format(left), "; collapsed"],
+        CacheResult::Miss => [
+            "fwd=miss; fwd-status=",
+            digits.format(status.as_u16()),
+            "; stored",
+        ],
+        _ => ["hit; ttl=", digits.format(left), ""],
+    }
 }
 
 fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told() {
+        for (result, left, expected) in [
+            (CacheResult::Hit, 5, "hit; ttl=5"),
+            (CacheResult::Stale, -7, "hit; ttl=-7"),
+            (CacheResult::Collapsed, 0, "hit; ttl=0; collapsed"),
+            (CacheResult::Miss, 5, "fwd=miss; fwd-status=200; stored"),
+            (
+                CacheResult::Revalidated,
+                i64::MIN,
+                "fwd=stale; fwd-status=304; ttl=-9223372036854775808",
+            ),
+        ] {
+            let mut digits = itoa::Buffer::new();
+            let parts = status_parts(result, (left, StatusCode::OK), &mut digits);
+            assert_eq!(parts.concat(), expected, "{result:?}");
+        }
+    }
 }

@@ -1,0 +1,152 @@
+//! A stored response with its body, as the memory has it.
+//!
+//! There may be a million of them, so what few have is in memory of its own, and a short body is in that of the
+//! fields.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catamaran_cache::object::ObjectHead;
+use catamaran_message::FieldLines;
+use http::HeaderMap;
+
+/// A stored response. It is never changed: another takes its place.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) head: ObjectHead,
+    body: Body,
+}
+
+/// A whole body.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    /// `None` for a short body, which follows the fields in their memory.
+    blocks: Option<Arc<[Bytes]>>,
+    len: u64,
+}
+
+impl Body {
+    /// The fields of a response as they are stored, and the body, whose blocks were received.
+    pub(crate) fn store(headers: &HeaderMap, blocks: Vec<Bytes>) -> (FieldLines, Self) {
+        let len = blocks.iter().map(|block| block.len() as u64).sum();
+        if len < SHORT_MAX as u64 {
+            let fields = FieldLines::followed(headers, &blocks);
+            return (fields, Self { blocks: None, len });
+        }
+        let blocks = Some(blocks.into());
+        (FieldLines::new(headers), Self { blocks, len })
+    }
+}
+
+impl Object {
+    /// A response of these parts.
+    pub(crate) fn new(head: ObjectHead, body: Body) -> Self {
+        Self { head, body }
+    }
+
+    /// The same body with other fields.
+    pub(crate) fn with_fields(&self, headers: &HeaderMap) -> (FieldLines, Body) {
+        let fields = match self.body.blocks {
+            Some(_) => FieldLines::new(headers),
+            None => FieldLines::followed(headers, &[self.head.fields.rest()]),
+        };
+        (fields, self.body.clone())
+    }
+
+    /// Bytes of the body.
+    pub(crate) fn len(&self) -> u64 {
+        self.body.len
+    }
+
+    /// A block of the body; `None` beyond its end.
+    pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
+        match &self.body.blocks {
+            Some(blocks) => blocks.get(at).cloned(),
+            None => (at == 0 && self.body.len > 0).then(|| self.head.fields.rest()),
+        }
+    }
+
+    /// The bytes of memory that it takes.
+    pub(super) fn weight(&self) -> u64 {
+        let blocks = self.body.blocks.as_ref().map_or(0, |blocks| {
+            let list = blocks.len() * (size_of::<Bytes>() + ALLOCATION);
+            self.body.len + list as u64
+        });
+        blocks + (size_of::<Self>() + self.head.weight() + OVERHEAD) as u64
+    }
+}
+
+/// A body of fewer bytes is a short one.
+pub(super) const SHORT_MAX: usize = 16 * 1024;
+
+/// What the allocator adds to a piece of memory on average: a word, and half of what it rounds up to.
+pub(super) const ALLOCATION: usize = 16;
+
+/// Memory of an object beside itself and what it has: its counters of references, the counter of those who read the
+/// body, and what the allocator adds to these and to the fields.
+const OVERHEAD: usize = 16 + 24 + 3 * ALLOCATION;
+
+#[cfg(test)]
+mod tests {
+    use catamaran_cache::freshness::LifetimeSource;
+    use catamaran_cache::storable::Terms;
+    use http::{HeaderValue, StatusCode};
+
+    use super::*;
+
+    fn object(lens: &[usize]) -> Object {
+        let headers = HeaderMap::from_iter([(http::header::DATE, HeaderValue::from_static("now"))]);
+        let blocks = lens.iter().map(|len| Bytes::from(vec![b'x'; *len]));
+        let (fields, body) = Body::store(&headers, blocks.collect());
+        let head = ObjectHead {
+            status: StatusCode::OK,
+            fields,
+            terms: Terms {
+                lifetime: 1,
+                source: LifetimeSource::Explicit,
+                stale_while_revalidate: 0,
+                stale_if_error: 0,
+                no_cache: false,
+                never_stale: false,
+                for_sessions: false,
+                for_authorization: false,
+            },
+            made: 0,
+            validated: 0,
+            began: 0,
+            details: None,
+        };
+        Object::new(head, body)
+    }
+
+    fn body(object: &Object) -> usize {
+        (0..).map_while(|at| object.block(at)).map(|block| block.len()).sum()
+    }
+
+    #[test]
+    fn a_body_is_whole_whether_it_is_short_or_long() {
+        for lens in [
+            &[][..],
+            &[0],
+            &[100],
+            &[100, 200],
+            &[SHORT_MAX - 1],
+            &[SHORT_MAX],
+            &[SHORT_MAX, SHORT_MAX, 5],
+        ] {
+            let object = object(lens);
+            let len = lens.iter().sum::<usize>();
+            assert_eq!((object.len(), body(&object)), (len as u64, len), "{lens:?}");
+            let headers = HeaderMap::from_iter([(http::header::AGE, 5.into())]);
+            let (fields, stored) = object.with_fields(&headers);
+            let head = ObjectHead {
+                fields,
+                ..object.head.clone()
+            };
+            let other = Object::new(head, stored);
+            assert_eq!((other.len(), body(&other)), (len as u64, len), "{lens:?}");
+            assert_eq!(other.head.fields.to_map(), headers);
+            assert!(object.weight() >= len as u64);
+        }
+    }
+}
