@@ -5,6 +5,7 @@
 
 pub(crate) mod counts;
 pub(crate) mod fill;
+pub(crate) mod hot;
 pub(crate) mod object;
 pub(crate) mod store;
 

@@ -292,7 +292,8 @@ impl<'a> Exchange<'a> {
                 }
                 // Whether a backend is asked remains to be seen.
                 Some(request) => {
-                    let planned = RequestPlan::new(request, &outgoing);
+                    let worker = self.scene.worker.index();
+                    let planned = RequestPlan::new(request, &outgoing, worker);
                     match planned.hit() {
                         Some(hit) => boxed(|| self.serve_hit(down, &outgoing, hit)).await,
                         None => {

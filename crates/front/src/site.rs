@@ -314,10 +314,13 @@ impl Site {
         self.upstreams.iter().flat_map(of_upstream).collect()
     }
 
-    /// Closes what is unused for too long on `worker`.
+    /// Closes what is unused for too long on `worker`, and lets go of what its caches hold for it in vain.
     pub(crate) fn sweep(&self, worker: usize) {
         for backend in self.backends() {
             backend.sweep(worker);
+        }
+        for cache in self.caches.iter() {
+            cache.store.sweep(worker);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::RandomState;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -20,6 +20,7 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::cache::counts::CacheCounts;
 use crate::cache::fill::Fill;
+use crate::cache::hot::{HotTable, StoredResponse, WorkerEntry};
 use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
 
@@ -35,7 +36,9 @@ pub(crate) struct Entry {
     /// Until when the backend is not asked while a stale response may be used.
     failed_until: AtomicU64,
     /// How often it was of use, as [`Store::note_use`] counts.
-    uses: AtomicU64,
+    uses: AtomicU32,
+    /// Whether it is no longer what is known of its key.
+    is_over: AtomicBool,
 }
 
 /// What is known of a key beside its responses.
@@ -43,7 +46,7 @@ pub(crate) struct Entry {
 struct EntryState {
     uncacheable_until: Millis,
     failed_until: Millis,
-    uses: u64,
+    uses: u32,
 }
 
 /// Older responses of a key. In memory of their own: most keys have none, and there are many keys.
@@ -55,7 +58,7 @@ struct Others(Box<[Arc<Object>]>);
 pub(crate) struct FrequentKey {
     pub(crate) key: Box<[u8]>,
     /// How often it was answered from memory since it is there, about.
-    pub(crate) uses: u64,
+    pub(crate) uses: u32,
     /// Bytes of memory that its responses take.
     pub(crate) bytes: u64,
     /// How many responses it has.
@@ -65,14 +68,23 @@ pub(crate) struct FrequentKey {
 /// A response that was found, and whether a purge made it stale.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    pub(crate) object: Arc<Object>,
+    pub(crate) response: StoredResponse,
     pub(crate) is_purged: bool,
+}
+
+impl Found {
+    /// The response.
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        self.response.object()
+    }
 }
 
 /// What a cache holds.
 #[derive(Debug)]
 pub(crate) struct Store {
     entries: Cache<Box<[u8]>, Arc<Entry>, EntryWeight, RandomState, Evictions>,
+    /// What each worker is asked for most. The mutexes are never contended.
+    hot: PerWorker<Mutex<HotTable>>,
     evicted: Arc<AtomicU64>,
     /// Held while an entry is changed, so that no change is lost.
     changes: Mutex<()>,
@@ -114,6 +126,7 @@ impl Store {
                 RandomState::new(),
                 Evictions(Arc::clone(&evicted)),
             ),
+            hot: PerWorker::new(workers, |_| Mutex::default()),
             evicted,
             changes: Mutex::default(),
             bans: ArcSwap::default(),
@@ -132,9 +145,26 @@ impl Store {
         }
     }
 
-    /// What is known of a key.
-    pub(crate) fn entry(&self, key: &CacheKey) -> Option<Arc<Entry>> {
-        self.entries.get(key.as_bytes())
+    /// What is known of a key, as this worker, whose thread asks, holds it.
+    pub(crate) fn entry(&self, worker: usize, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
+        let key = key.as_bytes();
+        let mut hot = lock(&self.hot[worker]);
+        if let Some(entry) = hot.find(key, self.purge_count()) {
+            return Some(entry);
+        }
+        let entry = self.entries.get(key)?;
+        Some(hot.keep(key, entry))
+    }
+
+    /// What is known of a key, for somebody who makes no use of it.
+    pub(crate) fn peek(&self, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
+        let entry = self.entries.peek(key.as_bytes())?;
+        Some(Arc::new(WorkerEntry::new(entry)))
+    }
+
+    /// Lets go of what a worker, whose thread asks, holds in vain.
+    pub(crate) fn sweep(&self, worker: usize) {
+        lock(&self.hot[worker]).sweep();
     }
 
     /// How many purges there were: a response that begins now is concerned by later ones alone.
@@ -157,14 +187,15 @@ impl Store {
     pub(crate) fn find(
         &self,
         key: &CacheKey,
-        entry: &Entry,
+        entry: &Arc<WorkerEntry>,
         request: &dyn RequestFields,
     ) -> Option<Found> {
-        let object = entry.variants().find(|it| it.head.answers(request))?;
+        let mut variants = entry.variants().enumerate();
+        let (at, object) = variants.find(|(_, it)| it.head.answers(request))?;
         match self.purged(key, object) {
             Purged::Hard => None,
             purged => Some(Found {
-                object: Arc::clone(object),
+                response: StoredResponse::Found(Arc::clone(entry), at),
                 is_purged: purged == Purged::Softly,
             }),
         }
@@ -182,14 +213,11 @@ impl Store {
         let others = others.filter(|it| it.head.selection() != object.head.selection());
         let others = others.take(config.variants_max.saturating_sub(1)).cloned();
         let variants = std::iter::once(Arc::clone(&object)).chain(others);
-        self.put(
-            key,
-            variants,
-            EntryState {
-                uses,
-                ..EntryState::default()
-            },
-        );
+        let state = EntryState {
+            uses,
+            ..EntryState::default()
+        };
+        self.put(key, variants, (before.as_deref(), state));
         true
     }
 
@@ -199,15 +227,15 @@ impl Store {
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
-        let mut others = before
-            .variants()
-            .filter(|it| !Arc::ptr_eq(it, object))
-            .cloned();
+        let mut others = before.variants().filter(|it| !Arc::ptr_eq(it, object)).cloned();
         match others.next() {
-            None => drop(self.entries.remove(key.as_bytes())),
+            None => {
+                self.entries.remove(key.as_bytes());
+                before.end();
+            }
             Some(first) => {
                 let others = std::iter::once(first).chain(others);
-                self.put(key, others, before.state());
+                self.put(key, others, (Some(&*before), before.state()));
             }
         }
     }
@@ -215,7 +243,9 @@ impl Store {
     /// Removes all responses of a key.
     pub(crate) fn remove_all(&self, key: &CacheKey) {
         let _changing = lock(&self.changes);
-        self.entries.remove(key.as_bytes());
+        if let Some((_, entry)) = self.entries.remove(key.as_bytes()) {
+            entry.end();
+        }
     }
 
     /// Remembers that the response of a key could not be stored. Stored ones stay.
@@ -228,15 +258,15 @@ impl Store {
             ..state.unwrap_or_default()
         };
         let variants = before.iter().flat_map(|entry| entry.variants()).cloned();
-        self.put(key, variants, state);
+        self.put(key, variants, (before.as_deref(), state));
     }
 
-    /// Puts an entry with these responses, the newest first, in the place of what is known of a key.
+    /// Puts an entry with these responses, the newest first, in the place of the one that was there before.
     fn put(
         &self,
         key: &CacheKey,
         mut variants: impl Iterator<Item = Arc<Object>>,
-        state: EntryState,
+        (before, state): (Option<&Entry>, EntryState),
     ) {
         let newest = variants.next();
         let others: Box<[Arc<Object>]> = variants.collect();
@@ -245,9 +275,13 @@ impl Store {
             others: (!others.is_empty()).then(|| Box::new(Others(others))),
             uncacheable_until: state.uncacheable_until,
             failed_until: AtomicU64::new(state.failed_until),
-            uses: AtomicU64::new(state.uses),
+            uses: AtomicU32::new(state.uses),
+            is_over: AtomicBool::new(false),
         });
         self.entries.insert(key.as_bytes().into(), entry);
+        if let Some(before) = before {
+            before.end();
+        }
     }
 
     /// A response of an entry was of use on this worker, whose thread asks. The first uses are all counted; of more only some, each
@@ -257,7 +291,7 @@ impl Store {
         turn.increment();
         if entry.uses() < EXACT {
             entry.uses.fetch_add(1, Ordering::Relaxed);
-        } else if turn.read().is_multiple_of(NOTED_ONE_OF) {
+        } else if turn.read().is_multiple_of(NOTED_ONE_OF.into()) && entry.uses() < USES_MAX {
             entry.uses.fetch_add(NOTED_ONE_OF, Ordering::Relaxed);
         }
     }
@@ -368,8 +402,31 @@ impl Entry {
         now < self.failed_until.load(Ordering::Relaxed)
     }
 
-    fn uses(&self) -> u64 {
+    fn uses(&self) -> u32 {
         self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Another, or none, is known of its key from now on.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Whether another, or none, is known of its key.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory that its responses take.
+    pub(super) fn weight(&self) -> u64 {
+        self.variants().map(|object| object.weight()).sum()
+    }
+
+    /// A response by its place among [`Self::variants`].
+    pub(super) fn variant(&self, at: usize) -> Option<&Arc<Object>> {
+        match at.checked_sub(1) {
+            None => self.newest.as_ref(),
+            Some(at) => self.others.as_ref()?.0.get(at),
+        }
     }
 
     /// The backend has failed.
@@ -396,8 +453,7 @@ struct EntryWeight;
 
 impl Weighter<Box<[u8]>, Arc<Entry>> for EntryWeight {
     fn weight(&self, key: &Box<[u8]>, entry: &Arc<Entry>) -> u64 {
-        let variants: u64 = entry.variants().map(|object| object.weight()).sum();
-        variants + (key.len() + ENTRY_OVERHEAD) as u64
+        entry.weight() + (key.len() + ENTRY_OVERHEAD) as u64
     }
 }
 
@@ -408,7 +464,8 @@ struct Evictions(Arc<AtomicU64>);
 impl Lifecycle<Box<[u8]>, Arc<Entry>> for Evictions {
     type RequestState = ();
 
-    fn on_evict(&self, (): &mut (), _key: Box<[u8]>, _entry: Arc<Entry>) {
+    fn on_evict(&self, (): &mut (), _key: Box<[u8]>, entry: Arc<Entry>) {
+        entry.end();
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -422,10 +479,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const OBJECT_USUAL: u64 = 16 * 1024;
 
 /// So many uses of an entry are counted exactly.
-const EXACT: u64 = 64;
+const EXACT: u32 = 64;
 
 /// Of further uses one of so many is counted. An odd number, so that clients that take turns are all counted.
-const NOTED_ONE_OF: u64 = 13;
+const NOTED_ONE_OF: u32 = 13;
+
+/// More are not counted.
+const USES_MAX: u32 = u32::MAX / 2;
 
 /// Tables larger than this are made as they are needed.
 const ITEMS_MAX: usize = 1 << 20;
@@ -502,7 +562,7 @@ mod tests {
     }
 
     fn has(store: &Store, key: &CacheKey, request: &HeaderMap) -> Option<bool> {
-        let entry = store.entry(key)?;
+        let entry = store.entry(0, key)?;
         store
             .find(key, &entry, request)
             .map(|found| found.is_purged)
@@ -556,8 +616,9 @@ mod tests {
             let key = key(&format!("/{at}"));
             store.insert(&key, object(&store, None, ""), &config);
             for turn in 0..at * 60 {
-                let entry = store.entry(&key).unwrap();
-                store.note_use((turn % 2) as usize, &entry);
+                let worker = (turn % 2) as usize;
+                let entry = store.entry(worker, &key).unwrap();
+                store.note_use(worker, &entry);
                 if turn % 100 == 0 {
                     // A newer response takes its place.
                     store.insert(&key, object(&store, None, ""), &config);
@@ -597,8 +658,8 @@ mod tests {
         let (key, anyone) = (key("/a"), HeaderMap::new());
         let version = AtomicU64::new(0);
         let stored = || {
-            let entry = store.entry(&key)?;
-            Some(store.find(&key, &entry, &anyone)?.object.head.made)
+            let entry = store.entry(1, &key)?;
+            Some(store.find(&key, &entry, &anyone)?.object().head.made)
         };
         let meet = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {

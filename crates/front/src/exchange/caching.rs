@@ -20,6 +20,7 @@ use crate::access_log::CacheLine;
 use crate::boxed::{boxed, in_box};
 use crate::cache::counts::CacheResult;
 use crate::cache::fill::{Fill, FillFailure, FillReader};
+use crate::cache::hot::WorkerEntry;
 use crate::cache::object::Object;
 use crate::cache::store::{Entry, Flight, Found};
 use crate::cache::{self, Cache};
@@ -38,7 +39,7 @@ use crate::site::Upstream;
 /// A request, what is known of its key, and what is done with it.
 pub(super) struct RequestPlan<'a> {
     request: Box<CacheRequest<'a>>,
-    entry: Option<Arc<Entry>>,
+    entry: Option<Arc<WorkerEntry>>,
     plan: Plan,
     now: Millis,
 }
@@ -79,12 +80,16 @@ enum Waited {
 }
 
 impl<'a> RequestPlan<'a> {
-    /// What is done with a request of a route with a cache.
-    pub(super) fn new(request: Box<CacheRequest<'a>>, outgoing: &Outgoing<'_>) -> Self {
+    /// What is done with a request of a route with a cache, on this worker.
+    pub(super) fn new(
+        request: Box<CacheRequest<'a>>,
+        outgoing: &Outgoing<'_>,
+        worker: usize,
+    ) -> Self {
         let now = cache::now();
         let (entry, plan) = match request.bypass {
             Some(reason) => (None, Plan::PassBy(reason)),
-            None => look_up(&request, outgoing, now),
+            None => look_up(&request, outgoing, (worker, now)),
         };
         Self {
             request,
@@ -99,7 +104,7 @@ impl<'a> RequestPlan<'a> {
         match &self.plan {
             Plan::Serve(found, result) => Some(Hit {
                 request: &self.request,
-                entry: self.entry.as_deref(),
+                entry: self.entry.as_deref().map(|entry| &**entry),
                 found,
                 result: *result,
                 now: self.now,
@@ -173,11 +178,11 @@ impl<'a> Exchange<'a> {
         upstream: &'a Upstream,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'a>,
-        (request, mut entry, mut plan): (&CacheRequest<'a>, Option<Arc<Entry>>, Plan),
+        (request, mut entry, mut plan): (&CacheRequest<'a>, Option<Arc<WorkerEntry>>, Plan),
     ) -> ControlFlow<Result<(), Failure>, Option<Found>> {
         let mut rounds = 0;
         loop {
-            let known = entry.as_deref();
+            let known = entry.as_deref().map(|entry| &**entry);
             let stale = match plan {
                 Plan::Serve(found, result) => {
                     let hit = Hit {
@@ -223,7 +228,8 @@ impl<'a> Exchange<'a> {
                 }
                 (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
             }
-            (entry, plan) = look_up(request, outgoing, cache::now());
+            let worker = self.scene.worker.index();
+            (entry, plan) = look_up(request, outgoing, (worker, cache::now()));
         }
     }
 
@@ -465,17 +471,17 @@ impl<'a> Exchange<'a> {
 fn look_up(
     request: &CacheRequest<'_>,
     outgoing: &Outgoing<'_>,
-    now: Millis,
-) -> (Option<Arc<Entry>>, Plan) {
-    let entry = request.cache.store.entry(&request.key);
-    let plan = plan(request, entry.as_deref(), outgoing, now);
+    (worker, now): (usize, Millis),
+) -> (Option<Arc<WorkerEntry>>, Plan) {
+    let entry = request.cache.store.entry(worker, &request.key);
+    let plan = plan(request, entry.as_ref(), outgoing, now);
     (entry, plan)
 }
 
 /// What is done with a request.
 fn plan(
     request: &CacheRequest<'_>,
-    entry: Option<&Entry>,
+    entry: Option<&Arc<WorkerEntry>>,
     outgoing: &Outgoing<'_>,
     now: Millis,
 ) -> Plan {
@@ -484,7 +490,7 @@ fn plan(
     let has_failed = entry.is_some_and(|entry| entry.has_failed(now));
     let directives = request.demand.directives;
     let verdict = found.as_ref().map(|found| {
-        let stored = found.object.head.stored(found.is_purged);
+        let stored = found.object().head.stored(found.is_purged);
         stored.judge(&request.demand, now)
     });
     match (found, verdict) {

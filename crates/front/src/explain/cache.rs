@@ -11,11 +11,11 @@ use crate::exchange::outgoing::Outgoing;
 /// What the cache of a route would do with a request now.
 pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> CacheOutlook {
     let (store, now) = (&request.cache.store, cache::now());
-    let entry = store.entry(&request.key);
+    let entry = store.peek(&request.key);
     let found = entry.and_then(|entry| store.find(&request.key, &entry, outgoing));
     let stored = found
         .as_ref()
-        .map(|found| found.object.head.stored(found.is_purged));
+        .map(|found| found.object().head.stored(found.is_purged));
     let verdict = stored.map(|stored| stored.judge(&request.demand, now));
     let age = stored.map(|stored| stored.age(now));
     let word = match verdict {

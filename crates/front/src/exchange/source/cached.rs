@@ -3,8 +3,8 @@
 //! The client's conditions and ranges are judged here, on the response that there is: what was asked of the
 //! backend was the whole of it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::boxed::in_box;
 use crate::cache::counts::CacheResult;
 use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
+use crate::cache::hot::StoredResponse;
 use crate::cache::object::Object;
 use crate::cache::store::Found;
 use crate::cache::{self, CACHE_NAME};
@@ -130,7 +131,7 @@ pub(crate) struct CachedSource<'a> {
 
 #[derive(Debug)]
 enum From {
-    Object(Arc<Object>, CacheResult, usize),
+    Stored(StoredResponse, CacheResult, usize),
     Fill(FillReader),
 }
 
@@ -142,7 +143,7 @@ impl<'a> CachedSource<'a> {
         found: &Found,
         (result, now): (CacheResult, Millis),
     ) -> Self {
-        let from = From::Object(Arc::clone(&found.object), result, 0);
+        let from = From::Stored(found.response.clone(), result, 0);
         Self {
             now,
             ..Self::new((asked, outcome), request, from)
@@ -195,8 +196,8 @@ impl<'a> CachedSource<'a> {
                 return Poll::Ready(Ok(Event::End));
             };
             let piece = match &mut self.from {
-                From::Object(object, _, next) => {
-                    let block = object.block(*next);
+                From::Stored(response, _, next) => {
+                    let block = response.block(*next);
                     *next += 1;
                     block
                 }
@@ -224,9 +225,9 @@ impl<'a> CachedSource<'a> {
 
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         let reader = match &mut self.from {
-            From::Object(object, result, _) => {
+            From::Stored(response, result, _) => {
                 let tells = self.asked.cache.config.cache_status;
-                let cached = CachedHead::stored(object, *result, (self.now, tells));
+                let cached = CachedHead::stored(response.object(), *result, (self.now, tells));
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
@@ -267,7 +268,7 @@ impl<'a> CachedSource<'a> {
                 };
                 let tells = self.asked.cache.config.cache_status;
                 let cached = CachedHead::stored(&object, result, (cache::now(), tells));
-                self.from = From::Object(object, result, 0);
+                self.from = From::Stored(StoredResponse::Received(object), result, 0);
                 Ok(Event::Head(self.begin(cached)))
             }
             FillNews::NotShared(status) => Err(match status {

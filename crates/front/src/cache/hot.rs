@@ -1,0 +1,228 @@
+//! What one worker is asked for most: a table of its own before the store that all workers share.
+//!
+//! Whoever takes a reference to what is shared writes to its counter, and the workers wait for each other's writes: two
+//! that send one page would spend a fourth of their time so. A [`WorkerEntry`] is a worker's own hold on an entry, and
+//! its references are counted in memory of that worker alone. An entry that is no longer the one of its key says so
+//! itself, so nothing is to be removed here in time. The table is small, and holds nothing large.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::cache::object::Object;
+use crate::cache::store::Entry;
+
+/// A worker's own hold on what is known of a key.
+#[derive(Debug)]
+pub(crate) struct WorkerEntry {
+    entry: Arc<Entry>,
+    /// The first block of the newest response.
+    block: OnceLock<Bytes>,
+}
+
+impl WorkerEntry {
+    pub(super) fn new(entry: Arc<Entry>) -> Self {
+        Self {
+            entry,
+            block: OnceLock::new(),
+        }
+    }
+
+    /// The first block of the newest response. All bytes are those of the store; only the references to them are
+    /// counted here.
+    pub(super) fn first_block(&self) -> Option<Bytes> {
+        if let Some(block) = self.block.get() {
+            return Some(block.clone());
+        }
+        let object = self.entry.variants().next()?;
+        let block = object.block(0)?;
+        let own = || Bytes::from_owner(OwnedBlock(block));
+        Some(self.block.get_or_init(own).clone())
+    }
+}
+
+impl Deref for WorkerEntry {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.entry
+    }
+}
+
+/// Bytes that count their references anew.
+struct OwnedBlock(Bytes);
+
+impl AsRef<[u8]> for OwnedBlock {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A response as it is sent: found in the store, or just received.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredResponse {
+    /// One of an entry's, by its place.
+    Found(Arc<WorkerEntry>, usize),
+    Received(Arc<Object>),
+}
+
+impl StoredResponse {
+    /// The response.
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Found(entry, at) => entry.variant(*at).expect("it was found there"),
+            Self::Received(object) => object,
+        }
+    }
+
+    /// A block of its body; `None` beyond the end.
+    pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
+        match self {
+            Self::Found(entry, 0) if at == 0 => entry.first_block(),
+            _ => self.object().block(at),
+        }
+    }
+}
+
+/// The table of one worker.
+#[derive(Debug, Default)]
+pub(super) struct HotTable {
+    /// Empty until the first entry.
+    slots: Box<[Option<Slot>]>,
+    /// How many purges there were: what was kept before another is looked up anew.
+    purges: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Box<[u8]>,
+    entry: Arc<WorkerEntry>,
+    /// How often it was of use.
+    uses: u32,
+}
+
+impl HotTable {
+    /// What is known of a key, if it is here. Once in a while it is not, so that the store sees that the key is in use.
+    pub(super) fn find(&mut self, key: &[u8], purges: u64) -> Option<Arc<WorkerEntry>> {
+        if self.purges != purges {
+            self.slots = Box::default();
+            self.purges = purges;
+        }
+        let slot = self.slots.get_mut(place(key))?.as_mut()?;
+        if *slot.key != *key || slot.entry.is_over() {
+            return None;
+        }
+        slot.uses = slot.uses.wrapping_add(1);
+        (!slot.uses.is_multiple_of(USES)).then(|| Arc::clone(&slot.entry))
+    }
+
+    /// Keeps what the store knows of a key, unless it is too large, and makes it this worker's own.
+    pub(super) fn keep(&mut self, key: &[u8], entry: Arc<Entry>) -> Arc<WorkerEntry> {
+        if let Some(Some(slot)) = self.slots.get(place(key))
+            && Arc::ptr_eq(&slot.entry.entry, &entry)
+        {
+            return Arc::clone(&slot.entry);
+        }
+        let is_small = entry.weight() <= WEIGHT_MAX;
+        let entry = Arc::new(WorkerEntry::new(entry));
+        if is_small {
+            if self.slots.is_empty() {
+                self.slots = (0..SLOTS).map(|_| None).collect();
+            }
+            self.slots[place(key)] = Some(Slot {
+                key: key.into(),
+                entry: Arc::clone(&entry),
+                uses: 0,
+            });
+        }
+        entry
+    }
+
+    /// Lets go of what is no longer known of its key.
+    pub(super) fn sweep(&mut self) {
+        let is_over = |slot: &Slot| slot.entry.is_over();
+        for slot in &mut self.slots {
+            if slot.as_ref().is_some_and(is_over) {
+                *slot = None;
+            }
+        }
+    }
+}
+
+/// Where a key is. Another of the same place takes it, so it is no matter who chooses the keys.
+fn place(key: &[u8]) -> usize {
+    let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(FACTOR).rotate_left(23);
+    let (parts, rest) = key.as_chunks();
+    let parts = parts.iter().map(|part| u64::from_le_bytes(*part));
+    let hash = parts.fold(key.len() as u64, mix);
+    let hash = rest
+        .iter()
+        .fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
+    (hash >> 32) as usize % SLOTS
+}
+
+/// Keys for which there is room.
+const SLOTS: usize = 512;
+
+/// Each of so many uses is one of the store's.
+const USES: u32 = 64;
+
+/// What takes more memory stays in the store alone: with a long body the counters hardly matter.
+const WEIGHT_MAX: u64 = 64 * 1024;
+
+/// Any odd number with many ones and zeros.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_found_until_it_is_over_or_purged() {
+        let mut table = HotTable::default();
+        assert!(table.find(b"a", 0).is_none());
+        let entry = Arc::new(Entry::default());
+        let kept = table.keep(b"a", Arc::clone(&entry));
+        assert!(Arc::ptr_eq(&table.find(b"a", 0).unwrap(), &kept));
+        assert!(table.find(b"b", 0).is_none());
+        assert!(
+            table.find(b"a", 1).is_none(),
+            "it is looked up after a purge"
+        );
+        assert!(table.find(b"a", 1).is_none());
+        drop(kept);
+        let kept = table.keep(b"a", Arc::clone(&entry));
+        assert!(Arc::ptr_eq(&table.find(b"a", 1).unwrap(), &kept));
+        kept.end();
+        assert!(table.find(b"a", 1).is_none());
+        drop(kept);
+        assert_eq!(Arc::strong_count(&entry), 2);
+        table.sweep();
+        assert_eq!(Arc::strong_count(&entry), 1, "nothing of it is held");
+    }
+
+    #[test]
+    fn the_store_hears_of_a_key_that_is_in_use() {
+        let mut table = HotTable::default();
+        let entry = Arc::new(Entry::default());
+        let kept = table.keep(b"a", Arc::clone(&entry));
+        let found = (0..4 * USES)
+            .filter(|_| table.find(b"a", 0).is_some())
+            .count();
+        assert_eq!(found, 4 * (USES as usize - 1));
+        assert!(
+            Arc::ptr_eq(&table.keep(b"a", entry), &kept),
+            "the same again"
+        );
+    }
+
+    #[test]
+    fn keys_are_spread() {
+        let mut places = std::collections::BTreeSet::new();
+        for at in 0..SLOTS {
+            places.insert(place(format!("http://a/page-{at}\n=app\n").as_bytes()));
+        }
+        assert!(places.len() > SLOTS / 2, "{}", places.len());
+    }
+}
