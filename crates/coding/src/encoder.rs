@@ -122,6 +122,24 @@ impl Encoder {
     }
 }
 
+/// Codes a body of which all pieces are there.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn code<T: AsRef<[u8]>>(
+    coding: StreamCoding,
+    pieces: impl IntoIterator<Item = T>,
+) -> Result<Bytes, EncoderFault> {
+    let mut encoder = Encoder::new(coding)?;
+    let mut coded = Vec::new();
+    for piece in pieces {
+        coded.extend_from_slice(&encoder.write(piece.as_ref())?);
+    }
+    coded.extend_from_slice(&encoder.finish()?);
+    coded.shrink_to_fit();
+    Ok(coded.into())
+}
+
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {

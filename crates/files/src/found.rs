@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrayvec::ArrayVec;
 use bytes::Bytes;
-use catamaran_coding::{AcceptedCodings, Coding, StreamCoding};
+use catamaran_coding::{AcceptedCodings, CodedBodies, Coding, StreamCoding};
 use http::HeaderValue;
 use rustix::fs::{Stat, fstat};
 
@@ -123,17 +122,14 @@ impl FoundFile {
 #[derive(Debug)]
 pub struct KeptBody {
     pub(crate) bytes: Bytes,
-    pub(crate) coded: ArrayVec<(StreamCoding, Bytes), { StreamCoding::ALL.len() }>,
-    /// How often a coding of it was asked for.
-    wanted: AtomicU32,
+    pub(crate) coded: CodedBodies,
 }
 
 impl KeptBody {
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self {
             bytes,
-            coded: ArrayVec::new(),
-            wanted: AtomicU32::new(0),
+            coded: CodedBodies::default(),
         }
     }
 
@@ -143,29 +139,17 @@ impl KeptBody {
         &self.bytes
     }
 
-    /// The bytes in that coding, if they were coded and kept.
+    /// The codings of them that were made.
     #[must_use]
-    pub fn coded(&self, coding: StreamCoding) -> Option<&Bytes> {
-        let found = self.coded.iter().find(|(known, _)| *known == coding);
-        found.map(|(_, bytes)| bytes)
-    }
-
-    /// Takes note that a coding is asked for. `true` from the second time on: it is worth being kept.
-    #[must_use]
-    pub fn is_wanted_again(&self) -> bool {
-        self.wanted.fetch_add(1, Ordering::Relaxed) > 0
+    pub fn coded(&self) -> &CodedBodies {
+        &self.coded
     }
 
     /// The same with a coding besides.
     pub(crate) fn with(&self, coding: StreamCoding, bytes: Bytes) -> Self {
-        let mut coded = self.coded.clone();
-        if self.coded(coding).is_none() {
-            coded.try_push((coding, bytes)).ok();
-        }
         Self {
             bytes: self.bytes.clone(),
-            coded,
-            wanted: AtomicU32::new(self.wanted.load(Ordering::Relaxed)),
+            coded: self.coded.with(coding, bytes),
         }
     }
 }

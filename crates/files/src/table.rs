@@ -390,8 +390,7 @@ struct BodyWeight;
 
 impl Weighter<FileFacts, Arc<KeptBody>> for BodyWeight {
     fn weight(&self, _: &FileFacts, body: &Arc<KeptBody>) -> u64 {
-        let coded: usize = body.coded.iter().map(|(_, bytes)| bytes.len()).sum();
-        (body.bytes.len() + coded + BODY_OVERHEAD) as u64
+        (body.bytes.len() + body.coded.len() + BODY_OVERHEAD) as u64
     }
 }
 

@@ -371,8 +371,8 @@ fn a_coding_is_kept_beside_the_bytes_and_counted() {
     };
     let file = kept(&mut stage);
     let body = file.kept().unwrap();
-    assert!(!body.is_wanted_again() && body.is_wanted_again());
-    assert_eq!(body.coded(StreamCoding::Gzip), None);
+    assert!(!body.coded().is_wanted_again() && body.coded().is_wanted_again());
+    assert_eq!(body.coded().get(StreamCoding::Gzip), None);
     let before = stage.table.bytes();
     let coded = Bytes::from_static(b"in gzip");
     for _ in 0..2 {
@@ -383,9 +383,9 @@ fn a_coding_is_kept_beside_the_bytes_and_counted() {
     assert_eq!(stage.table.bytes(), before + coded.len() as u64);
     let body = kept(&mut stage);
     let body = body.kept().unwrap();
-    assert_eq!(body.coded(StreamCoding::Gzip), Some(&coded));
-    assert_eq!(body.coded(StreamCoding::Zstd), None);
-    assert!(body.is_wanted_again(), "it goes on counting");
+    assert_eq!(body.coded().get(StreamCoding::Gzip), Some(&coded));
+    assert_eq!(body.coded().get(StreamCoding::Zstd), None);
+    assert!(body.coded().is_wanted_again(), "it goes on counting");
 }
 
 #[test]

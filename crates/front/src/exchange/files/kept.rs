@@ -32,10 +32,10 @@ impl Exchange<'_> {
         };
         let coding = offer.settle(&mut head);
         let coded = coding.and_then(|coding| {
-            if let Some(coded) = body.coded(coding) {
+            if let Some(coded) = body.coded().get(coding) {
                 return Some((coding, coded.clone()));
             }
-            if !body.is_wanted_again() {
+            if !body.coded().is_wanted_again() {
                 return None;
             }
             let coded = offer.code(coding, body.bytes(), self.scene)?;

@@ -1,0 +1,105 @@
+//! Codings of one body that is kept: each is made once, and sent to all who want it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use arrayvec::ArrayVec;
+use bytes::Bytes;
+
+use crate::encoder::StreamCoding;
+
+/// Codings of one body. What is made of it never changes: another takes its place, with one coding more.
+#[derive(Debug, Default)]
+pub struct CodedBodies {
+    bodies: ArrayVec<(StreamCoding, Bytes), { StreamCoding::ALL.len() }>,
+    /// How often a coding was asked for that is not there.
+    wanted: AtomicU32,
+    /// Whether somebody makes one.
+    is_under_way: AtomicBool,
+}
+
+impl CodedBodies {
+    /// The body in that coding, if it was made.
+    #[must_use]
+    pub fn get(&self, coding: StreamCoding) -> Option<&Bytes> {
+        let found = self.bodies.iter().find(|(known, _)| *known == coding);
+        found.map(|(_, bytes)| bytes)
+    }
+
+    /// Takes note that a coding is asked for that is not there. `true` from the second time on: it is worth being made.
+    #[must_use]
+    pub fn is_wanted_again(&self) -> bool {
+        self.wanted.fetch_add(1, Ordering::Relaxed) > 0
+    }
+
+    /// Begins to make one; `false` if somebody does. [`Self::end`] follows if it is not kept.
+    #[must_use]
+    pub fn begin(&self) -> bool {
+        !self.is_under_way.swap(true, Ordering::Relaxed)
+    }
+
+    /// What was begun came to nothing: others may begin.
+    pub fn end(&self) {
+        self.is_under_way.store(false, Ordering::Relaxed);
+    }
+
+    /// The same with a coding besides.
+    #[must_use]
+    pub fn with(&self, coding: StreamCoding, bytes: Bytes) -> Self {
+        let mut kept = self.clone();
+        if kept.get(coding).is_none() {
+            kept.bodies.try_push((coding, bytes)).ok();
+        }
+        kept
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bodies.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Whether none was made.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bodies.is_empty()
+    }
+}
+
+impl Clone for CodedBodies {
+    /// What was made. What is under way is the other's.
+    fn clone(&self) -> Self {
+        Self {
+            bodies: self.bodies.clone(),
+            wanted: AtomicU32::new(self.wanted.load(Ordering::Relaxed)),
+            is_under_way: AtomicBool::new(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_kept_once_and_worth_it_from_the_second_time_on() {
+        let none = CodedBodies::default();
+        assert!(!none.is_wanted_again() && none.is_wanted_again());
+        assert!(none.is_empty() && none.get(StreamCoding::Gzip).is_none());
+        let one = none.with(StreamCoding::Gzip, Bytes::from_static(b"abc"));
+        let same = one.with(StreamCoding::Gzip, Bytes::from_static(b"other"));
+        assert_eq!(same.get(StreamCoding::Gzip).unwrap(), "abc");
+        let both = same.with(StreamCoding::Zstd, Bytes::from_static(b"de"));
+        assert_eq!((one.len(), both.len()), (3, 5));
+        assert!(both.is_wanted_again(), "it goes on counting");
+    }
+
+    #[test]
+    fn one_makes_it_at_a_time() {
+        let bodies = CodedBodies::default();
+        assert!(bodies.begin() && !bodies.begin());
+        bodies.end();
+        assert!(bodies.begin());
+        let other = bodies.with(StreamCoding::Gzip, Bytes::new());
+        assert!(other.begin(), "another coding");
+    }
+}
