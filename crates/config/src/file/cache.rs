@@ -196,8 +196,8 @@ static MEMORY: Key<Sizes<u64>> = Key {
     doc: Doc {
         preset: Preset::Value("\"256MiB\""),
         sample: "\"1GiB\"",
-        effect: "Memory for stored responses, with their keys and fields. When it is full, what is used \
-                 least makes room.",
+        effect: "Memory for stored responses, with their keys, their fields and what `compress` makes of \
+                 them. When it is full, what is used least makes room.",
         extremes: "Too little evicts what is asked for again (`catamaran_cache_evictions_total`). More than \
                    the machine has ends the process.",
         elsewhere: "nginx `proxy_cache_path max_size`; Varnish `-s malloc`",

@@ -1,12 +1,13 @@
-//! A stored response with its body, as the memory has it.
+//! A stored response with its body and codings of it, as the memory has it.
 //!
 //! There may be a million of them, so what few have is in memory of its own, and a short body is in that of the
 //! fields.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use catamaran_cache::object::ObjectHead;
+use catamaran_coding::{CodedBodies, StreamCoding};
 use catamaran_message::FieldLines;
 use http::HeaderMap;
 
@@ -15,6 +16,8 @@ use http::HeaderMap;
 pub(crate) struct Object {
     pub(crate) head: ObjectHead,
     body: Body,
+    /// Codings of the body, once any was asked for.
+    coded: OnceLock<Box<CodedBodies>>,
 }
 
 /// A whole body.
@@ -41,7 +44,38 @@ impl Body {
 impl Object {
     /// A response of these parts.
     pub(crate) fn new(head: ObjectHead, body: Body) -> Self {
-        Self { head, body }
+        Self {
+            head,
+            body,
+            coded: OnceLock::new(),
+        }
+    }
+
+    /// The same with the codings of another that has the same body.
+    pub(crate) fn with_codings_of(self, other: &Self) -> Self {
+        Self {
+            coded: other.coded.clone(),
+            ..self
+        }
+    }
+
+    /// The same with a coding besides.
+    pub(super) fn with_coding(&self, (coding, bytes): (StreamCoding, Bytes)) -> Self {
+        Self {
+            head: self.head.clone(),
+            body: self.body.clone(),
+            coded: Box::new(self.codings().with(coding, bytes)).into(),
+        }
+    }
+
+    /// Codings of the body.
+    pub(crate) fn codings(&self) -> &CodedBodies {
+        self.coded.get_or_init(Box::default)
+    }
+
+    /// Whether another is this one, with other codings at most.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.head.fields.shares_memory(&other.head.fields)
     }
 
     /// The same body with other fields.
@@ -66,13 +100,20 @@ impl Object {
         }
     }
 
-    /// The bytes of memory that it takes.
+    /// The blocks of the body.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Bytes> {
+        (0..).map_while(|at| self.block(at))
+    }
+
+    /// The bytes of memory that it takes. They never change: that a coding was asked for does not count.
     pub(super) fn weight(&self) -> u64 {
         let blocks = self.body.blocks.as_ref().map_or(0, |blocks| {
             let list = blocks.len() * (size_of::<Bytes>() + ALLOCATION);
             self.body.len + list as u64
         });
-        blocks + (size_of::<Self>() + self.head.weight() + OVERHEAD) as u64
+        let coded = self.coded.get().filter(|coded| !coded.is_empty());
+        let coded = coded.map_or(0, |coded| size_of::<CodedBodies>() + coded.len());
+        blocks + (size_of::<Self>() + self.head.weight() + coded + OVERHEAD) as u64
     }
 }
 
@@ -120,7 +161,7 @@ mod tests {
     }
 
     fn body(object: &Object) -> usize {
-        (0..).map_while(|at| object.block(at)).map(|block| block.len()).sum()
+        object.blocks().map(|block| block.len()).sum()
     }
 
     #[test]
@@ -148,5 +189,17 @@ mod tests {
             assert_eq!(other.head.fields.to_map(), headers);
             assert!(object.weight() >= len as u64);
         }
+    }
+
+    #[test]
+    fn a_coding_takes_memory_once_it_is_kept() {
+        let plain = object(&[100]);
+        let before = plain.weight();
+        assert!(plain.codings().is_empty() && plain.weight() == before);
+        let coded = plain.with_coding((StreamCoding::Gzip, Bytes::from_static(b"coded")));
+        assert!(coded.weight() >= before + 5 && plain.weight() == before);
+        assert!(coded.is(&plain) && plain.is(&coded) && !plain.is(&object(&[100])));
+        let later = object(&[100]).with_codings_of(&coded);
+        assert_eq!(later.codings().get(StreamCoding::Gzip).unwrap(), "coded");
     }
 }

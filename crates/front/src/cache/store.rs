@@ -14,9 +14,11 @@ use catamaran_cache::Millis;
 use catamaran_cache::bans::{Bans, Purge, Purged};
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::vary::RequestFields;
+use catamaran_coding::StreamCoding;
 use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::counts::CacheCounts;
 use crate::cache::fill::Fill;
@@ -95,6 +97,8 @@ pub(crate) struct Store {
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
     /// Bytes of bodies that are being received.
     filling: Arc<AtomicU64>,
+    /// Places for those that code long bodies.
+    coders: Arc<Semaphore>,
     /// Which uses of each worker are noted.
     turns: PerWorker<Count>,
     pub(crate) counts: CacheCounts,
@@ -133,6 +137,7 @@ impl Store {
             purges: AtomicU64::new(0),
             flights: Mutex::default(),
             filling: Arc::default(),
+            coders: Arc::new(Semaphore::new(CODERS_MAX)),
             turns: PerWorker::new(workers, |_| Count::default()),
             counts: CacheCounts::new(workers),
         }
@@ -227,7 +232,7 @@ impl Store {
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
-        let mut others = before.variants().filter(|it| !Arc::ptr_eq(it, object)).cloned();
+        let mut others = before.variants().filter(|it| !it.is(object)).cloned();
         match others.next() {
             None => {
                 self.entries.remove(key.as_bytes());
@@ -259,6 +264,31 @@ impl Store {
         };
         let variants = before.iter().flat_map(|entry| entry.variants()).cloned();
         self.put(key, variants, (before.as_deref(), state));
+    }
+
+    /// Whether a coding of a response can be kept: with it, it is no more than the largest that is stored.
+    pub(crate) fn has_room_for_coding(&self, object: &Object) -> bool {
+        object.weight() + object.len() <= self.entries.capacity() / OBJECTS_MIN
+    }
+
+    /// A place among those that code long bodies, if there is one.
+    pub(crate) fn coder(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.coders).try_acquire_owned().ok()
+    }
+
+    /// Keeps a coding of a response, if that is there.
+    pub(crate) fn keep_coded(&self, key: &CacheKey, object: &Object, coded: (StreamCoding, Bytes)) {
+        let _changing = lock(&self.changes);
+        let Some(before) = self.entries.peek(key.as_bytes()) else {
+            return;
+        };
+        if before.variants().any(|it| it.is(object)) {
+            let variants = before.variants().map(|it| match it.is(object) {
+                true => Arc::new(it.with_coding(coded.clone())),
+                false => Arc::clone(it),
+            });
+            self.put(key, variants, (Some(&*before), before.state()));
+        }
     }
 
     /// Puts an entry with these responses, the newest first, in the place of the one that was there before.
@@ -486,6 +516,12 @@ const NOTED_ONE_OF: u32 = 13;
 
 /// More are not counted.
 const USES_MAX: u32 = u32::MAX / 2;
+
+/// So many of the largest objects fit into a cache.
+const OBJECTS_MIN: u64 = 8;
+
+/// Long bodies that are coded at a time.
+const CODERS_MAX: usize = 2;
 
 /// Tables larger than this are made as they are needed.
 const ITEMS_MAX: usize = 1 << 20;

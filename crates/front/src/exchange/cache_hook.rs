@@ -400,7 +400,7 @@ impl Tee {
             began: self.began,
             details,
         };
-        let object = Arc::new(Object::new(head, body));
+        let object = Arc::new(Object::new(head, body).with_codings_of(&stored));
         self.cache
             .store
             .insert(&self.key, Arc::clone(&object), config);

@@ -10,7 +10,7 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding};
+use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding, code};
 use catamaran_message::{RequestHead, ResponseHead};
 use catamaran_upstream::{Culprit, Event};
 use http::header::{
@@ -65,11 +65,7 @@ impl<'s> CompressionOffer<'s> {
         scene: Scene<'_>,
     ) -> Option<Box<Compression>> {
         let coding = self.settle(head)?;
-        let Some(memory) = scene
-            .worker
-            .encoder_memory()
-            .reserve(coding.memory(), self.memory_max)
-        else {
+        let Some(memory) = self.reserve(coding, scene) else {
             let reason = Reason::new(Culprit::Front, "compress-memory");
             scene.worker.count(reason);
             return None;
@@ -87,18 +83,32 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Codes a body that is there as a whole; `None` if there is no memory for that.
-    pub(super) fn code(
+    pub(super) fn code<T: AsRef<[u8]>>(
         &self,
         coding: StreamCoding,
-        body: &[u8],
+        pieces: impl IntoIterator<Item = T>,
         scene: Scene<'_>,
     ) -> Option<Bytes> {
+        let _held = self.reserve(coding, scene)?;
+        code(coding, pieces).ok()
+    }
+
+    /// Memory for an encoder; `None` if all of the process would hold too much.
+    pub(super) fn reserve(&self, coding: StreamCoding, scene: Scene<'_>) -> Option<ReservedMemory> {
         let memory = scene.worker.encoder_memory();
-        let _held = memory.reserve(coding.memory(), self.memory_max)?;
-        let mut encoder = Encoder::new(coding).ok()?;
-        let first = encoder.write(body).ok()?;
-        let rest = encoder.finish().ok()?;
-        Some([first, rest].concat().into())
+        memory.reserve(coding.memory(), self.memory_max)
+    }
+
+    /// Makes the fields of a 304 those that the response `plain`, for which it stands, would have.
+    pub(super) fn mark_unmodified(&self, head: &mut ResponseHead, plain: &ResponseHead) {
+        if !self.is_for(plain) {
+            return;
+        }
+        vary(&mut head.headers);
+        let weak = head.headers.get(ETAG).and_then(weakened);
+        if let Some(weak) = weak.filter(|_| self.coding.is_some()) {
+            head.headers.insert(ETAG, weak);
+        }
     }
 
     /// Decides in which coding the body is sent. A head without a body is settled here.
@@ -175,6 +185,8 @@ enum Turn {
     FlushAndRest,
     /// Others have their turn.
     Rest,
+    /// The source has the coded body: nothing is done to it.
+    Pass,
 }
 
 impl Compression {
@@ -187,6 +199,19 @@ impl Compression {
             turn: Turn::Work,
             is_dirty: false,
             plain: 0,
+        }
+    }
+
+    /// A response whose source has the coded body, and so many bytes of the plain one.
+    pub(super) fn kept(coding: StreamCoding, plain: u64) -> Self {
+        Self {
+            coding,
+            encoder: None,
+            left: None,
+            waiting: Bytes::new(),
+            turn: Turn::Pass,
+            is_dirty: false,
+            plain,
         }
     }
 
@@ -216,6 +241,7 @@ impl Compression {
     ) -> Poll<Result<Event, SourceError>> {
         loop {
             match self.turn {
+                Turn::Pass => return poll_source(cx),
                 Turn::Work => {}
                 Turn::Flush => {
                     self.turn = Turn::Work;

@@ -568,12 +568,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Has the response compressed, if the client and the source of this one are for it.
     #[inline(never)]
     fn compress(&mut self, offer: &CompressionOffer<'_>, head: &mut ResponseHead) {
-        if self.source.may_be_compressed() {
-            head.expand();
-            self.progress.compression = offer.begin(head, self.scene);
-            if self.progress.compression.is_some() {
-                self.source.read_all();
-            }
+        if !self.source.may_be_compressed() {
+            return;
+        }
+        head.expand();
+        let kept = self.source.kept_coding(offer, head, self.scene);
+        self.progress.compression = kept.or_else(|| offer.begin(head, self.scene));
+        if self.progress.compression.is_some() {
+            self.source.read_all();
         }
     }
 

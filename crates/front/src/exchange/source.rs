@@ -25,10 +25,12 @@ use thiserror::Error;
 
 use crate::config::BackendConfig;
 use crate::deadlines::Tick;
+use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::relay::Progress;
 use crate::exchange::respond;
+use crate::exchange::scene::Scene;
 use crate::exchange::source::cached::{CachedError, CachedSource};
 use crate::exchange::source::file::FileSource;
 use crate::request_id::RequestId;
@@ -272,6 +274,22 @@ impl Source<'_, '_> {
             Self::Answer(_) => false,
             #[cfg(test)]
             Self::Scripted(_) => false,
+        }
+    }
+
+    /// Has a coding of the body sent that is kept, or is to be: the head becomes that of the coded response. `None` if
+    /// there is none.
+    pub(crate) fn kept_coding(
+        &mut self,
+        offer: &CompressionOffer<'_>,
+        head: &mut ResponseHead,
+        scene: Scene<'_>,
+    ) -> Option<Box<Compression>> {
+        match self {
+            Self::Cached(cached) => cached.kept_coding(offer, head, scene),
+            Self::Backend(_) | Self::Answer(_) | Self::File(_) => None,
+            #[cfg(test)]
+            Self::Scripted(_) => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! A cache in front of an origin that says what each response is, and counts what it was asked.
 
+mod coded;
 mod hostile;
 mod operate;
 mod sharing;

@@ -57,7 +57,7 @@ fn answering(bytes: Vec<u8>) -> Peer {
     Peer::start_with(move |_| Script::new().expect_until(b"\r\n\r\n").send(&bytes))
 }
 
-fn decode(got: &Got) -> Vec<u8> {
+pub(crate) fn decode(got: &Got) -> Vec<u8> {
     match got.header("content-encoding") {
         "gzip" => {
             let mut plain = Vec::new();
@@ -77,7 +77,7 @@ fn decode(got: &Got) -> Vec<u8> {
     }
 }
 
-fn accept(codings: &str) -> [(&'static str, String); 1] {
+pub(crate) fn accept(codings: &str) -> [(&'static str, String); 1] {
     [("accept-encoding", codings.to_owned())]
 }
 

@@ -47,8 +47,9 @@ pub(super) static COMPRESS: Key<OneOrMore<Parsed<StreamCoding, CompressError>>> 
         sample: "[\"zstd\", \"gzip\"]",
         effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
                  the one that it weighs most, of equals the first of this list. What was compressed is sent \
-                 on whenever the application flushes or pauses, so that event streams work. The response loses \
-                 `Content-Length` and `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets \
+                 on whenever the application flushes or pauses, so that event streams work. What is made of \
+                 a small file, or of a page in a cache, is kept. The response loses `Content-Length` (unless \
+                 what was made is kept) and `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets \
                  `Accept-Encoding`. [files.md](files.md#compression) has figures.",
         extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
                    secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \

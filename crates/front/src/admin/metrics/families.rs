@@ -110,7 +110,8 @@ pub(super) static FILES_THREAD_READS: Family = Family {
 pub(super) static COMPRESSED_RESPONSES: Family = Family {
     name: "catamaran_compressed_responses_total",
     kind: Kind::Counter,
-    help: "Responses that the front compressed, on routes with `compress`.",
+    help: "Responses that the front compressed, on routes with `compress`. One whose coding is kept, beside a \
+           file or in a cache, counts each time that it is sent.",
     labels: &[("coding", "`gzip` or `zstd`")],
 };
 

@@ -38,7 +38,7 @@ impl Exchange<'_> {
             if !body.coded().is_wanted_again() {
                 return None;
             }
-            let coded = offer.code(coding, body.bytes(), self.scene)?;
+            let coded = offer.code(coding, [body.bytes()], self.scene)?;
             let mut table = self.scene.worker.files().table();
             table.keep_coded(file, coding, coded.clone());
             Some((coding, coded))

@@ -3,12 +3,14 @@
 //! The client's conditions and ranges are judged here, on the response that there is: what was asked of the
 //! backend was the whole of it.
 
+mod coded;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use catamaran_cache::{Millis, date, freshness};
 use catamaran_message::ResponseHead;
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
@@ -132,6 +134,8 @@ pub(crate) struct CachedSource<'a> {
 #[derive(Debug)]
 enum From {
     Stored(StoredResponse, CacheResult, usize),
+    /// A coding of the whole body; `None` once it was sent.
+    Coded(Option<Bytes>),
     Fill(FillReader),
 }
 
@@ -201,6 +205,7 @@ impl<'a> CachedSource<'a> {
                     *next += 1;
                     block
                 }
+                From::Coded(coded) => coded.take(),
                 From::Fill(reader) => match reader.poll_body(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(piece) => piece.map_err(CachedError::Failed)?,
@@ -231,6 +236,8 @@ impl<'a> CachedSource<'a> {
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
+            // It takes the object's place behind the head.
+            From::Coded(_) => return Poll::Ready(Ok(Event::End)),
         };
         let leads = reader.leads;
         let news = match reader.poll_news(cx) {
@@ -333,7 +340,7 @@ impl<'a> CachedSource<'a> {
         let asked = self.request.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
-        self.window = (!is_bodiless).then_some((0, u64::MAX));
+        self.window = (!is_bodiless).then_some(ALL);
         // Most requests want all of it: fields are read for the others.
         if head.status == StatusCode::OK && conditions.keys().any(is_asked) {
             head.expand();
@@ -465,6 +472,9 @@ fn status_parts(
 fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
+
+/// A body without a part left out.
+const ALL: (u64, u64) = (0, u64::MAX);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,130 @@
+//! Codings of stored bodies: each is made once, at the second request that wants it, and kept beside the body.
+//!
+//! The first request has its response compressed as it streams, as all others that are not kept. A long body is
+//! coded on a thread, and those who want it meanwhile have it compressed as it streams, too.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catamaran_cache::key::CacheKey;
+use catamaran_coding::{StreamCoding, code};
+use catamaran_message::ResponseHead;
+use http::StatusCode;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
+
+use super::{ALL, CachedSource, From};
+use crate::cache::object::Object;
+use crate::cache::store::Store;
+use crate::exchange::compression::{Compression, CompressionOffer, describe};
+use crate::exchange::scene::Scene;
+use crate::worker::encoders::ReservedMemory;
+
+impl CachedSource<'_> {
+    /// Sends a kept coding in the place of the body, if there is one: the head becomes that of the coded response.
+    /// That of a 304 becomes what it would be if it stood for that.
+    pub(in crate::exchange) fn kept_coding(
+        &mut self,
+        offer: &CompressionOffer<'_>,
+        head: &mut ResponseHead,
+        scene: Scene<'_>,
+    ) -> Option<Box<Compression>> {
+        let From::Stored(response, ..) = &self.from else {
+            return None;
+        };
+        let object = Arc::clone(response.object());
+        if head.status == StatusCode::NOT_MODIFIED {
+            offer.mark_unmodified(head, &plain_head(&object));
+            return None;
+        }
+        if self.window != Some(ALL) {
+            return None;
+        }
+        let coding = offer.settle(head)?;
+        let coded = match object.codings().get(coding) {
+            Some(coded) => coded.clone(),
+            None => self.make_coding(&object, coding, (offer, scene))?,
+        };
+        describe(head, coding);
+        head.content_length = Some(coded.len() as u64);
+        self.from = From::Coded(Some(coded));
+        Some(Box::new(Compression::kept(coding, object.len())))
+    }
+
+    /// Makes a coding that is worth it: at once of a short body, else for those who come later.
+    fn make_coding(
+        &self,
+        object: &Arc<Object>,
+        coding: StreamCoding,
+        (offer, scene): (&CompressionOffer<'_>, Scene<'_>),
+    ) -> Option<Bytes> {
+        let store = &self.asked.cache.store;
+        let codings = object.codings();
+        if !codings.is_wanted_again() || !store.has_room_for_coding(object) || !codings.begin() {
+            return None;
+        }
+        let job = CodingJob {
+            store: Arc::clone(store),
+            key: self.asked.key.clone(),
+            object: Arc::clone(object),
+            coding,
+        };
+        if object.len() < THREAD_MIN {
+            let coded = offer.code(coding, object.blocks(), scene)?;
+            job.keep(&coded);
+            return Some(coded);
+        }
+        // If too much is under way, a later request tries it again.
+        if let (Some(memory), Some(permit)) = (offer.reserve(coding, scene), store.coder()) {
+            let background = scene.worker.background();
+            let _ordered = background.order(move |_worker| job.run(memory, permit));
+        }
+        None
+    }
+}
+
+/// A coding that is being made. Dropping it gives it up.
+struct CodingJob {
+    store: Arc<Store>,
+    key: CacheKey,
+    object: Arc<Object>,
+    coding: StreamCoding,
+}
+
+impl CodingJob {
+    /// Makes it on a thread, and keeps it.
+    async fn run(self, memory: ReservedMemory, permit: OwnedSemaphorePermit) {
+        let (object, coding) = (Arc::clone(&self.object), self.coding);
+        let coded = spawn_blocking(move || {
+            let _held = (memory, permit);
+            code(coding, object.blocks()).ok()
+        });
+        if let Ok(Some(coded)) = coded.await {
+            self.keep(&coded);
+        }
+    }
+
+    fn keep(&self, coded: &Bytes) {
+        let coded = (self.coding, coded.clone());
+        self.store.keep_coded(&self.key, &self.object, coded);
+    }
+}
+
+impl Drop for CodingJob {
+    fn drop(&mut self) {
+        self.object.codings().end();
+    }
+}
+
+/// The head of all of a stored response, in no coding.
+fn plain_head(object: &Object) -> ResponseHead {
+    ResponseHead {
+        status: object.head.status,
+        headers: object.head.fields.to_map(),
+        content_length: Some(object.len()),
+        ..ResponseHead::default()
+    }
+}
+
+/// A body of fewer bytes is coded on the event loop, in a millisecond at most.
+const THREAD_MIN: u64 = 64 * 1024;
