@@ -2,7 +2,7 @@
 //!
 //! A count hardly depends on what else the machine does, so it shows a change of 1 % that no clock on a
 //! busy machine would. It says nothing of the kernel or of memory that is waited for: speed is what
-//! `catamaran lab` measures. Beside it is the memory of an idle connection.
+//! `catamaran lab` measures. Beside it is the memory of an idle connection, and of a page in the cache.
 //!
 //! The count of a request is the difference of two runs with [`FEW`] and [`MANY`] requests by the
 //! difference of these numbers, so what the front does once is in neither.
@@ -53,11 +53,13 @@ enum Client {
     Http2,
 }
 
-/// What the backend speaks.
+/// What the response comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backend {
     Ajp,
     Http,
+    /// The front's cache: a backend is asked for the first response alone.
+    Cache,
 }
 
 impl Options {
@@ -99,6 +101,7 @@ impl Backend {
         match self {
             Self::Ajp => "AJP13",
             Self::Http => "HTTP/1.1",
+            Self::Cache => "the cache",
         }
     }
 }
@@ -107,7 +110,7 @@ impl Case {
     fn all() -> impl Iterator<Item = Self> {
         let clients = [Client::Http1, Client::Http2].into_iter();
         clients.flat_map(|client| {
-            let backends = [Backend::Ajp, Backend::Http].into_iter();
+            let backends = [Backend::Ajp, Backend::Http, Backend::Cache].into_iter();
             backends.flat_map(move |backend| {
                 [false, true].map(|is_logged| Self {
                     client,
@@ -163,8 +166,18 @@ fn count(new: &Build, old: Option<&Build>) -> anyhow::Result<Vec<Row>> {
         let old = old.map(measure).transpose()?;
         add(Row::instructions(case.name(), measure(new)?, old));
     }
-    let old = old.map(|build| stand.idle_bytes(build)).transpose()?;
-    add(Row::idle_bytes(stand.idle_bytes(new)?, old));
+    let idle = old.map(|build| stand.idle_bytes(build)).transpose()?;
+    add(Row::bytes(
+        "an idle HTTP/1.1 connection",
+        stand.idle_bytes(new)?,
+        idle,
+    ));
+    let cached = old.map(|build| stand.cached_bytes(build)).transpose()?;
+    add(Row::bytes(
+        "a page of 347 bytes in the cache",
+        stand.cached_bytes(new)?,
+        cached,
+    ));
     Ok(rows)
 }
 
@@ -195,9 +208,9 @@ mod tests {
     #[test]
     fn every_pair_of_protocols_is_counted_with_and_without_a_log() {
         let names: Vec<String> = Case::all().map(Case::name).collect();
-        assert_eq!(names.len(), 8, "{names:?}");
+        assert_eq!(names.len(), 12, "{names:?}");
         for client in ["HTTP/1.1", "HTTP/2"] {
-            for backend in ["AJP13", "HTTP/1.1"] {
+            for backend in ["AJP13", "HTTP/1.1", "the cache"] {
                 for log in ["off", "on"] {
                     let name = format!("{client} to {backend}, log {log}");
                     assert!(names.contains(&name), "{name}");

@@ -59,7 +59,7 @@ impl Stand {
     /// Instructions from the front's start to its end.
     fn count(&self, build: &Build, case: Case, requests: u64) -> anyhow::Result<u64> {
         let backend = match case.backend {
-            Backend::Ajp => self.app.url("ajp"),
+            Backend::Ajp | Backend::Cache => self.app.url("ajp"),
             Backend::Http => self.app.url("http"),
         };
         let client = match case.client {
@@ -69,7 +69,8 @@ impl Stand {
         let set = [
             ("backend", backend.as_str()),
             ("client", client),
-            ("access_log", if case.is_logged { "on" } else { "off" }),
+            ("access_log", on(case.is_logged)),
+            ("cache", on(case.backend == Backend::Cache)),
         ];
         let target = Target::parse("front.toml", include_str!("front.toml"), &[])?;
         let mut front = self.front(&target, build, &set)?;
@@ -157,6 +158,40 @@ impl Stand {
         drop((first, others));
         Ok(after.saturating_sub(before) as f64 / OTHERS as f64)
     }
+
+    /// Bytes that a page takes of a front that keeps it in memory: all that the front has more of, whether the cache
+    /// counts it or not. Each page is asked for twice, so that what its use takes is there as well.
+    pub(super) fn cached_bytes(&self, build: &Build) -> anyhow::Result<f64> {
+        let target = builtin("front").context("a target of ours")?;
+        let backend = self.app.url("http");
+        let set = [
+            ("backend", backend.as_str()),
+            ("ready_path", "/"),
+            ("cache", "on"),
+            ("cache_ttl", "1h"),
+        ];
+        let front = self.front(&target, build, &set)?;
+        let address = front.address("http");
+        let mut stream = TcpStream::connect(address)?;
+        let mut ask = |pages: std::ops::Range<usize>| -> anyhow::Result<()> {
+            for page in pages {
+                for _ in 0..2 {
+                    get(&mut stream, address, &format!("/?page={page}"))?;
+                }
+            }
+            Ok(())
+        };
+        let anonymous = || memory::shares(&front.processes()).map(|shares| shares.anonymous);
+        ask(0..PAGES_FIRST)?;
+        let before = anonymous()?;
+        ask(PAGES_FIRST..PAGES_FIRST + PAGES)?;
+        let after = anonymous()?;
+        Ok(after.saturating_sub(before) as f64 / PAGES as f64)
+    }
+}
+
+fn on(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
 }
 
 fn programs(build: &Build) -> Programs {
@@ -166,7 +201,14 @@ fn programs(build: &Build) -> Programs {
 /// A connection that has made one request.
 fn connection(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
+    get(&mut stream, address, "/")?;
+    Ok(stream)
+}
+
+/// Asks for the application's page.
+fn get(stream: &mut TcpStream, address: SocketAddr, target: &str) -> anyhow::Result<()> {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
     let is_whole = |answer: &[u8]| {
@@ -178,7 +220,7 @@ fn connection(address: SocketAddr) -> anyhow::Result<TcpStream> {
         ensure!(read > 0, "the front closed a connection");
         answer.extend_from_slice(&buffer[..read]);
     }
-    Ok(stream)
+    Ok(())
 }
 
 /// Whether all requests were answered, and on one connection.
@@ -222,6 +264,9 @@ const PAGE_BYTES: usize = 347;
 /// Connections before memory is looked at, which bring what a front needs once.
 const FIRST: usize = 50;
 const OTHERS: usize = 2_000;
+/// Pages before memory is looked at, and then.
+const PAGES_FIRST: usize = 2_000;
+const PAGES: usize = 50_000;
 
 #[cfg(test)]
 mod tests {
@@ -255,8 +300,14 @@ mod tests {
     fn the_target_of_the_front_can_be_read() {
         let target = Target::parse("front.toml", include_str!("front.toml"), &[]).unwrap();
         for client in ["http/1.1", "h2"] {
-            let set = [("backend", "ajp://127.0.0.1:1"), ("client", client)];
-            target.settings(&set).unwrap();
+            for cache in ["off", "on"] {
+                let set = [
+                    ("backend", "ajp://127.0.0.1:1"),
+                    ("client", client),
+                    ("cache", cache),
+                ];
+                target.settings(&set).unwrap();
+            }
         }
     }
 }

@@ -25,9 +25,10 @@ impl Row {
         }
     }
 
-    pub(super) fn idle_bytes(new: f64, old: Option<f64>) -> Self {
+    /// Memory of something that there may be many of.
+    pub(super) fn bytes(of: &str, new: f64, old: Option<f64>) -> Self {
         Self {
-            what: "bytes of an idle HTTP/1.1 connection".to_owned(),
+            what: format!("bytes of {of}"),
             new,
             old,
             limit: BYTES_LIMIT,
@@ -50,7 +51,7 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<38}{:>10}", self.what, whole(self.new))?;
+        write!(f, "{:<44}{:>10}", self.what, whole(self.new))?;
         if let (Some(old), Some(ratio)) = (self.old, self.ratio()) {
             write!(f, "{:>12}  ×{ratio:.4}", whole(old))?;
         }
@@ -65,7 +66,7 @@ impl fmt::Display for Row {
 pub(super) fn header(old: Option<&str>) -> String {
     let what = "instructions of a request";
     let old = old.map_or_else(String::new, |old| format!("{old:>12}  ratio"));
-    format!("{what:<38}{:>10}{old}", "here")
+    format!("{what:<44}{:>10}{old}", "here")
 }
 
 /// A whole number with commas.
@@ -98,8 +99,8 @@ mod tests {
         assert!(!row(25_250.0, Some(25_000.0)).is_over());
         assert!(row(25_251.0, Some(25_000.0)).is_over());
         assert!(!row(20_000.0, Some(25_000.0)).is_over());
-        assert!(!Row::idle_bytes(1_040.0, Some(1_000.0)).is_over());
-        assert!(Row::idle_bytes(1_051.0, Some(1_000.0)).is_over());
+        assert!(!Row::bytes("it", 1_040.0, Some(1_000.0)).is_over());
+        assert!(Row::bytes("it", 1_051.0, Some(1_000.0)).is_over());
     }
 
     #[test]
