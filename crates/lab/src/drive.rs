@@ -31,7 +31,7 @@ use catamaran_load::report::ReportFault;
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
-use self::bench::{LoadCall, LoadReport, TickListener};
+use self::bench::{LoadCall, LoadReport, SEED, TickListener};
 use self::by_strace::StraceCount;
 use self::counters::Counters;
 use self::crowd::Crowd;
@@ -418,8 +418,12 @@ impl Scene<'_> {
         (load, time): (&Load, Duration),
         hearing: TickListener<'_>,
     ) -> Result<LoadReport, DriveFault> {
-        let name = "load";
-        let call = LoadCall { name, load, time };
+        let call = LoadCall {
+            name: "load",
+            load,
+            time,
+            seed: SEED,
+        };
         bench::run(self.driver, stage, call, (self.stop, hearing))
     }
 

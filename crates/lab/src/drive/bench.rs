@@ -36,6 +36,9 @@ pub(super) struct LoadCall<'a> {
     pub(super) load: &'a Load,
     /// For how long: measured, or the whole of a warm-up.
     pub(super) time: Duration,
+    /// What random numbers start from. A warm-up has another seed, so that what it has asked for at random is not asked
+    /// for again: a cache would have it.
+    pub(super) seed: u64,
 }
 
 /// Whoever hears how far a load generator is; of an echo nobody hears it.
@@ -117,7 +120,12 @@ pub(super) fn words(
     stage: &Stage,
     call: LoadCall<'_>,
 ) -> Result<Vec<String>, DriveFault> {
-    let LoadCall { name, load, time } = call;
+    let LoadCall {
+        name,
+        load,
+        time,
+        seed,
+    } = call;
     let json = format!("--json={}", report_file(stage, name).display());
     let mut words = vec![driver.catamaran.display().to_string()];
     if echo::EchoRequest::site(&load.url).is_some() {
@@ -128,6 +136,7 @@ pub(super) fn words(
         words.extend([BENCH, "--quiet"].map(str::to_owned));
         words.push(json);
         words.extend(options(load, time));
+        words.extend(["--seed".to_owned(), seed.to_string()]);
         if load.post_bytes > 0 {
             words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
         }
@@ -255,6 +264,12 @@ const BENCH: &str = "bench";
 
 /// Where its options begin, in its words.
 const OPTIONS: usize = 2;
+
+/// What random numbers of a load start from that is measured or looked at.
+pub(super) const SEED: u64 = 1;
+
+/// What those of a warm-up start from.
+pub(super) const WARM_UP_SEED: u64 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use catamaran_load::document::Tick;
 
-use super::bench::{self, LoadCall};
+use super::bench::{self, LoadCall, SEED};
 use super::child::DRIVEN;
 use super::crowd::Crowd;
 use super::span::go_on;
@@ -176,7 +176,12 @@ impl Teller<'_> {
         name: &str,
     ) -> Result<(), DriveFault> {
         let time = LONGEST;
-        let call = LoadCall { name, load, time };
+        let call = LoadCall {
+            name,
+            load,
+            time,
+            seed: SEED,
+        };
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
         let ended = bench::ticking(driver, stage, call, (TICK, self.over), |tick| {
@@ -200,7 +205,12 @@ impl Teller<'_> {
         name: &str,
     ) -> Result<(), DriveFault> {
         let time = Duration::from_secs(1);
-        let call = LoadCall { name, load, time };
+        let call = LoadCall {
+            name,
+            load,
+            time,
+            seed: SEED,
+        };
         let document = match bench::run(driver, stage, call, (self.over, None)) {
             Ok(report) => report.document,
             Err(DriveFault::Interrupted) => return Ok(()),

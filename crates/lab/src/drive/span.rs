@@ -6,7 +6,7 @@ use std::thread;
 
 use catamaran_load::document::Tick;
 
-use super::bench::{self, LoadCall, LoadReport};
+use super::bench::{self, LoadCall, LoadReport, SEED};
 use super::counters::{CounterReading, Counters};
 use super::sample::{self, Sample};
 use super::stage::{RunningServer, Stage};
@@ -103,7 +103,12 @@ impl Scene<'_> {
                 let time = load.time;
                 beside.push(scope.spawn(move || {
                     let name = &format!("load{}", number + 2);
-                    let call = LoadCall { name, load, time };
+                    let call = LoadCall {
+                        name,
+                        load,
+                        time,
+                        seed: SEED,
+                    };
                     bench::run(self.driver, stage, call, (self.stop, None))
                 }));
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use catamaran_stats::WarmUp as Verdict;
 
-use super::bench::{self, LoadCall};
+use super::bench::{self, LoadCall, WARM_UP_SEED};
 use super::child::DRIVEN;
 use super::stage::Stage;
 use super::watch::{LoadMoment, LoadWatch, TICK, cpus};
@@ -43,10 +43,15 @@ pub(super) fn warm(
     stop: &AtomicBool,
 ) -> Result<WarmUpFigures, DriveFault> {
     let limits = Limits::of(load, stage);
-    let name = "load";
+    let call = |time| LoadCall {
+        name: "load",
+        load,
+        time,
+        seed: WARM_UP_SEED,
+    };
     if echo::EchoRequest::site(&load.url).is_some() {
         let time = limits.at_least;
-        bench::run(driver, stage, LoadCall { name, load, time }, (stop, None))?;
+        bench::run(driver, stage, call(time), (stop, None))?;
         return Ok(WarmUpFigures {
             lasted_s: Some(time.as_secs_f64()),
             ..WarmUpFigures::default()
@@ -55,8 +60,7 @@ pub(super) fn warm(
     let time = limits.longest();
     let mut watch = LoadWatch::new(load.time, stage.is_fresh);
     let mut lasted_s = 0.0;
-    let call = LoadCall { name, load, time };
-    let ended = bench::ticking(driver, stage, call, (TICK, stop), |tick| {
+    let ended = bench::ticking(driver, stage, call(time), (TICK, stop), |tick| {
         lasted_s = tick.elapsed_s;
         watch.take(&LoadMoment::of(&tick, &cpus(stage)).with_compiling(stage));
         match limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
