@@ -70,7 +70,7 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
         let key = String::from_utf8_lossy(&it.key).replace('\n', " ");
         CacheKey {
             key,
-            hits: it.uses,
+            hits: it.uses.into(),
             bytes: it.bytes,
             responses: it.variants,
         }
