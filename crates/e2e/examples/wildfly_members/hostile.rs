@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use catamaran_e2e::Front;
 use catamaran_testkit::{Deadline, HttpClient, Response};
 
-use crate::manager::refused;
+use crate::front_view::refused;
 use crate::network::{self, MCMP, STRANGER};
 use crate::verdict::Verdict;
 

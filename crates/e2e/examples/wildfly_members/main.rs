@@ -15,8 +15,8 @@
 
 #![expect(clippy::print_stdout, reason = "its output is the transcript")]
 
+mod front_view;
 mod hostile;
-mod manager;
 mod network;
 mod node;
 mod story;

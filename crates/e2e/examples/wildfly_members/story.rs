@@ -4,7 +4,7 @@ use anyhow::ensure;
 use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::{Deadline, Process, Signal};
 
-use crate::manager::{self, context, standing, wait_for_context, wait_until_active};
+use crate::front_view::{self, context, standing, wait_for_context, wait_until_active};
 use crate::node::{Node, NodePlan, PATIENCE};
 use crate::transcript::Transcript;
 use crate::verdict::Verdict;
@@ -23,7 +23,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         visitors: Vec::new(),
     };
     let told = story.tell();
-    for line in manager::summary(&story.front).unwrap_or_default() {
+    for line in front_view::summary(&story.front).unwrap_or_default() {
         println!("{line}");
     }
     if told.is_err() {
@@ -79,7 +79,7 @@ impl Story {
         Ok(())
     }
 
-    fn judge_place(&mut self, plan: NodePlan, found: &manager::Standing) {
+    fn judge_place(&mut self, plan: NodePlan, found: &front_view::Standing) {
         let NodePlan {
             name,
             speech,
@@ -200,7 +200,7 @@ impl Story {
             let _told = self.node(plan).tell(":shutdown")?;
             wait_for_context(name, None)?;
             self.node(plan).wait_for_end()?;
-            let gone = manager::wait_until_gone(&self.front, name);
+            let gone = front_view::wait_until_gone(&self.front, name);
             self.verdict.judge(
                 &format!("{name}, shut down, is no member"),
                 format!("{gone:?}"),
@@ -254,7 +254,7 @@ impl Story {
             let more = || (stream.seen().total() >= before + MORE).then_some(());
             Deadline::after(PATIENCE).poll("more new visitors", more)?;
             // Both find the next process.
-            manager::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
+            front_view::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
             for plan in PLANS {
                 wait_until_active(&self.front, plan.name)?;
             }

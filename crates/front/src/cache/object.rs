@@ -60,7 +60,7 @@ impl Object {
     }
 
     /// The same with a coding besides.
-    pub(super) fn with_coding(&self, (coding, bytes): (StreamCoding, Bytes)) -> Self {
+    pub(super) fn with_coding(&self, coding: StreamCoding, bytes: Bytes) -> Self {
         Self {
             head: self.head.clone(),
             body: self.body.clone(),
@@ -196,7 +196,7 @@ mod tests {
         let plain = object(&[100]);
         let before = plain.weight();
         assert!(plain.codings().is_empty() && plain.weight() == before);
-        let coded = plain.with_coding((StreamCoding::Gzip, Bytes::from_static(b"coded")));
+        let coded = plain.with_coding(StreamCoding::Gzip, Bytes::from_static(b"coded"));
         assert!(coded.weight() >= before + 5 && plain.weight() == before);
         assert!(coded.is(&plain) && plain.is(&coded) && !plain.is(&object(&[100])));
         let later = object(&[100]).with_codings_of(&coded);

@@ -277,14 +277,20 @@ impl Store {
     }
 
     /// Keeps a coding of a response, if that is there.
-    pub(crate) fn keep_coded(&self, key: &CacheKey, object: &Object, coded: (StreamCoding, Bytes)) {
+    pub(crate) fn keep_coded(
+        &self,
+        key: &CacheKey,
+        object: &Object,
+        coding: StreamCoding,
+        bytes: &Bytes,
+    ) {
         let _changing = lock(&self.changes);
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
         if before.variants().any(|it| it.is(object)) {
             let variants = before.variants().map(|it| match it.is(object) {
-                true => Arc::new(it.with_coding(coded.clone())),
+                true => Arc::new(it.with_coding(coding, bytes.clone())),
                 false => Arc::clone(it),
             });
             self.put(key, variants, (Some(&*before), before.state()));

@@ -152,7 +152,7 @@ impl<'a> Exchange<'a> {
             return boxed(|| self.pass_by(upstream, down, outgoing, (&request, reason))).await;
         }
         let stale = match self
-            .serve_from_cache(upstream, down, outgoing, (&request, entry, plan))
+            .serve_from_cache(upstream, down, outgoing, &request, entry, plan)
             .await
         {
             ControlFlow::Break(served) => return served,
@@ -178,7 +178,9 @@ impl<'a> Exchange<'a> {
         upstream: &'a Upstream,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing<'a>,
-        (request, mut entry, mut plan): (&CacheRequest<'a>, Option<Arc<WorkerEntry>>, Plan),
+        request: &CacheRequest<'a>,
+        mut entry: Option<Arc<WorkerEntry>>,
+        mut plan: Plan,
     ) -> ControlFlow<Result<(), Failure>, Option<Found>> {
         let mut rounds = 0;
         loop {

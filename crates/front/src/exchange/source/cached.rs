@@ -232,7 +232,7 @@ impl<'a> CachedSource<'a> {
         let reader = match &mut self.from {
             From::Stored(response, result, _) => {
                 let tells = self.asked.cache.config.cache_status;
-                let cached = CachedHead::stored(response.object(), *result, (self.now, tells));
+                let cached = CachedHead::stored(response.object(), *result, self.now, tells);
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
@@ -274,7 +274,7 @@ impl<'a> CachedSource<'a> {
                     (false, false) => CacheResult::Collapsed,
                 };
                 let tells = self.asked.cache.config.cache_status;
-                let cached = CachedHead::stored(&object, result, (cache::now(), tells));
+                let cached = CachedHead::stored(&object, result, cache::now(), tells);
                 self.from = From::Stored(StoredResponse::Received(object), result, 0);
                 Ok(Event::Head(self.begin(cached)))
             }
@@ -410,12 +410,12 @@ struct CachedHead {
 impl CachedHead {
     /// The head of what is stored, at this time, and with what the cache did if that is told. Its fields stay lines:
     /// most clients are sent lines, and hardly anybody reads them.
-    fn stored(object: &Object, result: CacheResult, (now, tells): (Millis, bool)) -> Self {
+    fn stored(object: &Object, result: CacheResult, now: Millis, tells: bool) -> Self {
         let stored = &object.head;
         let age = stored.stored(false).age(now);
         let left = i64::from(stored.terms.lifetime) - i64::from(age);
         let (mut age_digits, mut digits) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let [what, number, more] = status_parts(result, (left, stored.status), &mut digits);
+        let [what, number, more] = status_parts(result, left, stored.status, &mut digits);
         let parts = [
             "age: ",
             age_digits.format(age),
@@ -454,7 +454,8 @@ fn is_asked(name: &HeaderName) -> bool {
 /// What the cache did with what is stored, as `Cache-Status` has it behind the front's name.
 fn status_parts(
     result: CacheResult,
-    (left, status): (i64, StatusCode),
+    left: i64,
+    status: StatusCode,
     digits: &mut itoa::Buffer,
 ) -> [&str; 3] {
     match result {
@@ -494,7 +495,7 @@ mod tests {
             ),
         ] {
             let mut digits = itoa::Buffer::new();
-            let parts = status_parts(result, (left, StatusCode::OK), &mut digits);
+            let parts = status_parts(result, left, StatusCode::OK, &mut digits);
             assert_eq!(parts.concat(), expected, "{result:?}");
         }
     }

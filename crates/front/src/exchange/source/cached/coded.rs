@@ -43,7 +43,7 @@ impl CachedSource<'_> {
         let coding = offer.settle(head)?;
         let coded = match object.codings().get(coding) {
             Some(coded) => coded.clone(),
-            None => self.make_coding(&object, coding, (offer, scene))?,
+            None => self.make_coding(&object, coding, offer, scene)?,
         };
         describe(head, coding);
         head.content_length = Some(coded.len() as u64);
@@ -56,7 +56,8 @@ impl CachedSource<'_> {
         &self,
         object: &Arc<Object>,
         coding: StreamCoding,
-        (offer, scene): (&CompressionOffer<'_>, Scene<'_>),
+        offer: &CompressionOffer<'_>,
+        scene: Scene<'_>,
     ) -> Option<Bytes> {
         let store = &self.asked.cache.store;
         let codings = object.codings();
@@ -105,8 +106,8 @@ impl CodingJob {
     }
 
     fn keep(&self, coded: &Bytes) {
-        let coded = (self.coding, coded.clone());
-        self.store.keep_coded(&self.key, &self.object, coded);
+        self.store
+            .keep_coded(&self.key, &self.object, self.coding, coded);
     }
 }
 
