@@ -81,7 +81,7 @@ pub(crate) enum Action {
     /// Poll again after so long, not before.
     Wait(Duration),
     /// Poll again when the application wakes the connection. Meanwhile, for what is awaited of the
-    /// peer, do as for [`Action::Read`], but read only if it [`reads`](Awaiting::reads); and with
+    /// peer, do as for [`Action::Read`], but read only if it [`reads`](WaitClass::reads); and with
     /// `write`, poll again as for [`Action::Write`], whichever comes first.
     Park {
         awaiting: Option<WaitClass>,

@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use catamaran_e2e::Front;
 use catamaran_testkit::{Deadline, HttpClient, Response};
 
-use crate::front_view::refused;
 use crate::network::{self, MCMP, STRANGER};
+use crate::standing::refused;
 use crate::verdict::Verdict;
 
 /// Sends all of it.

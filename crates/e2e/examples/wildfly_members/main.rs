@@ -15,10 +15,10 @@
 
 #![expect(clippy::print_stdout, reason = "its output is the transcript")]
 
-mod front_view;
 mod hostile;
 mod network;
 mod node;
+mod standing;
 mod story;
 mod transcript;
 #[path = "../siege/verdict.rs"]

@@ -4,8 +4,8 @@ use anyhow::ensure;
 use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::{Deadline, Process, Signal};
 
-use crate::front_view::{self, context, standing, wait_for_context, wait_until_active};
 use crate::node::{Node, NodePlan, PATIENCE};
+use crate::standing::{self, context, stands, wait_for_context, wait_until_active};
 use crate::transcript::Transcript;
 use crate::verdict::Verdict;
 use crate::visitor::{Seen, Stream, Visitor};
@@ -23,7 +23,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         visitors: Vec::new(),
     };
     let told = story.tell();
-    for line in front_view::summary(&story.front).unwrap_or_default() {
+    for line in standing::summary(&story.front).unwrap_or_default() {
         println!("{line}");
     }
     if told.is_err() {
@@ -79,7 +79,7 @@ impl Story {
         Ok(())
     }
 
-    fn judge_place(&mut self, plan: NodePlan, found: &front_view::Standing) {
+    fn judge_place(&mut self, plan: NodePlan, found: &standing::Standing) {
         let NodePlan {
             name,
             speech,
@@ -200,7 +200,7 @@ impl Story {
             let _told = self.node(plan).tell(":shutdown")?;
             wait_for_context(name, None)?;
             self.node(plan).wait_for_end()?;
-            let gone = front_view::wait_until_gone(&self.front, name);
+            let gone = standing::wait_until_gone(&self.front, name);
             self.verdict.judge(
                 &format!("{name}, shut down, is no member"),
                 format!("{gone:?}"),
@@ -243,7 +243,7 @@ impl Story {
             let admin = format!("unix:{}", socket.display());
             let mut told = catamaran(&["upgrade", "--admin", &admin])?;
             succeeded(&mut told)?;
-            let known = PLANS.map(|plan| standing(&self.front, plan.name).map(|it| it.state));
+            let known = PLANS.map(|plan| stands(&self.front, plan.name).map(|it| it.state));
             self.verdict.judge(
                 "the next process knows both nodes at once",
                 format!("{known:?}"),
@@ -254,7 +254,7 @@ impl Story {
             let more = || (stream.seen().total() >= before + MORE).then_some(());
             Deadline::after(PATIENCE).poll("more new visitors", more)?;
             // Both find the next process.
-            front_view::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
+            standing::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
             for plan in PLANS {
                 wait_until_active(&self.front, plan.name)?;
             }

@@ -23,7 +23,7 @@ pub(crate) struct Standing {
 }
 
 /// How a node stands; `None` if the front knows none of that name.
-pub(crate) fn standing(front: &Front, name: &str) -> Option<Standing> {
+pub(crate) fn stands(front: &Front, name: &str) -> Option<Standing> {
     let path = format!("/api/v1/upstreams/wildfly/backends/{name}");
     let answer = front.ask_admin(&path).ok()?;
     let value: Value = serde_json::from_slice(&answer.body).ok()?;
@@ -64,7 +64,7 @@ pub(crate) fn wait_for_context(name: &str, status: Option<&str>) -> anyhow::Resu
 
 /// Waits until the front has no member of that name.
 pub(crate) fn wait_until_gone(front: &Front, name: &str) -> Result<(), Expired> {
-    let gone = || standing(front, name).is_none().then_some(());
+    let gone = || stands(front, name).is_none().then_some(());
     Deadline::after(PATIENCE).poll(format!("{name} to be no member"), gone)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn wait_for_messages(front: &Front, command: &str, count: u64) -> any
 /// Waits until a node serves, and gives how it stands.
 pub(crate) fn wait_until_active(front: &Front, name: &str) -> anyhow::Result<Standing> {
     wait_for_context(name, Some("ENABLED"))?;
-    let active = || standing(front, name).filter(|it| it.state == "active");
+    let active = || stands(front, name).filter(|it| it.state == "active");
     let what = format!("{name} to be active");
     Ok(Deadline::after(PATIENCE).poll(what, active)?)
 }
