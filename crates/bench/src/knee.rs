@@ -9,14 +9,12 @@ use catamaran_load::gate::{Condition, Verdict};
 use catamaran_load::knee::{self, Search};
 use catamaran_load::plan::{Pace, Plan, WarmUp};
 use catamaran_load::render;
-use catamaran_load::report::Ending;
 
-use crate::flag::output::Sink;
 use crate::output::{self, INTERRUPTED, UNDECIDED};
-use crate::plan;
+use crate::parts::{self, End, is_text};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, execution, memcached, refuse};
+use crate::{BenchFailure, Program, memcached, plan, refuse};
 
 /// The word that asks for it, as the first of the line.
 pub(crate) const WORD: &str = "knee";
@@ -40,18 +38,10 @@ pub(crate) fn run(
     }
     let knee = match climb(&plan, search, &settings, program, &interrupted) {
         Ok(knee) => knee,
-        Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
-        Err(End::Failed(failure)) => return Err(failure),
+        Err(end) => return end.told(name, mode),
     };
     let json = render::knee::json(&knee);
-    let text = match is_text(&settings) {
-        true => &render::knee::conclusion(&knee),
-        false => &json,
-    };
-    io::stdout().lock().write_all(text.as_bytes())?;
-    if let Some(Sink::File(path)) = &settings.output.json {
-        output::write(path, &json)?;
-    }
+    parts::write(&settings, &render::knee::conclusion(&knee), &json)?;
     let is_whole = !interrupted.load(Ordering::Relaxed);
     Ok(match render::knee::verdict(&knee) {
         _ if !is_whole => INTERRUPTED,
@@ -59,13 +49,6 @@ pub(crate) fn run(
         Verdict::Failed => 1,
         Verdict::Undecided => UNDECIDED,
     })
-}
-
-/// Why a search ends before its time.
-#[derive(Debug)]
-enum End {
-    Refused(Refusal),
-    Failed(BenchFailure),
 }
 
 /// The plan of the first step, and where the search begins.
@@ -87,23 +70,14 @@ fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
 
 fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
     let load = &settings.load;
-    let output = &settings.output;
-    for (is_there, flag) in [
-        (load.requests.is_some(), "-n"),
-        (!load.stages.is_empty(), "--stage"),
-        (load.ramp.is_some(), "--ramp"),
-        (settings.load.versus.is_some(), "--versus"),
+    let own = [
+        (load.versus.is_some(), "--versus"),
         (load.replay.is_some(), "--replay"),
-        (output.csv.is_some(), "--csv"),
-        (output.hdr.is_some(), "--hdr"),
-        (output.gnuplot.is_some(), "-g"),
-        (output.percentiles.is_some(), "-e"),
-    ] {
-        if is_there {
-            return Err(Refusal::NotWithKnee(flag));
-        }
+    ];
+    match parts::flag_of_one_run(settings, &own) {
+        Some(flag) => Err(Refusal::NotWithKnee(flag)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Runs all steps, or those up to the interrupt, and says each.
@@ -131,13 +105,9 @@ fn climb(
     }
     while let Some((rate, is_repeat)) = search.next() {
         let plan = step_plan(first, rate, is_repeat);
-        let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
-        if let Ending::Failure(error) = &report.ending {
-            return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
-        }
-        if interrupted.load(Ordering::Relaxed) {
+        let Some(report) = parts::run(plan, program, interrupted)? else {
             break;
-        }
+        };
         let step = knee::step(rate, &report, gate);
         if is_text {
             say(&render::knee::step(&step))?;
@@ -153,11 +123,6 @@ fn climb(
     let has_late = knee.steps.iter().any(|step| step.is_generator);
     knee.is_generator = knee.broken_per_s.is_none() && has_late;
     Ok(knee)
-}
-
-/// Whether standard output has text, not JSON.
-fn is_text(settings: &Settings) -> bool {
-    settings.output.json != Some(Sink::Stdout)
 }
 
 fn say(text: &str) -> Result<(), End> {

@@ -20,6 +20,7 @@ mod number;
 mod operand;
 mod output;
 mod page;
+mod parts;
 mod plan;
 mod progress;
 mod refusal;

@@ -1,20 +1,19 @@
 //! `--versus`: runs the blocks of a comparison in turn and says what came of it.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catamaran_load::plan::{Plan, WarmUp};
 use catamaran_load::render::versus;
-use catamaran_load::report::Ending;
 use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
-use crate::flag::output::Sink;
 use crate::output::{self, INTERRUPTED, UNDECIDED};
+use crate::parts::{self, End};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, execution, memcached, plan, refuse};
+use crate::{BenchFailure, Program, memcached, plan, refuse};
 
 /// Compares the URLs that were typed with the one of `--versus`.
 pub(crate) fn run(
@@ -38,19 +37,10 @@ pub(crate) fn run(
     let is_shown = !settings.output.quiet && io::stderr().is_terminal();
     let duel = match fight(duel, is_shown, program, &interrupted) {
         Ok(duel) => duel,
-        Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
-        Err(End::Failed(message)) => return Err(BenchFailure::Fault(message)),
+        Err(end) => return end.told(name, mode),
     };
     let result = duel.finish();
-    let json = versus::json(&result);
-    let text = match settings.output.json {
-        Some(Sink::Stdout) => &json,
-        _ => &versus::text(&result),
-    };
-    io::stdout().lock().write_all(text.as_bytes())?;
-    if let Some(Sink::File(path)) = &settings.output.json {
-        output::write(path, &json)?;
-    }
+    parts::write(&settings, &versus::text(&result), &versus::json(&result))?;
     let has_verdict = result
         .measures
         .iter()
@@ -61,14 +51,6 @@ pub(crate) fn run(
         (true, true) => 0,
         (true, false) => UNDECIDED,
     })
-}
-
-/// Why a comparison ends before its time.
-#[derive(Debug)]
-enum End {
-    Refused(Refusal),
-    /// A block could not be run, in words.
-    Failed(String),
 }
 
 /// The comparison, and both plans.
@@ -86,24 +68,15 @@ fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
 
 fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
     let load = &settings.load;
-    let output = &settings.output;
-    for (is_there, flag) in [
-        (load.requests.is_some(), "-n"),
-        (!load.stages.is_empty(), "--stage"),
-        (load.ramp.is_some(), "--ramp"),
+    let own = [
         (load.replay.is_some(), "--replay"),
         (load.warm_up != WarmUp::None, "--warmup"),
         (!settings.checks.gate.conditions.is_empty(), "--fail-if"),
-        (output.csv.is_some(), "--csv"),
-        (output.hdr.is_some(), "--hdr"),
-        (output.gnuplot.is_some(), "-g"),
-        (output.percentiles.is_some(), "-e"),
-    ] {
-        if is_there {
-            return Err(Refusal::NotWithVersus(flag));
-        }
+    ];
+    match parts::flag_of_one_run(settings, &own) {
+        Some(flag) => Err(Refusal::NotWithVersus(flag)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Runs all blocks, or those up to the interrupt.
@@ -115,13 +88,9 @@ fn fight(
 ) -> Result<Duel, End> {
     let mut bar = None;
     while let Some(plan) = duel.next_plan() {
-        let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
-        if let Ending::Failure(error) = &report.ending {
-            return Err(End::Failed(error.message.clone()));
-        }
-        if interrupted.load(Ordering::Relaxed) {
+        let Some(report) = parts::run(plan, program, interrupted)? else {
             break;
-        }
+        };
         duel.add(&report);
         if is_shown {
             let bar = bar.get_or_insert_with(|| ProgressBar::new(duel.blocks() as u64));

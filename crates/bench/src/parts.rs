@@ -1,0 +1,80 @@
+//! What the commands have in common that make several runs and say one thing of all: `bench knee` and `--versus`.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use catamaran_load::plan::Plan;
+use catamaran_load::report::{Ending, Report};
+
+use crate::flag::output::Sink;
+use crate::getopt::Mode;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+use crate::{BenchFailure, Program, execution, output, refuse};
+
+/// Why such a command ends before its time.
+#[derive(Debug)]
+pub(crate) enum End {
+    Refused(Refusal),
+    Failed(BenchFailure),
+}
+
+impl End {
+    /// Says why.
+    pub(crate) fn told(self, name: &str, mode: Mode) -> Result<u8, BenchFailure> {
+        match self {
+            Self::Refused(refusal) => refuse(name, mode, &refusal),
+            Self::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+/// Runs a part to its end; `None` if it was interrupted.
+pub(crate) fn run(
+    plan: Plan,
+    program: &Program,
+    interrupted: &AtomicBool,
+) -> Result<Option<Report>, End> {
+    let report = execution::part(plan, program, interrupted).map_err(End::Refused)?;
+    if let Ending::Failure(error) = &report.ending {
+        return Err(End::Failed(BenchFailure::Fault(error.message.clone())));
+    }
+    let is_whole = !interrupted.load(Ordering::Relaxed);
+    Ok(is_whole.then_some(report))
+}
+
+/// The first flag that was given and is for a single run, or is among those that do not go with the command.
+pub(crate) fn flag_of_one_run(
+    settings: &Settings,
+    own: &[(bool, &'static str)],
+) -> Option<&'static str> {
+    let (load, output) = (&settings.load, &settings.output);
+    let ends = [
+        (load.requests.is_some(), "-n"),
+        (!load.stages.is_empty(), "--stage"),
+        (load.ramp.is_some(), "--ramp"),
+    ];
+    let files = [
+        (output.csv.is_some(), "--csv"),
+        (output.hdr.is_some(), "--hdr"),
+        (output.gnuplot.is_some(), "-g"),
+        (output.percentiles.is_some(), "-e"),
+    ];
+    let mut all = ends.iter().chain(own).chain(&files);
+    all.find(|(is_there, _)| *is_there).map(|(_, flag)| *flag)
+}
+
+/// Whether standard output has text, not JSON.
+pub(crate) fn is_text(settings: &Settings) -> bool {
+    settings.output.json != Some(Sink::Stdout)
+}
+
+/// Writes what came of all: the text or the JSON on standard output, and the JSON's file.
+pub(crate) fn write(settings: &Settings, text: &str, json: &str) -> Result<(), BenchFailure> {
+    let shown = if is_text(settings) { text } else { json };
+    io::stdout().lock().write_all(shown.as_bytes())?;
+    if let Some(Sink::File(path)) = &settings.output.json {
+        output::write(path, json)?;
+    }
+    Ok(())
+}
