@@ -2,6 +2,7 @@
 //! libraries that read the environment, the command line or files.
 
 use super::Problem;
+use super::arrows::LEAVES;
 use super::source::Source;
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
@@ -36,7 +37,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
 /// Leaves whose `lib.rs` lacks `#![forbid(unsafe_code)]`.
 pub(super) fn check_forbidden_unsafe(sources: &[Source]) -> Vec<Problem> {
     let roots = sources.iter().filter(|source| {
-        let mut leaves = FORBIDS_UNSAFE.iter();
+        let mut leaves = LEAVES.iter();
         leaves.any(|leaf| source.path == format!("crates/{leaf}/src/lib.rs"))
     });
     let attribute = ["#", "!", "[", "forbid", "(", "unsafe_code", ")", "]"];
@@ -100,21 +101,6 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/connector/src/io/uring.rs",
     "crates/connector/src/io/uring/",
     "crates/gauge/src/bpf.rs",
-];
-
-/// Crates whose root must forbid `unsafe`.
-const FORBIDS_UNSAFE: &[&str] = &[
-    "message",
-    "ajp",
-    "http1",
-    "memcache",
-    "admin-api",
-    "balance",
-    "cache",
-    "coding",
-    "stats",
-    "chart",
-    "units",
 ];
 
 /// Crates that may look at the environment, the command line and files: of configuration, of the
