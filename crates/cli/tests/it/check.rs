@@ -152,7 +152,7 @@ fn a_file_of_another_server_is_named() {
 /// The odd files of the configuration's own tests: as a file, from standard input, and as JSON they are judged alike.
 #[test]
 fn a_file_is_judged_alike_in_each_form() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/tests/odd");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../front/config/tests/odd");
     for (kind, code, usable) in [("faulty", 1, false), ("fine", 0, true)] {
         for entry in std::fs::read_dir(corpus.join(kind)).unwrap() {
             let path = entry.unwrap().path();

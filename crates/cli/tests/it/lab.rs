@@ -64,7 +64,7 @@ fn experiments_are_listed_and_checked() {
 fn faults_of_a_file_come_all_at_once_with_their_lines() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../lab/fixtures/keepalive.toml"
+        "/../lab/lab/fixtures/keepalive.toml"
     );
     let text = std::fs::read_to_string(file).unwrap();
     let text = text
@@ -110,4 +110,4 @@ fn too_few_open_files_are_said_before_anything_is_started() {
     assert!(said.contains(" are needed: "), "{said}");
 }
 
-const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/published");
+const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/lab/published");

@@ -1,0 +1,243 @@
+//! Every flag of `bench`: ab's of 2.4 and of trunk, and ours. A flag is one record.
+//!
+//! A record has the flag's names, its help, how its value is read and what it sets. The files below `flag` have
+//! the records by the groups of the help, each beside the settings that they fill. The command line is split by
+//! the records, `--help` prints them, and a test compares docs/bench.md with them. What the settings lead to is
+//! in `plan` and `output`.
+
+pub(crate) mod checks;
+pub(crate) mod connection;
+pub(crate) mod load;
+pub(crate) mod memcached;
+pub(crate) mod output;
+pub(crate) mod request;
+pub(crate) mod tls;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::getopt::Mode;
+use crate::number;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// One flag.
+pub(crate) struct Flag {
+    /// ab's letter, if it is one of ab's.
+    pub(crate) short: Option<char>,
+    /// Its name after two dashes.
+    pub(crate) long: &'static str,
+    /// What users of other tools type, without dashes.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) value: ValueKind,
+    pub(crate) help: &'static str,
+    /// Reads its value into the settings. Flags take effect in the order of the line, as in ab.
+    pub(crate) apply: fn(&mut Settings, &FlagUse<'_>) -> Result<(), Refusal>,
+    /// Of a flag without a value: what was probably meant by a word behind it, or joined to it.
+    pub(crate) hint: Hint,
+}
+
+/// What was probably meant by a word, and whether it is the line's only one.
+pub(crate) type Hint = fn(&str, bool) -> Option<String>;
+
+/// Whether a flag has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueKind {
+    No,
+    /// Always, and this is what the help calls it.
+    Needed(&'static str),
+    /// Only as `--flag=VALUE`, because what follows may be the URL.
+    Attached(&'static str),
+}
+
+/// Flags that the help lists together.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) title: &'static str,
+    pub(crate) flags: &'static [Flag],
+}
+
+/// All flags, in the order of the help.
+pub(crate) static GROUPS: [Group; 7] = [
+    Group {
+        title: "Load",
+        flags: load::FLAGS,
+    },
+    Group {
+        title: "Requests",
+        flags: request::FLAGS,
+    },
+    Group {
+        title: "Connections",
+        flags: connection::FLAGS,
+    },
+    Group {
+        title: "memcached",
+        flags: memcached::FLAGS,
+    },
+    Group {
+        title: "TLS",
+        flags: tls::FLAGS,
+    },
+    Group {
+        title: "Failures and gates",
+        flags: checks::FLAGS,
+    },
+    Group {
+        title: "Output",
+        flags: output::FLAGS,
+    },
+];
+
+/// A flag of a command line, with its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlagUse<'a> {
+    pub(crate) mode: Mode,
+    pub(crate) flag: &'static Flag,
+    pub(crate) value: Option<&'a str>,
+}
+
+/// The flag with this letter.
+pub(crate) fn short(letter: char) -> Option<&'static Flag> {
+    all().find(|flag| flag.short == Some(letter))
+}
+
+/// The flag of this name.
+pub(crate) fn long(name: &str) -> Option<&'static Flag> {
+    all().find(|flag| flag.long == name || flag.aliases.contains(&name))
+}
+
+fn all() -> impl Iterator<Item = &'static Flag> {
+    GROUPS.iter().flat_map(|group| group.flags)
+}
+
+impl Flag {
+    /// What a record says that says nothing of it: a flag of ours without a value and without a hint.
+    const OURS: Self = Self {
+        short: None,
+        long: "",
+        aliases: &[],
+        value: ValueKind::No,
+        help: "",
+        apply: |_, _| Ok(()),
+        hint: |_, _| None,
+    };
+
+    /// As a message names it.
+    pub(crate) fn name(&self, mode: Mode) -> String {
+        match (self.short, mode) {
+            (Some(letter), Mode::Ab) => format!("-{letter}"),
+            (Some(letter), Mode::Ours) => format!("-{letter} (--{})", self.long),
+            (None, _) => format!("--{}", self.long),
+        }
+    }
+}
+
+/// Names are unique.
+impl PartialEq for Flag {
+    fn eq(&self, other: &Self) -> bool {
+        self.long == other.long
+    }
+}
+
+impl Eq for Flag {}
+
+impl fmt::Debug for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--{}", self.long)
+    }
+}
+
+impl FlagUse<'_> {
+    /// The value; empty if there is none.
+    fn text(&self) -> &str {
+        self.value.unwrap_or_default()
+    }
+
+    fn owned(&self) -> String {
+        self.text().to_owned()
+    }
+
+    /// The refusal of the value.
+    fn bad(&self, expected: &'static str) -> Refusal {
+        Refusal::BadValue {
+            flag: self.flag.name(self.mode),
+            value: self.owned(),
+            expected,
+        }
+    }
+
+    /// A whole number, as ab reads it in its mode.
+    fn count(&self) -> Option<u64> {
+        match self.mode {
+            Mode::Ab => u64::try_from(number::atoi(self.text())).ok(),
+            Mode::Ours => number::count(self.text()),
+        }
+    }
+
+    fn number(&self, expected: &'static str) -> Result<u64, Refusal> {
+        self.count().ok_or_else(|| self.bad(expected))
+    }
+
+    /// A number above zero that may have a fraction.
+    fn amount(&self, expected: &'static str) -> Result<f64, Refusal> {
+        number::amount(self.text()).ok_or_else(|| self.bad(expected))
+    }
+
+    fn time(&self) -> Result<Duration, Refusal> {
+        number::duration(self.text()).ok_or_else(|| self.bad("a time such as 10s or 500ms"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn letters_and_names_are_unique() {
+        let names: Vec<&str> = all()
+            .flat_map(|flag| flag.aliases.iter().copied().chain([flag.long]))
+            .collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        let letters: Vec<char> = all().filter_map(|flag| flag.short).collect();
+        assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());
+    }
+
+    /// The options of ab's own parser: 2.4's, TLS's and trunk's.
+    #[test]
+    fn all_of_abs_letters_are_there() {
+        let ab = "n:c:t:s:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:QDR:o:W:";
+        let mut letters = ab.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let flag = short(letter).unwrap_or_else(|| panic!("no flag -{letter}"));
+            let valued = letters.next_if_eq(&':').is_some();
+            let needed = matches!(flag.value, ValueKind::Needed(_));
+            assert_eq!(needed, valued, "-{letter}");
+        }
+    }
+
+    #[test]
+    fn a_flag_has_a_name_and_a_help() {
+        for flag in all() {
+            assert!(!flag.long.is_empty() && !flag.help.is_empty(), "{flag:?}");
+            for name in [flag.long].iter().chain(flag.aliases) {
+                assert_eq!(long(name), Some(flag), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_flag_is_in_the_reference() {
+        let reference = include_str!("../../../../docs/bench.md");
+        for flag in all() {
+            let name = format!("`--{}", flag.long);
+            assert!(reference.contains(&name), "docs/bench.md lacks {name}");
+            if let Some(letter) = flag.short {
+                let name = format!("`-{letter}");
+                assert!(reference.contains(&name), "docs/bench.md lacks {name}");
+            }
+        }
+    }
+}

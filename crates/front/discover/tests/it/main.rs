@@ -1,0 +1,19 @@
+//! Sources against what they meet on the network.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the whole crate is a test; clippy exempts only the functions marked as one"
+)]
+
+mod mcmp;
+
+use catamaran_testkit::replay_corpus;
+
+#[path = "../../../../../dev/fuzz/bodies/mcmp.rs"]
+mod bodies;
+
+#[test]
+fn mcmp_messages() {
+    let files = replay_corpus("mcmp_messages", bodies::messages);
+    assert!(files > 3, "{files} files");
+}

@@ -1,0 +1,12 @@
+//! The committed fuzz corpus, replayed through the code that the fuzzer runs.
+
+use catamaran_testkit::replay_corpus;
+
+#[path = "../../../../../dev/fuzz/bodies/http2.rs"]
+mod bodies;
+
+#[test]
+fn http2_listener() {
+    let files = replay_corpus("http2_listener", bodies::listener);
+    assert!(files > 60, "{files} files");
+}

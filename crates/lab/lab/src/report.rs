@@ -1,0 +1,185 @@
+//! A result for people: on a terminal, as Markdown, as one page of HTML. All is made of the
+//! [`ResultDocument`] alone.
+
+mod claims;
+mod headline;
+mod html;
+mod markdown;
+mod picture;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod whole_forms;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use picture::picture;
+pub(crate) use table::digits;
+pub use terminal::terminal;
+
+use crate::result::{CellResult, ResultDocument};
+use crate::run::MemoryCount;
+
+/// When, where and how it ran, in a few short sentences.
+fn setting(result: &ResultDocument) -> String {
+    let host = &result.host;
+    let form = match (result.is_quick, result.is_published) {
+        (true, _) => "The short form, whose claims are exploratory",
+        (false, true) => "The published form, with the source's own cells",
+        (false, false) => "The whole form",
+    };
+    let end = if result.is_complete {
+        ""
+    } else {
+        "; incomplete"
+    };
+    let build = host.slow_build();
+    let build = build.map_or_else(String::new, |said| format!(" {said}"));
+    let void: usize = result.cells.iter().map(|cell| cell.void).sum();
+    format!(
+        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{build}{}",
+        result.rounds,
+        result.cells.len(),
+        runs(void),
+        date(host.started_at_s),
+        host.system,
+        host.cores,
+        host.processor,
+        host.memory_mib,
+        host.kernel,
+        memory(result)
+    )
+}
+
+/// How memory was counted if that is not as today, with a space in front.
+fn memory(result: &ResultDocument) -> &'static str {
+    let has_memory =
+        |cell: &CellResult| cell.measures.keys().any(|name| name.starts_with("memory"));
+    match result.memory {
+        MemoryCount::Proportional if result.cells.iter().any(has_memory) => {
+            " Memory is PSS, in which our servers share the pages of their program with the load."
+        }
+        _ => "",
+    }
+}
+
+/// A number of runs in words.
+fn runs(count: usize) -> String {
+    match count {
+        0 => "no run".to_owned(),
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    }
+}
+
+/// The day, in UTC, and a comma; empty if it is not known.
+fn date(started_at_s: u64) -> String {
+    let second = i64::try_from(started_at_s).ok().filter(|it| *it > 0);
+    let time = second.and_then(|second| jiff::Timestamp::from_second(second).ok());
+    time.map_or_else(String::new, |time| {
+        format!("{}, ", time.strftime("%Y-%m-%d"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::store;
+
+    /// Each committed result, with its directory.
+    fn committed() -> Vec<(std::path::PathBuf, ResultDocument)> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/lab");
+        let entries = fs::read_dir(directory).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let results = paths.filter(|path| path.is_dir()).map(|path| {
+            let (_, result) = store::open_result(&path).unwrap();
+            (path, result)
+        });
+        results.collect()
+    }
+
+    #[test]
+    fn committed_reports_are_what_their_results_say() {
+        let results = committed();
+        assert!(results.len() >= 2);
+        for (path, result) in results {
+            let file = path.join("report.md");
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(
+                text == markdown(&result),
+                "{} is not what `catamaran lab report` writes now",
+                file.display()
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_has_what_was_published_and_what_was_noted() {
+        let results = committed();
+        let (_, keepalive) = results
+            .iter()
+            .find(|(path, _)| path.ends_with("keepalive"))
+            .unwrap();
+        let mut result = keepalive.clone();
+        result.note = "Beside `other` work.".to_owned();
+        result.as_published = vec![crate::result::AsPublishedResult {
+            name: "004-on".to_owned(),
+            theirs: "Requests per second:    16804.02".to_owned(),
+            ours: "Requests per second:    <9000>".to_owned(),
+            deviations: vec!["another machine".to_owned()],
+            rounds: Some("9100/s".to_owned()),
+        }];
+        let page = html(&result);
+        for words in [
+            "<p class=\"note\">Beside <code>other</code> work.</p>",
+            "<figcaption>published</figcaption><pre>Requests per second:    16804.02</pre>",
+            "&lt;9000&gt;</pre>",
+            "The rounds say: 9100/s.",
+            "Otherwise than there: another machine.",
+            "System calls of a request: 004-on.strace",
+            "<td class=\"n brief\" data-name=\"published\">×0.77</td>",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        let text = markdown(&result);
+        let again = text.find("<th>published</th><th>here</th>").unwrap();
+        assert!(
+            text.find("## Claims").unwrap() < again,
+            "ab's blocks are folded away below"
+        );
+        assert_eq!(text.matches("<details>").count(), 1);
+        assert!(text.contains("| lstat | 6.00 | 1.00 |"), "{text}");
+    }
+
+    #[test]
+    fn planted_ratios_stand_beside_what_was_told() {
+        let (_, mut result) = committed().remove(0);
+        assert!(!markdown(&result).contains("## Planted, and told"));
+        let claim = &mut result.claims[0];
+        claim.says = "More work costs throughput".to_owned();
+        claim.each.clear();
+        (claim.ratio, claim.low, claim.high) = (Some(1.14), Some(1.137), Some(1.143));
+        claim.planted = Some(crate::claim::PlantedRatio {
+            ratio: 1.2,
+            decided_after: Some(10),
+        });
+        let row =
+            "| More work costs throughput | 1.200 | 1.140 [1.137..1.143] | -5.00 % | **no** | 10 |";
+        assert!(markdown(&result).contains(row), "{}", markdown(&result));
+        let page = html(&result);
+        assert!(page.contains("<h2>Planted, and told</h2>"));
+        assert!(page.contains("<td class=\"n brief\" data-name=\"truly\">no</td>"));
+    }
+
+    #[test]
+    fn the_setting_is_a_line_of_its_own() {
+        let (_, result) = committed().remove(0);
+        let line = setting(&result);
+        assert!(line.starts_with("The short form, whose claims are exploratory: 6 rounds of"));
+        assert!(line.contains(", no run void. 2026-"), "{line}");
+        assert_eq!(date(0), "");
+    }
+}

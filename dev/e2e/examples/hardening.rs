@@ -1,0 +1,527 @@
+//! Writes `docs/hardening.md`: what nginx and Apache do with the rows of the hardening tables.
+//!
+//! The rows are those of the tests (`tests/it/hardening`), sent whole over TCP to each server in
+//! front of the same recording backend. nginx and Apache must be installed and the binary built,
+//! both of which `cargo xtask test` does. The section "Under fire" is written by the example
+//! `under_fire`. Run it as
+//! `cargo run -p catamaran-e2e --example hardening > docs/hardening.md`.
+
+#![expect(
+    dead_code,
+    reason = "the modules of the tests, of which this needs the rows and the backend"
+)]
+#![expect(clippy::print_stdout, reason = "its output is the page")]
+
+#[path = "../tests/it/hardening/ajp_response_rows.rs"]
+mod ajp_response_rows;
+#[path = "../tests/it/hardening/backend.rs"]
+mod backend;
+#[path = "../tests/it/hardening/http_response_rows.rs"]
+mod http_response_rows;
+#[path = "../tests/it/hardening/request_rows.rs"]
+mod request_rows;
+#[path = "../tests/it/hardening/response_row.rs"]
+mod response_row;
+#[path = "../tests/it/hardening/row.rs"]
+mod row;
+#[path = "../tests/it/hardening/wire.rs"]
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use backend::{Backend, Front as Whose, Id, Protocol};
+use catamaran_e2e::{Front, Httpd, Nginx};
+use catamaran_testkit::{Deadline, Failure, HttpClient, Response};
+use response_row::{Outcome, Request, ResponseCase, ResponseRow, seen};
+use row::{Case, Required, title};
+
+/// A server with a recording backend behind it.
+struct Subject {
+    title: String,
+    address: SocketAddr,
+    backend: Backend,
+    /// Keeps the server running.
+    _server: Box<dyn std::any::Any + Send + Sync>,
+}
+
+/// Starts a server that nothing was done to yet.
+type Start<'a> = &'a (dyn Fn() -> anyhow::Result<Subject> + Sync);
+
+fn main() -> anyhow::Result<()> {
+    let (nginx, httpd) = (version("nginx", "-v")?, version("apache2", "-v")?);
+    let nginx = || other(&nginx, Protocol::Http, Nginx::to, Nginx::address);
+    let module = |protocol, name: &str, start: fn(SocketAddr) -> anyhow::Result<Httpd>| {
+        other(&format!("{httpd}, {name}"), protocol, start, Httpd::address)
+    };
+    let proxy_http = || module(Protocol::Http, "mod_proxy_http", Httpd::with_mod_proxy_http);
+    let proxy_ajp = || module(Protocol::Ajp, "mod_proxy_ajp", Httpd::with_mod_proxy_ajp);
+    let jk = || module(Protocol::Ajp, "mod_jk", Httpd::with_mod_jk);
+    let (http, ajp) = (|| ours(Protocol::Http), || ours(Protocol::Ajp));
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("\n## 1. Requests\n\n");
+    request_table(&mut page, &[&http, &nginx, &proxy_http, &proxy_ajp])?;
+    page.push_str("\n## 2a. Responses of HTTP/1.1 backends\n\n");
+    let rows = http_response_rows::ROWS;
+    response_table(&mut page, rows, &[&http, &nginx, &proxy_http])?;
+    page.push_str("\n## 2b. Responses of AJP13 backends\n\n");
+    let rows = ajp_response_rows::ROWS;
+    response_table(&mut page, rows, &[&ajp, &proxy_ajp, &jk])?;
+    page.push('\n');
+    page.push_str(include_str!("under_fire/section.md"));
+    print!("{page}");
+    Ok(())
+}
+
+fn ours(protocol: Protocol) -> anyhow::Result<Subject> {
+    let backend = Backend::start(protocol)?;
+    let front = Front::with_config(&format!(
+        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\npath = \"/forbidden\"\nstatus = 404\n[[route]]\nupstream = \"app\"\n\
+         [[upstream.app.backend]]\nurl = \"{}\"\n",
+        backend.url()
+    ))?;
+    Ok(Subject {
+        title: OURS.to_owned(),
+        address: front.address(),
+        backend,
+        _server: Box::new(front),
+    })
+}
+
+fn other<S: Send + Sync + 'static>(
+    title: &str,
+    protocol: Protocol,
+    start: impl Fn(SocketAddr) -> anyhow::Result<S>,
+    address: impl Fn(&S) -> SocketAddr,
+) -> anyhow::Result<Subject> {
+    let backend = Backend::start_for(protocol, Whose::Another)?;
+    let server = start(backend.address)?;
+    Ok(Subject {
+        title: title.to_owned(),
+        address: address(&server),
+        backend,
+        _server: Box::new(server),
+    })
+}
+
+/// `nginx 1.22.1`, from `nginx version: nginx/1.22.1` and the like.
+fn version(program: &str, flag: &str) -> anyhow::Result<String> {
+    let output = Command::new(program).arg(flag).output();
+    let output = output.with_context(|| format!("{program} is missing: run `cargo xtask test`"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let word = text.split_whitespace().find(|word| word.contains('/'));
+    Ok(word.unwrap_or(program).replace('/', " "))
+}
+
+fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> {
+    let subjects: Vec<Subject> = starts
+        .iter()
+        .map(|start| start())
+        .collect::<Result<_, _>>()?;
+    header(page, "Client sends", &subjects);
+    let cases: Vec<(&str, Case)> = request_rows::ROWS
+        .iter()
+        .flat_map(|row| (row.cases)().into_iter().map(|case| (row.name, case)))
+        .collect();
+    let cells = in_parallel(&cases, |(_, case)| {
+        let cells = subjects.iter().map(|subject| request_cell(subject, case));
+        Ok(cells.collect())
+    })?;
+    let mut last = "";
+    for ((name, case), cells) in cases.iter().zip(cells) {
+        let shown = if *name == last {
+            String::new()
+        } else {
+            title(name)
+        };
+        last = name;
+        line(page, &shown, &case.bytes, &required(&case.required), &cells);
+    }
+    Ok(())
+}
+
+/// Every case meets a server that nothing was done to yet, or what one case left behind would
+/// be laid at the door of another.
+fn response_table(
+    page: &mut String,
+    rows: &[ResponseRow],
+    starts: &[Start<'_>],
+) -> anyhow::Result<()> {
+    let subjects: Vec<Subject> = starts
+        .iter()
+        .map(|start| start())
+        .collect::<Result<_, _>>()?;
+    header(page, "Backend sends", &subjects);
+    let cases: Vec<(&str, ResponseCase)> = rows
+        .iter()
+        .flat_map(|row| (row.cases)().into_iter().map(|case| (row.name, case)))
+        .collect();
+    let cells = in_parallel(&cases, |(_, case)| {
+        let cells = starts
+            .iter()
+            .map(|start| Ok(response_cell(&start()?, case)));
+        cells.collect()
+    })?;
+    let mut last = "";
+    for ((name, case), cells) in cases.iter().zip(cells) {
+        let mut shown = if *name == last {
+            String::new()
+        } else {
+            title(name)
+        };
+        last = name;
+        if case.request != Request::Get {
+            let _ = write!(shown, " ({:?})", case.request);
+        }
+        line(page, &shown, &case.bytes, &outcome(&case.required), &cells);
+    }
+    Ok(())
+}
+
+/// What `cells` says of each case, in order. Most of the time is waiting for nothing to happen.
+fn in_parallel<T: Sync>(
+    cases: &[T],
+    cells: impl Fn(&T) -> anyhow::Result<Vec<String>> + Sync,
+) -> anyhow::Result<Vec<Vec<String>>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(case) = cases.get(index)
+                {
+                    let cells = cells(case);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.insert(index, cells);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.into_values().collect()
+}
+
+fn header(page: &mut String, sends: &str, subjects: &[Subject]) {
+    let titles = subjects.iter().map(|subject| subject.title.as_str());
+    let titles = ["Row", sends, "Required"].into_iter().chain(titles);
+    let titles: Vec<&str> = titles.collect();
+    let _ = writeln!(page, "| {} |", titles.join(" | "));
+    let _ = writeln!(page, "|{}", "---|".repeat(titles.len()));
+}
+
+fn line(page: &mut String, name: &str, bytes: &[u8], required: &str, cells: &[String]) {
+    let bytes = code(&bytes.escape_ascii().to_string());
+    let _ = writeln!(
+        page,
+        "| {name} | {bytes} | {required} | {} |",
+        cells.join(" | ")
+    );
+}
+
+/// A code span in a table, abridged, of a text whose characters are bytes.
+fn code(text: &str) -> String {
+    let escaped = |byte: char| match byte {
+        ' '..='~' => byte.to_string(),
+        _ => format!("\\x{:02x}", u32::from(byte)),
+    };
+    let mut shown: String = text.chars().take(SHOWN_BYTES_MAX).map(escaped).collect();
+    if text.chars().nth(SHOWN_BYTES_MAX).is_some() {
+        shown.push('…');
+    }
+    let shown = shown.replace('|', "\\|");
+    if shown.contains('`') {
+        format!("`` {shown} ``")
+    } else {
+        format!("`{shown}`")
+    }
+}
+
+fn required(required: &Required) -> String {
+    match required {
+        Required::Refused { status: 404, .. } => "404".to_owned(),
+        Required::Refused { status, .. } => format!("{status}, close"),
+        Required::CutOff { status, .. } => format!("{status}, close, abort"),
+        Required::Served { requests, closes } => {
+            let texts = requests
+                .iter()
+                .map(|text| code(&request_rows::spelled_out(text)));
+            let texts: Vec<String> = texts.collect();
+            let then = if *closes { ", close" } else { "" };
+            format!("200{then}: {}", texts.join(", "))
+        }
+    }
+}
+
+fn outcome(required: &Outcome) -> String {
+    match required {
+        Outcome::BadGateway(_) => "502".to_owned(),
+        Outcome::Truncated(status, _) => format!("{status}, cut"),
+        Outcome::Relayed { text, reused } => {
+            let then = if *reused { "" } else { ", not kept" };
+            format!("{}{then}", code(&http_response_rows::spelled_out(text)))
+        }
+    }
+}
+
+fn request_cell(subject: &Subject, case: &Case) -> String {
+    let is_about_routes = matches!(
+        case.required,
+        Required::Refused {
+            reason: "route-status" | "path-ambiguous",
+            ..
+        }
+    );
+    if is_about_routes && subject.title != OURS {
+        return "-".to_owned();
+    }
+    let id = Id::new();
+    let Ok(mut client) = HttpClient::connect(subject.address) else {
+        return "refuses the connection".to_owned();
+    };
+    client.set_deadline(Deadline::after(SILENCE));
+    // Whoever closes early may do so.
+    let _ = client.send(&row::named(&case.bytes, id.as_str()));
+    let answer = client.receive();
+    let backend = &subject.backend;
+    let (status, closes) = match &answer {
+        Ok(answer) => (answer.status.to_string(), is_closed(&mut client)),
+        Err(failure) => (failed(failure), true),
+    };
+    // An answer may be faster than what goes to the backend.
+    let arrived = || (!backend.seen(&id).is_empty()).then_some(());
+    let _ = Deadline::after(CLOSING).poll("a request", arrived);
+    let reached = !backend.connections_of(&id).is_empty();
+    let mut seen = backend.seen(&id);
+    for text in &mut seen {
+        *text = text.replace(id.as_str(), "$");
+        *text = text.replace(&backend.address.to_string(), "BACKEND");
+    }
+    let fine = match &case.required {
+        Required::Refused {
+            status: required, ..
+        } => status == required.to_string() && (closes || *required == 404) && !reached,
+        Required::CutOff {
+            status: required, ..
+        } => status == required.to_string() && closes && seen.is_empty(),
+        Required::Served {
+            requests,
+            closes: required,
+        } => {
+            let spelled = requests.iter().map(|text| request_rows::spelled_out(text));
+            let same = spelled
+                .map(|text| essence(&text))
+                .eq(seen.iter().map(|text| essence(text)));
+            status == "200" && same && closes == *required
+        }
+    };
+    if fine {
+        return "as required".to_owned();
+    }
+    let mut cell = status;
+    if answer.is_ok() && !matches!(case.required, Required::Served { closes: false, .. }) && !closes
+    {
+        cell.push_str(", stays open");
+    }
+    if answer.is_ok() && matches!(case.required, Required::Served { closes: false, .. }) && closes {
+        cell.push_str(", close");
+    }
+    match &seen[..] {
+        [] if reached => cell.push_str(", relays a part"),
+        [] => {}
+        seen => {
+            let texts: Vec<String> = seen.iter().map(|text| code(text)).collect();
+            let _ = write!(cell, ", relays {}", texts.join(", "));
+        }
+    }
+    cell
+}
+
+fn response_cell(subject: &Subject, case: &ResponseCase) -> String {
+    let id = Id::new();
+    let backend = &subject.backend;
+    backend.answer(&id, case.answer(vec![usize::MAX]));
+    let Ok(mut client) = HttpClient::connect(subject.address) else {
+        return "refuses the connection".to_owned();
+    };
+    client.set_deadline(Deadline::after(SILENCE));
+    let _ = client.send(&case.request.bytes(&id));
+    let answer = match case.request {
+        Request::Head => client.receive_head(),
+        _ => client.receive(),
+    };
+    let places = backend.connections_of(&id);
+    let kept = places
+        .last()
+        .is_some_and(|place| !ended_soon(backend, *place));
+    let next = next(subject);
+    let (seen, mut fine) = match (&answer, &case.required) {
+        (Ok(answer), Outcome::BadGateway(_)) => {
+            (answer.status.to_string(), answer.status == 502 && !kept)
+        }
+        (Ok(answer), Outcome::Truncated(..)) => (code(&shown(answer, "", &id)), false),
+        (Ok(answer), Outcome::Relayed { text, reused }) => {
+            let seen = shown(answer, text, &id);
+            let same = seen == http_response_rows::spelled_out(text);
+            (code(&seen), same && (*reused || !kept))
+        }
+        (
+            Err(Failure::Truncated {
+                status: Some(got), ..
+            }),
+            Outcome::Truncated(status, _),
+        ) => (format!("{got}, cut"), got == status && !kept),
+        (Err(failure), _) => (failed(failure), false),
+    };
+    let mut cell = seen;
+    if kept && !matches!(case.required, Outcome::Relayed { reused: true, .. }) {
+        cell.push_str(", kept");
+    }
+    if !next {
+        cell.push_str(", **next wrong**");
+        fine = false;
+    }
+    if fine { "as required".to_owned() } else { cell }
+}
+
+/// A response on one line, without `Server`. The second attempt at a request is answered with its
+/// name.
+fn shown(answer: &Response, required: &str, id: &Id) -> String {
+    if answer.text() == id.as_str() {
+        return format!("{} at a second attempt", answer.status);
+    }
+    let mut answer = answer.clone();
+    answer
+        .headers
+        .retain(|(name, _)| !name.eq_ignore_ascii_case("server"));
+    if answer.text().starts_with("<") {
+        answer.headers.clear();
+        answer.body = b"(a page of its own)".to_vec();
+    }
+    seen(&answer, required)
+}
+
+/// Whether each of the next clients gets the answer to its request. Which process of a server, and
+/// so which connection to the backend, a client meets is chance.
+fn next(subject: &Subject) -> bool {
+    (0..NEXT_CLIENTS).all(|_| {
+        let id = Id::new();
+        let Ok(mut client) = HttpClient::connect(subject.address) else {
+            return false;
+        };
+        client.set_deadline(Deadline::after(SILENCE));
+        let _ = client.send(&Request::Get.bytes(&id));
+        client
+            .receive()
+            .is_ok_and(|answer| answer.text() == id.as_str())
+    })
+}
+
+fn ended_soon(backend: &Backend, place: usize) -> bool {
+    let deadline = Deadline::after(CLOSING);
+    let ended = || backend.connection(place).ended.then_some(());
+    deadline.poll("a close", ended).is_ok()
+}
+
+fn is_closed(client: &mut HttpClient) -> bool {
+    client.set_deadline(Deadline::after(CLOSING));
+    !matches!(client.receive_to_end(), Err(Failure::TimedOut { .. }))
+}
+
+fn failed(failure: &Failure) -> String {
+    match failure {
+        Failure::Closed | Failure::Reset { .. } => "closes without a word".to_owned(),
+        Failure::Truncated {
+            status: Some(status),
+            ..
+        } => format!("{status}, cut"),
+        Failure::Truncated { .. } => "an answer without a head".to_owned(),
+        Failure::Malformed(_) => "no HTTP/1.1 response".to_owned(),
+        Failure::TimedOut { received } if received.is_empty() => "silence".to_owned(),
+        Failure::TimedOut { .. } => "silence within a response".to_owned(),
+        Failure::Io(error) => error.to_string(),
+    }
+}
+
+/// A request without its `Host`, and without how its body is framed.
+fn essence(text: &str) -> String {
+    let (head, body) = text.rsplit_once(" | ").unwrap_or((text, ""));
+    let body = body.split_once(':').map_or(body, |(_, body)| body);
+    let fields = head
+        .split(" | ")
+        .filter(|field| !field.starts_with("host: "));
+    let fields: Vec<&str> = fields.chain([body]).collect();
+    fields.join(" | ")
+}
+
+/// How long a server may be silent before that is what it does.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long it may take to close after an answer.
+const CLOSING: Duration = Duration::from_millis(500);
+
+const OURS: &str = "Catamaran";
+
+/// Clients that come after each response.
+const NEXT_CLIENTS: usize = 8;
+
+/// Cases at a time.
+const PARALLEL: usize = 8;
+
+/// Longer bytes and texts are abridged.
+const SHOWN_BYTES_MAX: usize = 160;
+
+const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
+
+Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
+application server, and which it forwards, in which form. Attackers use such bytes for request smuggling,
+for cache poisoning and to mix up the responses of clients. If you run nginx or Apache today, the page also
+shows what changes for you: compare their columns with the column \"Required\".
+
+- [Under fire](#3-under-fire): what a few clients can take from the others, beside nginx and HAProxy
+- [Requests](#1-requests) of clients
+- [Responses over HTTP/1.1](#2a-responses-of-http11-backends) and [over AJP13](#2b-responses-of-ajp13-backends) of backends
+
+Every row of sections 1 and 2 is an end-to-end test (`dev/e2e/tests/it/hardening`). The tests also send
+the bytes over Unix sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and
+Apache, all in front of the same recording backend. nginx and Apache are those of Debian, with their default
+settings for parsing.
+
+This page is generated; do not edit it. These commands write it anew:
+
+```
+cargo xtask test                                                     # installs the servers, builds
+cargo run -p catamaran-e2e --example hardening > docs/hardening.md
+```
+
+How to read the tables:
+
+- The number in a row's name is that of the catalogue. A row may cover several numbers.
+- `$` stands for a name by which the backend recognises the request.
+- A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
+  without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
+  only the body's own framing tells. A field that begins with `!` should not be there at all.
+- \"as required\" means the same answer as the one required. A request that is served must also
+  look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
+  the framing of its body. `-` marks rows about routes, because only Catamaran had routes.
+- A response is written as `STATUS | field: value | body`, without `Server`.
+- \"cut\" means that the client can see that something is missing.
+- \"kept\" means that the connection to the backend is still open half a second later although it should
+  be closed.
+- \"next wrong\" means that one of the next eight clients gets something else than the answer to its
+  request. Where it is missing, a later client may still have got the wrong answer.
+- \"Bytes after the end\" holds for bytes that had arrived when the end of the response was read. The front
+  finds later bytes at once by its event loop, or when it takes the connection from the pool. Bytes that
+  arrive between that check and the next request are read as the beginning of its response, as by every
+  client of these protocols.
+- A difference is not always a fault. A row may be stricter than its RFC, and some rows choose between two
+  good ways.
+";

@@ -1,0 +1,169 @@
+//! Which package depends on which, reduced from `cargo metadata` to what the checks need.
+//!
+//! The reduction is what lets the checks be tested: a test writes a small graph by hand and shows
+//! that the check fails on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Context;
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// All packages by id.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub(crate) packages: BTreeMap<String, Package>,
+}
+
+/// One package and its direct dependencies, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// The name of its folder, for a member of the workspace.
+    pub(crate) folder: Option<String>,
+    /// Dependencies of the built crate, and of its build script.
+    pub(crate) normal: BTreeSet<String>,
+    /// Dependencies of its tests only.
+    pub(crate) dev: BTreeSet<String>,
+}
+
+impl Graph {
+    /// The graph of the workspace at `root`, for all platforms.
+    pub(crate) fn load(root: &Path) -> anyhow::Result<Self> {
+        let metadata = MetadataCommand::new()
+            .current_dir(root)
+            .exec()
+            .context("cargo metadata")?;
+        let mut packages = BTreeMap::new();
+        for package in &metadata.packages {
+            let member = metadata.workspace_members.contains(&package.id);
+            let folder = package
+                .manifest_path
+                .parent()
+                .and_then(|path| path.file_name());
+            packages.insert(
+                package.id.repr.clone(),
+                Package {
+                    name: package.name.to_string(),
+                    folder: folder.filter(|_| member).map(str::to_owned),
+                    ..Package::default()
+                },
+            );
+        }
+        let resolve = metadata
+            .resolve
+            .context("cargo metadata has no resolve graph")?;
+        for node in resolve.nodes {
+            let package = packages
+                .get_mut(&node.id.repr)
+                .with_context(|| format!("{} is resolved but not listed", node.id))?;
+            for dependency in node.deps {
+                let mut kinds = dependency.dep_kinds.iter().filter(|kind| {
+                    // What only builds is not linked, nor is the target that never is, a way to tie versions.
+                    let target = kind.target.as_ref().map(ToString::to_string);
+                    let is_linked = kind.kind != DependencyKind::Build;
+                    is_linked && target.as_deref() != Some("cfg(any())")
+                });
+                let Some(first) = kinds.next() else {
+                    continue;
+                };
+                let dev_only = first.kind == DependencyKind::Development
+                    && kinds.all(|kind| kind.kind == DependencyKind::Development);
+                let set = if dev_only {
+                    &mut package.dev
+                } else {
+                    &mut package.normal
+                };
+                set.insert(dependency.pkg.repr);
+            }
+        }
+        Ok(Self { packages })
+    }
+
+    /// The crates of this repository, by folder name.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &str, &Package)> {
+        self.packages
+            .iter()
+            .filter_map(|(id, package)| Some((package.folder.as_deref()?, id.as_str(), package)))
+    }
+
+    /// Everything that `id` is built with, directly or not, without itself.
+    pub(crate) fn closure(&self, id: &str) -> BTreeSet<&str> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let Some(package) = self.packages.get(id) else {
+                continue;
+            };
+            for dependency in &package.normal {
+                if seen.insert(dependency.as_str()) {
+                    open.push(dependency);
+                }
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+impl Graph {
+    /// A graph of members: `("folder", normal, dev)`, every name its own id and folder; names
+    /// that are no row become packages from a registry.
+    pub(crate) fn of(rows: &[(&str, &[&str], &[&str])]) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let mut graph = Self::default();
+        for (folder, normal, dev) in rows {
+            let package = Package {
+                name: (*folder).to_owned(),
+                folder: Some((*folder).to_owned()),
+                normal: owned(normal),
+                dev: owned(dev),
+            };
+            graph.packages.insert((*folder).to_owned(), package);
+        }
+        for name in rows
+            .iter()
+            .flat_map(|(_, normal, dev)| normal.iter().chain(*dev))
+        {
+            let package = || Package {
+                name: (*name).to_owned(),
+                ..Package::default()
+            };
+            graph
+                .packages
+                .entry((*name).to_owned())
+                .or_insert_with(package);
+        }
+        graph
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closure_follows_normal_dependencies_only() {
+        let graph = Graph::of(&[
+            ("a", &["b"], &["d"]),
+            ("b", &["c"], &[]),
+            ("c", &["b"], &[]),
+        ]);
+        assert_eq!(graph.closure("a"), BTreeSet::from(["b", "c"]));
+    }
+
+    #[test]
+    fn loads_this_workspace() {
+        let graph = Graph::load(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (_, id, _) = graph
+            .members()
+            .find(|(folder, ..)| *folder == "xtask")
+            .unwrap();
+        let names = graph.closure(id);
+        assert!(
+            names
+                .iter()
+                .any(|id| graph.packages[*id].name == "cargo_metadata")
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | names | deny | advisories | figures | fuzz |
+//! package | installed | libraries | payara | wildfly-members | instructions`.
+//!
+//! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
+//! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`advisories`] what is known to be faulty,
+//! [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz targets, [`package`] makes packages,
+//! [`installed`] and [`libraries`] try them, [`instructions`] counts those of a request. It measures no speed:
+//! `catamaran lab` does.
+
+mod advisories;
+mod deny;
+mod figures;
+mod fuzz;
+mod graph;
+mod installed;
+mod instructions;
+mod libraries;
+mod needs;
+mod package;
+mod payara;
+mod published;
+mod step;
+mod test;
+mod tidy;
+mod tools;
+mod wildfly;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::instructions::Options;
+use crate::step::{Steps, cargo};
+
+#[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["ci"] => ci(),
+        ["needs"] => run(|steps, _| test::install(steps)),
+        ["test"] => run(test::all),
+        ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
+        ["names"] => run(|_, root| tidy::names::run(root)),
+        ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
+        ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
+        ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
+            Err(_) => usage(),
+        },
+        ["advisories"] => run(|steps, root| steps.run("advisories", || advisories::run(root))),
+        ["advisories", "--update", checkout] => {
+            run(|_, root| advisories::update(root, Path::new(checkout)))
+        }
+        ["package", options @ ..] => match package::Options::parse(options) {
+            Some(options) => run(|steps, root| package::run(steps, root, &options)),
+            None => usage(),
+        },
+        ["installed"] => {
+            run(|steps, root| installed::run(steps, root, &installed::default_binary(root)?))
+        }
+        ["installed", "--binary", binary] => {
+            run(|steps, root| installed::run(steps, root, Path::new(binary)))
+        }
+        ["libraries"] => run(libraries::run),
+        ["payara"] => run(payara::run),
+        ["wildfly-members"] => run(wildfly::run),
+        ["instructions", options @ ..] => match Options::parse(options) {
+            Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
+            None => usage(),
+        },
+        _ => usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ci() -> anyhow::Result<()> {
+    run(|steps, root| {
+        steps.run("fmt", || cargo(root, &["fmt", "--all", "--check"]).finish())?;
+        steps.run("clippy", || {
+            let lint = ["clippy", "--workspace", "--all-targets", "--quiet"];
+            cargo(root, &lint)
+                .args(&["--", "--deny", "warnings"])
+                .finish()
+        })?;
+        // Whoever uses the connector as a library may leave drivers out.
+        for features in ["", "threads", "uring"] {
+            let name = format!("connector with features {features:?}");
+            steps.run(&name, || {
+                let lint = ["clippy", "--package", "catamaran-connector", "--quiet"];
+                cargo(root, &lint)
+                    .args(&["--no-default-features", "--features", features])
+                    .args(&["--", "--deny", "warnings"])
+                    .finish()
+            })?;
+        }
+        steps.run("doc", || {
+            let doc = [
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+                "--quiet",
+            ];
+            cargo(root, &doc)
+                .env("RUSTDOCFLAGS", "--deny warnings")
+                .finish()
+        })?;
+        steps.run("tidy", || tidy::run(root))?;
+        steps.run("deny", || deny::run(root))?;
+        steps.run("advisories", || advisories::run(root))?;
+        fuzz::check(steps, root)?;
+        test::all(steps, root)?;
+        // Of the binary that was tested.
+        package::of_binary(steps, root, &installed::default_binary(root)?, None)?;
+        Ok(())
+    })
+}
+
+fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    // From `cargo run`, not from the build: checkouts may share a target directory.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest = manifest.context("run this as `cargo xtask`")?;
+    let root = Path::new(&manifest)
+        .ancestors()
+        .nth(2)
+        .context("xtask is not in dev/xtask of the workspace")?;
+    let mut steps = Steps::default();
+    let result = work(&mut steps, root);
+    steps.summarise();
+    result
+}
+
+fn usage() -> anyhow::Result<()> {
+    bail!("unknown command\n{USAGE}")
+}
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  ci              everything CI checks: formatting, lints, docs, tidiness, licences, advisories, tests,
+                  the Debian package
+  needs           install the servers that the tests run against
+  test            install what the tests need, build the binary, run every test
+  tidy            check the invariants of the code base
+  names           count types that are participles, types that share a name, functions that take tuples
+  deny            check licences, versions and sources of what is linked
+  figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
+  advisories [--update CLONE]
+                  check Cargo.lock against the advisories in security/advisories; with --update replace these by
+                  those of a clone of https://github.com/rustsec/advisory-db
+  package [--twice] [--profile dist|release|dev] [--only deb|static]
+                  build and pack into target/package: a Debian package, a static tar, an OCI image, the list of
+                  crates, symbols; with --twice build again elsewhere and compare the bytes
+  package --binary FILE [--version VERSION]
+                  pack a Debian package of that binary alone
+  installed [--binary FILE]
+                  pack target/release/catamaran, or FILE, and try the package in a clean Debian with systemd, by the
+                  commands of docs/install.md; then the image of target/package
+  libraries       pack the crates below the connector as they would be published, and build the application of
+                  docs/connector.md from what was packed
+  payara          send 2,000 requests to Payara and check each response; fetches Payara
+  wildfly-members have two nodes of WildFly join a front by multicast, over AJP and over HTTP, suspend, leave and
+                  return, and check that no session and no request is lost; fetches WildFly
+  instructions [--against COMMIT] [--profile release|dist]
+                  count the instructions of a request of the front under callgrind, for each protocol, with and
+                  without an access log; with --against beside those of that commit, and fail if one is more than
+                  1 % up
+  fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
+";

@@ -1,0 +1,157 @@
+//! The closed set of sources: only their own file looks at which it is, and answers for each.
+//!
+//! So a further source does not compile until every question about it has its answer. `match` is complete
+//! by the compiler; what it lets pass is a pattern elsewhere that asks for one source and forgets the
+//! others, and an arm for all the rest.
+
+use super::Problem;
+use super::source::{Source, Token};
+
+pub(super) fn check(source: &Source) -> Vec<Problem> {
+    let lines: Vec<usize> = if source.path == FILE {
+        source.find(&["_", "=", ">"]).collect()
+    } else if source.path.starts_with(CRATE) && !source.path.starts_with(BESIDE) {
+        patterns(&source.tokens).collect()
+    } else {
+        Vec::new()
+    };
+    let what = match source.path == FILE {
+        true => "names each source: an arm for the rest would take one that is added later",
+        false => "must not look at which `Source` it is: ask by a function of exchange/source.rs",
+    };
+    let lines = lines.into_iter().filter(|line| !source.is_test_line(*line));
+    lines
+        .map(|line| Problem::new(format_args!("{}:{line}", source.path), what))
+        .collect()
+}
+
+/// Lines of patterns that name a variant.
+fn patterns(tokens: &[Token]) -> impl Iterator<Item = usize> {
+    let named = (0..tokens.len()).filter(|at| is_named(tokens, *at));
+    named
+        .filter(|at| is_pattern(tokens, *at))
+        .map(|at| tokens[at].line)
+}
+
+/// Whether `Source::Variant` stands at `at`.
+fn is_named(tokens: &[Token], at: usize) -> bool {
+    let is_variant = text(tokens, at + 3).starts_with(char::is_uppercase);
+    text(tokens, at) == "Source"
+        && text(tokens, at + 1) == ":"
+        && text(tokens, at + 2) == ":"
+        && is_variant
+}
+
+/// Whether what stands at `at` is matched, not made.
+fn is_pattern(tokens: &[Token], at: usize) -> bool {
+    let mut after = at + 4;
+    if ["(", "{"].contains(&text(tokens, after)) {
+        after = closing(tokens, after) + 1;
+    }
+    match (text(tokens, after), text(tokens, after + 1)) {
+        // `=` of `let`, `=>` of an arm, but not `==`.
+        ("=", next) => next != "=",
+        ("|" | "if", _) => true,
+        _ => is_in_matches(tokens, at),
+    }
+}
+
+/// The index of the bracket that closes the one at `open`.
+fn closing(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.text.as_str() {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    tokens.len()
+}
+
+/// Whether the innermost brackets around `at` are those of `matches!`, and `at` is behind the first comma.
+fn is_in_matches(tokens: &[Token], at: usize) -> bool {
+    let (mut depth, mut behind_comma) = (0_usize, false);
+    for before in (0..at).rev() {
+        match text(tokens, before) {
+            ")" | "]" | "}" => depth += 1,
+            "(" | "[" | "{" if depth > 0 => depth -= 1,
+            "(" => {
+                let name = before.checked_sub(2).map(|name| text(tokens, name));
+                return behind_comma && name == Some("matches");
+            }
+            "[" | "{" => return false,
+            "," if depth == 0 => behind_comma = true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn text(tokens: &[Token], at: usize) -> &str {
+    tokens.get(at).map_or("", |token| &token.text)
+}
+
+const CRATE: &str = "crates/front/front/src/";
+const FILE: &str = "crates/front/front/src/exchange/source.rs";
+/// What belongs to the file.
+const BESIDE: &str = "crates/front/front/src/exchange/source/";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(path: &str, text: &str) -> Vec<String> {
+        let source = Source::parse(path, text).unwrap();
+        check(&source).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_pattern_elsewhere_is_refused() {
+        for text in [
+            "fn f() { if let Source::Backend(leased) = &source {} }",
+            "fn f() { let Source::Backend(leased) = source else { return }; }",
+            "fn f() { matches!(self.source, Source::Answer(_)) }",
+            "fn f() { g(matches!(self.source, Source::File(_) | Source::Answer(_))) }",
+            "fn f() { match source { Source::Backend(_) => 1, other => 2 } }",
+            "fn f() { match source { crate::source::Source::File(it) if it.ok() => 1, _ => 2 } }",
+        ] {
+            let found = problems("crates/front/front/src/exchange/relay.rs", text);
+            assert!(!found.is_empty(), "{text}");
+            for problem in found {
+                let start = "crates/front/front/src/exchange/relay.rs:1: must not look at which";
+                assert!(problem.starts_with(start), "{problem}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_may_be_made_and_compared_anywhere() {
+        for text in [
+            "fn f() { let source = Source::Backend(leased); }",
+            "fn f() { serve_own(down, Source::Answer(answer)).await; }",
+            "fn f() { Some(Source::File(Box::new(file))) }",
+            "fn f() { if source == Source::File(file) {} }",
+            "use crate::exchange::source::{Source, SourceError};",
+            "fn f() { matches!(AttributeSource::Header(name), AttributeSource::Header(_)) }",
+            "fn f() { match e { SourceError::File(_) => 1 } }",
+        ] {
+            let found = problems("crates/front/front/src/exchange/relay.rs", text);
+            assert_eq!(found, Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_arm_for_the_rest_is_refused_in_its_file() {
+        let arms = "fn f(&self) { match self { Self::File(_) => true, _ => false } }";
+        assert_eq!(problems(FILE, arms).len(), 1);
+        let arms = "fn f(&self) { match self { Self::File(_) | Self::Answer(_) => true } }";
+        assert_eq!(problems(FILE, arms), Vec::<String>::new());
+        let beside = format!("{BESIDE}tests.rs");
+        let one = "fn f() { if let Source::Scripted(it) = source {} }";
+        assert_eq!(problems(&beside, one), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,76 @@
+//! What must stand beside the code: a changelog with a place for the next entry, and a corpus for
+//! every fuzz target. (That the reference of the configuration is up to date is a test of
+//! `config`, which generates it.)
+
+use std::fs;
+use std::path::Path;
+
+use super::Problem;
+use crate::fuzz;
+
+pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
+    problems.extend(check_changelog(&read("CHANGELOG.md")));
+    problems.extend(check_architecture(&read("ARCHITECTURE.md")));
+    if root.join("dev/fuzz/Cargo.toml").exists() {
+        let targets = fuzz::targets(root)?;
+        problems.extend(check_corpora(&targets, |target| {
+            let corpus = root.join("dev/fuzz/corpus").join(target);
+            fs::read_dir(corpus).map_or(0, Iterator::count)
+        }));
+    }
+    Ok(problems)
+}
+
+fn check_changelog(text: &str) -> Option<Problem> {
+    let found = text.lines().any(|line| line.starts_with("## Unreleased"));
+    let what = "needs a section `## Unreleased` for what users will notice next";
+    (!found).then(|| Problem::new("CHANGELOG.md", what))
+}
+
+/// A page that can be read in one sitting.
+fn check_architecture(text: &str) -> Option<Problem> {
+    let what = match text.lines().count() {
+        0 => "is missing: one drawing, the life of a request, the code map, the invariants",
+        201.. => "has more than 200 lines: what is not architecture belongs into the code",
+        _ => return None,
+    };
+    Some(Problem::new("ARCHITECTURE.md", what))
+}
+
+fn check_corpora(targets: &[String], entries: impl Fn(&str) -> usize) -> Vec<Problem> {
+    let without = targets.iter().filter(|target| entries(target) == 0);
+    without
+        .map(|target| {
+            let what = "has no corpus: commit seeds, and replay them in a test";
+            Problem::new(format_args!("dev/fuzz/corpus/{target}"), what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changelog_without_unreleased_fails() {
+        assert!(check_changelog("# Changelog\n\n## 1.0.0\n").is_some());
+        assert!(check_changelog("# Changelog\n\n## Unreleased\n").is_none());
+    }
+
+    #[test]
+    fn an_architecture_must_be_there_and_short() {
+        assert!(check_architecture("").is_some());
+        assert!(check_architecture(&"line\n".repeat(201)).is_some());
+        assert!(check_architecture(&"line\n".repeat(200)).is_none());
+    }
+
+    #[test]
+    fn a_target_without_corpus_fails() {
+        let targets = ["full".to_owned(), "empty".to_owned()];
+        let found = check_corpora(&targets, |target| usize::from(target == "full"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place, "dev/fuzz/corpus/empty");
+    }
+}
