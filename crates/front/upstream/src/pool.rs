@@ -42,7 +42,11 @@ impl<C> Pool<C> {
     pub(crate) fn take(&self, now: Instant, idle_timeout: Duration) -> Option<(C, Duration)> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;
-        let age = now.saturating_duration_since(since);
+        // Under load it was put there in the same period of the coarse clock, and to compare costs less.
+        let age = match now > since {
+            true => now.saturating_duration_since(since),
+            false => Duration::ZERO,
+        };
         if age < idle_timeout {
             return Some((conn, age));
         }

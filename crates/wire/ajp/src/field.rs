@@ -9,6 +9,7 @@ use bytes::Bytes;
 pub(crate) use catamaran_message::field::{
     LENGTH_MAX, decimal, is_hop_by_hop, is_value_text, remove_nominated,
 };
+use catamaran_message::usual_value;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::error::FieldFault;
@@ -24,8 +25,12 @@ pub(crate) fn read(
         FieldName::Coded(name) => name.clone(),
         FieldName::Literal(name) => HeaderName::from_bytes(name).map_err(|_| FieldFault::Name)?,
     };
-    let value = HeaderValue::from_maybe_shared(shared(field.value.unwrap_or_default(), payload))
-        .map_err(|_| FieldFault::Value)?;
+    let text = field.value.unwrap_or_default();
+    let value = match usual_value(text) {
+        Some(value) => value,
+        None => HeaderValue::from_maybe_shared(shared(text, payload))
+            .map_err(|_| FieldFault::Value)?,
+    };
     Ok((name, value))
 }
 

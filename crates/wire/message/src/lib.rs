@@ -19,6 +19,7 @@ pub mod range;
 mod request;
 mod response;
 mod target;
+mod usual_value;
 
 pub use authority::{Authority, is_sendable_host};
 pub use body::BodyLength;
@@ -27,3 +28,4 @@ pub use lines::FieldLines;
 pub use request::{Request, RequestHead};
 pub use response::{Response, ResponseHead};
 pub use target::{Scheme, Target, decode_target, is_clean_target};
+pub use usual_value::usual_value;

@@ -371,7 +371,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    #[inline]
+    /// Writes to the backend what waits for it. `true` if there is room again. Asked for twice in each turn,
+    /// and mostly for nothing.
+    #[inline(always)]
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         match self.source.unwritten() {
             0 => Ok(false),
@@ -379,7 +381,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Writes to the backend, for which so many bytes are waiting. `true` if there is room again.
+    /// As [`Self::poll_backend_write`], of so many bytes.
+    #[inline(never)]
     fn write_to_backend(
         &mut self,
         cx: &mut Context<'_>,

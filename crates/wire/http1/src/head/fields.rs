@@ -1,7 +1,8 @@
 //! Field lines (RFC 9112 section 5) and the few fields that concern the connection itself.
 
+use catamaran_message::usual_value;
 use http::Version;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::Fault;
 use crate::head::name;
@@ -16,7 +17,8 @@ pub(crate) enum Verdict {
 }
 
 /// Reads all fields of a head in one pass into `headers`. `judge` sees each of them, takes what it
-/// needs and says whether it stays in the map. Values are slices of the head.
+/// needs and says whether it stays in the map. Values are slices of the head, or known beforehand;
+/// that of Host is a slice.
 pub(crate) fn decode(
     raw: &RawHead,
     headers: &mut HeaderMap,
@@ -36,8 +38,12 @@ pub(crate) fn decode(
         let colon = colon.ok_or(Fault::FieldName)?;
         // Neither a space before the colon nor one that folds a line can be part of a name.
         let name = name::decode(&line[..colon]).ok_or(Fault::FieldName)?;
-        let value = raw.bytes.slice_ref(trim(&line[colon + 1..]));
-        let value = HeaderValue::from_maybe_shared(value).map_err(|_| Fault::FieldValue)?;
+        let text = trim(&line[colon + 1..]);
+        let value = match usual_value(text) {
+            Some(value) if name != HOST => value,
+            _ => HeaderValue::from_maybe_shared(raw.bytes.slice_ref(text))
+                .map_err(|_| Fault::FieldValue)?,
+        };
         if judge(&name, &value)? == Verdict::Keep {
             let appended = headers.try_append(name, value);
             appended.map_err(|_| Fault::TooManyFields)?;
