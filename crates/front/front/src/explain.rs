@@ -216,7 +216,8 @@ impl Draft {
         self.affinity = choice::affinity(upstream, &ids, &foresight);
         let mut passed = Passed::default();
         if outgoing.upgrade().is_some() {
-            let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
+            let own = rules.and_then(|rules| rules.config().retries);
+            let retries = own.unwrap_or(upstream.retries);
             (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
         }
         self.members = choice::members(upstream, rules, &foresight, &passed);
@@ -357,7 +358,8 @@ fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<Stri
             "a backend is picked, by {policy} unless a session decides{equal}"
         ));
     }
-    let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
+    let own = rules.and_then(|rules| rules.config().retries);
+    let retries = own.unwrap_or(upstream.retries);
     if retries > 0 {
         then.push(format!(
             "if the backend fails, at most {retries} further attempts, each only if it is safe"

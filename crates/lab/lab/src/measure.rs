@@ -1,7 +1,8 @@
 //! What is measured: the names by which files call measures, and what is known of each.
 //!
 //! A measure is a record in `records`: what it is called, what it is, and how it is read from what a run has shown.
-//! A new one takes a record there and a row in docs/lab.md.
+//! A new one takes a record there and a row in docs/lab.md, and is then a column of every report. A figure that no
+//! run has yet is read by `gauge`, counted in `drive/counters` or sampled in `drive`, and handed over in `evidence`.
 
 mod evidence;
 mod records;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use self::evidence::MeasureValues;
 pub(crate) use self::evidence::{AbFigures, CallCounts, Evidence};
-use self::records::{ALL, MEASURES};
+use self::records::MEASURES;
 
 /// What sort of figure a measure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Measure {
                 name: name.to_owned(),
                 record,
             }),
-            None => Err(format!("no measure `{name}`; there are {ALL}")),
+            None => Err(format!("no measure `{name}`; there are {}", names())),
         }
     }
 
@@ -248,6 +249,23 @@ impl Scope {
             Self::Hop => of.is_some_and(|of| of == UPSTREAM || of.contains('.')),
         }
     }
+}
+
+/// All measures, for whoever has named one that there is not.
+fn names() -> String {
+    let each = MEASURES.iter().map(|record| match record.scope {
+        Scope::Run | Scope::Servers => record.name.to_owned(),
+        Scope::Server => format!("{}.SERVER", record.name),
+        Scope::Hop => format!("{0}.SERVER.PORT, {0}.{UPSTREAM}", record.name),
+    });
+    let each: Vec<String> = each.collect();
+    let divided = MEASURES.iter().filter(|it| it.scope == Scope::Servers);
+    let divided: Vec<&str> = divided.map(|record| record.name).collect();
+    format!(
+        "{}; {} also of one server, such as cpu.front; p99@0.5 at half the capacity",
+        each.join(", "),
+        divided.join(", ")
+    )
 }
 
 /// A name, and the share of the capacity behind its `@`.

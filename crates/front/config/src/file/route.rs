@@ -21,17 +21,13 @@ use files::{
 use http::StatusCode;
 use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
-use rules::{
-    ACTIVATION, ALLOW, BODY_MAX, CACHE, CLIENT_CERTIFICATE, COOKIE_FLAGS, DENY, FIRST_BYTE_TIMEOUT,
-    IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, ServedBy,
-    TUNNEL_IDLE_TIMEOUT, UPGRADE,
-};
+use rules::{ACTIVATION, CACHE, ServedBy};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
 use super::error_pages::{self, Pages};
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{self, AnyKey, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::route::{RedirectError, parse_redirect};
@@ -239,7 +235,13 @@ pub(crate) static SECTION: Section = Section {
             without, then one with a `scheme` before one without, then the earlier in the file. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
-    keys: &[
+    keys: &KEYS,
+    later: &[],
+};
+
+/// Its keys by the files that have them, in the order of the reference.
+const PARTS: &[&[&dyn AnyKey]] = &[
+    &[
         &HOST,
         &LISTEN,
         &SCHEME,
@@ -264,25 +266,11 @@ pub(crate) static SECTION: Section = Section {
         &COMPRESS,
         &COMPRESS_TYPES,
         &COMPRESS_MIN,
-        &REWRITE,
-        &REVERSE,
-        &INTERNAL_HOSTS,
-        &ALLOW,
-        &DENY,
-        &CLIENT_CERTIFICATE,
-        &CACHE,
-        &FIRST_BYTE_TIMEOUT,
-        &IDLE_BODY_TIMEOUT,
-        &BODY_MAX,
-        &RETRIES,
-        &STICKY,
-        &ACTIVATION,
-        &COOKIE_FLAGS,
-        &UPGRADE,
-        &TUNNEL_IDLE_TIMEOUT,
     ],
-    later: &[],
-};
+    rules::KEYS,
+];
+
+static KEYS: [&dyn AnyKey; key::count(PARTS)] = key::join(PARTS);
 
 static UPSTREAM: Key<Parsed<String, TextError>> = Key {
     name: "upstream",

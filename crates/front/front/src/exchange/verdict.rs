@@ -379,7 +379,8 @@ impl<'s> Case<'_, 's> {
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
             return Ok(Target::Own(OwnTarget::Guard(guard)));
         }
-        let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
+        let body_max = rules.and_then(|rules| rules.config().body_max);
+        let body_max = body_max.or(listener.body_max);
         check_length(head.body, body_max)?;
         check_tunnel(route, head)?;
         let no_route = || OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");

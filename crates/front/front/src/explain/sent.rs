@@ -1,7 +1,5 @@
 //! What a backend would be sent.
 
-use std::time::Duration;
-
 use catamaran_admin_api::BackendRequest;
 use catamaran_units::show_duration;
 use catamaran_upstream::RequestError;
@@ -41,15 +39,19 @@ pub(super) fn request(
         attributes: preview.attributes,
         set_cookie: cookie.map(|it| super::text(it.as_bytes())),
         timeouts: timeouts(settings, rules),
-        retries: rules.and_then(Rules::retries).unwrap_or(upstream.retries),
+        retries: rules
+            .and_then(|rules| rules.config().retries)
+            .unwrap_or(upstream.retries),
     })
 }
 
 fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, String)> {
-    let of_route = |limit: fn(&Rules) -> Option<Duration>| rules.and_then(limit);
+    let of_route = rules.map(Rules::config);
     let is_ajp = settings.protocol == Protocol::Ajp;
-    let first_byte = of_route(Rules::first_byte_timeout).unwrap_or(settings.first_byte_timeout);
-    let idle_body = of_route(Rules::idle_body_timeout).unwrap_or(settings.idle_body_timeout);
+    let first_byte = of_route.and_then(|rules| rules.first_byte_timeout);
+    let first_byte = first_byte.unwrap_or(settings.first_byte_timeout);
+    let idle_body = of_route.and_then(|rules| rules.idle_body_timeout);
+    let idle_body = idle_body.unwrap_or(settings.idle_body_timeout);
     let all = [
         ("connect_timeout", Some(settings.connect_timeout)),
         ("queue_timeout", Some(settings.queue_timeout)),

@@ -70,6 +70,11 @@ impl Rules {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
 
+    /// The rules as the file has them: what needs no preparation is read there.
+    pub(crate) fn config(&self) -> &RouteRules {
+        &self.config
+    }
+
     /// The cache, by its index in the site.
     pub(crate) fn cache(&self) -> Option<usize> {
         self.cache
@@ -116,10 +121,6 @@ impl Rules {
         self.config.unsticky
     }
 
-    pub(crate) fn retries(&self) -> Option<u32> {
-        self.config.retries
-    }
-
     /// The tunnel that a request asks for, if it is allowed here.
     pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<TunnelRequest<'_>> {
         let token = tunnel_request::asked(&self.config.upgrade, head)?;
@@ -130,18 +131,6 @@ impl Rules {
             idle,
             opened: None,
         })
-    }
-
-    pub(crate) fn body_max(&self) -> Option<u64> {
-        self.config.body_max
-    }
-
-    pub(crate) fn first_byte_timeout(&self) -> Option<Duration> {
-        self.config.first_byte_timeout
-    }
-
-    pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
-        self.config.idle_body_timeout
     }
 
     /// Pages of the operator's own, if the route has any.

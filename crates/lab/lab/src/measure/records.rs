@@ -208,12 +208,6 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     },
 ];
 
-/// All measures, for whoever has named one that there is not.
-pub(super) const ALL: &str = "throughput, capacity, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
-                              held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, errors, first, acted, silences, \
-                              longest_silence, connect, free, disk and variation; of published runs in each round ab1, ab2 and ab, such as \
-                              ab1.longest; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
-
 /// What holds of a measure of throughput or latency, unless its record says otherwise.
 const fn time(name: &'static str, kind: MeasureKind, unit: &'static str) -> MeasureRecord {
     MeasureRecord {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_front::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
 use ipnet::IpNet;
 
-use crate::key::{Doc, Key, Preset};
+use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{
@@ -139,7 +139,27 @@ fn rewrite(table: &mut Table<'_>) -> Option<Rewrite> {
     })
 }
 
-pub(super) static REWRITE: Key<Parsed<String, PathError>> = Key {
+/// In the order of the reference.
+pub(super) const KEYS: &[&dyn AnyKey] = &[
+    &REWRITE,
+    &REVERSE,
+    &INTERNAL_HOSTS,
+    &ALLOW,
+    &DENY,
+    &CLIENT_CERTIFICATE,
+    &CACHE,
+    &FIRST_BYTE_TIMEOUT,
+    &IDLE_BODY_TIMEOUT,
+    &BODY_MAX,
+    &RETRIES,
+    &STICKY,
+    &ACTIVATION,
+    &COOKIE_FLAGS,
+    &UPGRADE,
+    &TUNNEL_IDLE_TIMEOUT,
+];
+
+static REWRITE: Key<Parsed<String, PathError>> = Key {
     name: "rewrite",
     values: Parsed {
         what: "a path such as \"/app\"",
@@ -158,7 +178,7 @@ pub(super) static REWRITE: Key<Parsed<String, PathError>> = Key {
     },
 };
 
-pub(super) static REVERSE: Key<Switch> = Key {
+static REVERSE: Key<Switch> = Key {
     name: "reverse",
     values: Switch,
     doc: Doc {
@@ -176,7 +196,7 @@ pub(super) static REVERSE: Key<Switch> = Key {
     },
 };
 
-pub(super) static INTERNAL_HOSTS: Key<OneOrMore<Parsed<String, HostError>>> = Key {
+static INTERNAL_HOSTS: Key<OneOrMore<Parsed<String, HostError>>> = Key {
     name: "internal_hosts",
     values: OneOrMore(Parsed {
         what: "a host such as \"app.internal\"",
@@ -192,7 +212,7 @@ pub(super) static INTERNAL_HOSTS: Key<OneOrMore<Parsed<String, HostError>>> = Ke
     },
 };
 
-pub(super) static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
     name: "allow",
     values: OneOrMore(Parsed {
         what: "an IP address or network such as \"10.0.0.0/8\"",
@@ -209,7 +229,7 @@ pub(super) static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
     },
 };
 
-pub(super) static DENY: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+static DENY: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
     name: "deny",
     values: OneOrMore(Parsed {
         what: "an IP address or network such as \"192.0.2.0/24\"",
@@ -226,7 +246,7 @@ pub(super) static DENY: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
     },
 };
 
-pub(super) static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
+static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
     name: "client_certificate",
     values: Choices(&[("required", true), ("off", false)]),
     doc: Doc {
@@ -242,7 +262,7 @@ pub(super) static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
     },
 };
 
-pub(super) static COOKIE_FLAGS: Key<OneOrMore<Parsed<CookieFlag, CookieFlagError>>> = Key {
+static COOKIE_FLAGS: Key<OneOrMore<Parsed<CookieFlag, CookieFlagError>>> = Key {
     name: "cookie_flags",
     values: OneOrMore(Parsed {
         what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
@@ -277,7 +297,7 @@ pub(super) static CACHE: Key<Parsed<String, TextError>> = Key {
     },
 };
 
-pub(super) static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
+static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
     name: "first_byte_timeout",
     values: LONG,
     doc: Doc {
@@ -291,7 +311,7 @@ pub(super) static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
     },
 };
 
-pub(super) static IDLE_BODY_TIMEOUT: Key<Durations> = Key {
+static IDLE_BODY_TIMEOUT: Key<Durations> = Key {
     name: "idle_body_timeout",
     values: LONG,
     doc: Doc {
@@ -310,7 +330,7 @@ const LONG: Durations = Durations {
     max: Duration::from_secs(24 * 3600),
 };
 
-pub(super) static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
+static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
     name: "body_max",
     values: OrOff(Sizes {
         min: 0,
@@ -327,7 +347,7 @@ pub(super) static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
     },
 };
 
-pub(super) static RETRIES: Key<Counts<u32>> = Key {
+static RETRIES: Key<Counts<u32>> = Key {
     name: "retries",
     values: Counts { min: 0, max: 20 },
     doc: Doc {
@@ -339,7 +359,7 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
     },
 };
 
-pub(super) static STICKY: Key<Switch> = Key {
+static STICKY: Key<Switch> = Key {
     name: "sticky",
     values: Switch,
     doc: Doc {
@@ -352,7 +372,7 @@ pub(super) static STICKY: Key<Switch> = Key {
     },
 };
 
-pub(super) static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
     name: "upgrade",
     values: OneOrMore(Parsed {
         what: "a protocol such as \"websocket\"",
@@ -374,7 +394,7 @@ pub(super) static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
     },
 };
 
-pub(super) static TUNNEL_IDLE_TIMEOUT: Key<Durations> = Key {
+static TUNNEL_IDLE_TIMEOUT: Key<Durations> = Key {
     name: "tunnel_idle_timeout",
     values: Durations {
         min: Duration::from_millis(1),
