@@ -2,27 +2,28 @@
 
 use catamaran_message::usual_value;
 use http::Version;
-use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::Fault;
 use crate::head::name;
 use crate::head::scan::RawHead;
-use crate::syntax::{list, trim};
+use crate::syntax::{is_value_text, list, trim};
 
 /// What becomes of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Keep,
+    /// It stays, and this is its value: one with the same text.
+    KeepAs(HeaderValue),
     Drop,
 }
 
 /// Reads all fields of a head in one pass into `headers`. `judge` sees each of them, takes what it
-/// needs and says whether it stays in the map. Values are slices of the head, or known beforehand;
-/// that of Host is a slice.
+/// needs and says whether it stays in the map. Values are slices of the head, or were known before.
 pub(crate) fn decode(
     raw: &RawHead,
     headers: &mut HeaderMap,
-    mut judge: impl FnMut(&HeaderName, &HeaderValue) -> Result<Verdict, Fault>,
+    mut judge: impl FnMut(&HeaderName, &[u8]) -> Result<Verdict, Fault>,
 ) -> Result<(), Fault> {
     let room = headers.try_reserve(raw.fields + SPARE);
     room.map_err(|_| Fault::TooManyFields)?;
@@ -39,17 +40,26 @@ pub(crate) fn decode(
         // Neither a space before the colon nor one that folds a line can be part of a name.
         let name = name::decode(&line[..colon]).ok_or(Fault::FieldName)?;
         let text = trim(&line[colon + 1..]);
-        let value = match usual_value(text) {
-            Some(value) if name != HOST => value,
-            _ => HeaderValue::from_maybe_shared(raw.bytes.slice_ref(text))
-                .map_err(|_| Fault::FieldValue)?,
+        let value = match judge(&name, text) {
+            Ok(Verdict::Keep) => read_value(raw, text)?,
+            Ok(Verdict::KeepAs(value)) => value,
+            // Whatever else is wrong with it, it has to be a value.
+            _ if !is_value_text(text) => return Err(Fault::FieldValue),
+            Ok(Verdict::Drop) => continue,
+            Err(fault) => return Err(fault),
         };
-        if judge(&name, &value)? == Verdict::Keep {
-            let appended = headers.try_append(name, value);
-            appended.map_err(|_| Fault::TooManyFields)?;
-        }
+        let appended = headers.try_append(name, value);
+        appended.map_err(|_| Fault::TooManyFields)?;
     }
     Ok(())
+}
+
+fn read_value(raw: &RawHead, text: &[u8]) -> Result<HeaderValue, Fault> {
+    match usual_value(text) {
+        Some(value) => Ok(value),
+        None => HeaderValue::from_maybe_shared(raw.bytes.slice_ref(text))
+            .map_err(|_| Fault::FieldValue),
+    }
 }
 
 /// What the Connection fields of a head say about the connection.

@@ -1,6 +1,6 @@
 //! Decodes a request head and validates it as a whole.
 
-use catamaran_message::{Authority, BodyLength, RequestHead, decode_target};
+use catamaran_message::{Authority, BodyLength, Host, RequestHead, decode_target};
 use http::Version;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 
@@ -25,22 +25,23 @@ pub(crate) fn decode(
     }
     let (target, target_authority) = decode_target(&raw.bytes, line.target, &line.method)?;
     let mut found = Found::default();
-    fields::decode(raw, &mut head.headers, |name, value| {
+    fields::decode(raw, &mut head.headers, |name, text| {
         if *name == HOST {
-            let authority = Authority::decode(value.as_bytes(), &raw.bytes)?;
+            let Host { authority, value } = Host::read(text, &raw.bytes)?;
             if found.host.replace(authority).is_some() {
                 return Err(Fault::HostDuplicate);
             }
+            return Ok(value.map_or(Verdict::Keep, Verdict::KeepAs));
         } else if *name == CONTENT_LENGTH {
-            found.framing.take_content_length(value.as_bytes())?;
+            found.framing.take_content_length(text)?;
             return Ok(Verdict::Drop);
         } else if *name == TRANSFER_ENCODING {
-            found.framing.take_transfer_encoding(value.as_bytes())?;
+            found.framing.take_transfer_encoding(text)?;
             return Ok(Verdict::Drop);
         } else if *name == CONNECTION {
-            found.persistence.take(value.as_bytes());
+            found.persistence.take(text);
         } else if *name == EXPECT {
-            found.expectations.take(value.as_bytes());
+            found.expectations.take(text);
         }
         Ok(Verdict::Keep)
     })?;

@@ -40,8 +40,8 @@ pub(crate) fn decode(
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
     let mut found = Found::default();
-    fields::decode(raw, &mut head.headers, |name, value| {
-        found.judge(name, value)
+    fields::decode(raw, &mut head.headers, |name, text| {
+        found.judge(name, text)
     })?;
     for value in &found.nominations {
         remove_nominated(&mut head.headers, value);
@@ -88,15 +88,15 @@ struct Found {
 }
 
 impl Found {
-    fn judge(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<Verdict, Fault> {
+    fn judge(&mut self, name: &HeaderName, text: &[u8]) -> Result<Verdict, Fault> {
         if *name == CONTENT_LENGTH {
-            self.framing.take_content_length(value.as_bytes())?;
+            self.framing.take_content_length(text)?;
         } else if *name == TRANSFER_ENCODING {
-            self.framing.take_transfer_encoding(value.as_bytes())?;
+            self.framing.take_transfer_encoding(text)?;
         } else if *name == CONNECTION {
-            self.persistence.take(value.as_bytes());
-            if !list(value.as_bytes()).all(is_plain_option) {
-                self.nominations.push(value.clone());
+            self.persistence.take(text);
+            if !list(text).all(is_plain_option) {
+                self.nominations.push(copy(text)?);
             }
         } else if *name == LOCATION {
             return Ok(keep_first(&mut self.has_location));
@@ -105,7 +105,7 @@ impl Found {
         } else if !is_connection_field(name) && name.as_str() != "proxy-authenticate" {
             return Ok(Verdict::Keep);
         } else if *name == UPGRADE {
-            self.upgrades.push(value.clone());
+            self.upgrades.push(copy(text)?);
         }
         Ok(Verdict::Drop)
     }
@@ -130,6 +130,11 @@ impl Found {
             _ => Err(Fault::Upgraded),
         }
     }
+}
+
+/// The value, of a field that does not stay in the map.
+fn copy(text: &[u8]) -> Result<HeaderValue, Fault> {
+    HeaderValue::from_bytes(text).map_err(|_| Fault::FieldValue)
 }
 
 /// Of fields that may stand only once the first one counts.

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use catamaran_http1::{Fault, Limits};
-use catamaran_message::{Authority, BodyLength, RequestHead, decode_target, field};
+use catamaran_message::{Authority, BodyLength, Host, RequestHead, decode_target, field};
 use catamaran_upstream::Culprit;
 use h2::ext::Protocol;
 use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
@@ -125,7 +125,10 @@ fn authority(named: Option<&str>, headers: &HeaderMap) -> Result<Authority, Refu
     if hosts.next().is_some() {
         return Err(Fault::HostDuplicate.into());
     }
-    let parse = |text: &[u8]| Authority::parse(&Bytes::copy_from_slice(text)).map_err(Fault::from);
+    let parse = |text: &[u8]| match Host::read_apart(text) {
+        Ok(host) => Ok(host.authority),
+        Err(fault) => Err(Fault::from(fault)),
+    };
     let host = host.map(|host| parse(host.as_bytes())).transpose()?;
     let named = named.map(|named| parse(named.as_bytes())).transpose()?;
     match (named, host) {

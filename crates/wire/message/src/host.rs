@@ -1,0 +1,146 @@
+//! The host that a request names: mostly the one that the request before it named.
+//!
+//! To read a host is to look at each of its bytes several times, as a value and as a name, which is a large part of
+//! what a small head takes. So each thread remembers one. What is read of a text depends on the text alone.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+use crate::authority::Authority;
+use crate::error::InvalidHost;
+
+/// What a Host field says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Whom the request is for.
+    pub authority: Authority,
+    /// The field's value, if the host is one that was remembered.
+    pub value: Option<HeaderValue>,
+}
+
+impl Host {
+    /// Reads `text`, which is part of `head`, as [`Authority::decode`] does.
+    ///
+    /// # Errors
+    /// [`InvalidHost`].
+    pub fn read(text: &[u8], head: &Bytes) -> Result<Self, InvalidHost> {
+        Self::recall_or(text, || Authority::decode(text, head))
+    }
+
+    /// The same of a text that is part of nothing: it is copied, if it has to be.
+    ///
+    /// # Errors
+    /// [`InvalidHost`].
+    pub fn read_apart(text: &[u8]) -> Result<Self, InvalidHost> {
+        Self::recall_or(text, || Authority::parse(&Bytes::copy_from_slice(text)))
+    }
+
+    fn recall_or(
+        text: &[u8],
+        read: impl FnOnce() -> Result<Authority, InvalidHost>,
+    ) -> Result<Self, InvalidHost> {
+        MEMORY.with_borrow_mut(|memory| {
+            if let Some(host) = memory.recall(text) {
+                return Ok(host);
+            }
+            let authority = read()?;
+            memory.note(text);
+            Ok(Self {
+                authority,
+                value: None,
+            })
+        })
+    }
+}
+
+thread_local! {
+    static MEMORY: RefCell<Memory> = const { RefCell::new(Memory { known: None, others: 0 }) };
+}
+
+/// What a thread remembers.
+struct Memory {
+    known: Option<KnownHost>,
+    /// How many hosts in a row were others.
+    others: u8,
+}
+
+struct KnownHost {
+    authority: Authority,
+    value: HeaderValue,
+}
+
+impl Memory {
+    fn recall(&mut self, text: &[u8]) -> Option<Host> {
+        let known = self.known.as_ref()?;
+        if known.value.as_bytes() != text {
+            return None;
+        }
+        self.others = 0;
+        Some(Host {
+            authority: known.authority.clone(),
+            value: Some(known.value.clone()),
+        })
+    }
+
+    /// Takes note of a host that is not the one known. It takes that one's place if nobody asks for that one.
+    fn note(&mut self, text: &[u8]) {
+        self.others += 1;
+        if self.known.is_some() && self.others < OTHERS_MAX {
+            return;
+        }
+        // In memory of its own, or a whole head would be kept.
+        let text = Bytes::copy_from_slice(text);
+        let known = Authority::parse(&text).ok().and_then(|authority| {
+            let value = HeaderValue::from_maybe_shared(text).ok()?;
+            Some(KnownHost { authority, value })
+        });
+        *self = Self { known, others: 0 };
+    }
+}
+
+/// After so many others a host is forgotten.
+const OTHERS_MAX: u8 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Host, InvalidHost> {
+        let head = Bytes::from(format!("Host: {text}\r\n"));
+        Host::read(&head[6..6 + text.len()], &head)
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_is_read() {
+        for text in ["a.test", "A.Test:81", "[::1]:80", "a.test.", "a.test:"] {
+            let authority = Authority::parse(&Bytes::from(text)).unwrap();
+            let expected = HeaderValue::from_static(text);
+            for _ in 0..2 * OTHERS_MAX {
+                assert_eq!(read(text).unwrap().authority, authority, "{text}");
+            }
+            assert_eq!(read(text).unwrap().value, Some(expected), "{text}");
+            assert_eq!(Host::read_apart(text.as_bytes()), read(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_of_two_that_take_turns_is_remembered() {
+        let is_known = |text| read(text).unwrap().value.is_some();
+        is_known("a.test");
+        for _ in 0..1000 {
+            assert!(is_known("a.test") && !is_known("b.test"));
+        }
+    }
+
+    #[test]
+    fn a_bad_one_is_bad_each_time() {
+        for text in ["a b", "a..b", "a:0", "", "\u{e9}"] {
+            for _ in 0..=OTHERS_MAX {
+                assert!(read(text).is_err(), "{text}");
+                assert!(Host::read_apart(text.as_bytes()).is_err(), "{text}");
+            }
+        }
+    }
+}
