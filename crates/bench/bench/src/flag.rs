@@ -1,9 +1,10 @@
 //! Every flag of `bench`: ab's of 2.4 and of trunk, and ours. A flag is one record.
 //!
-//! A record has the flag's names, its help, how its value is read and what it sets. The files below `flag` have
-//! the records by the groups of the help, each beside the settings that they fill. The command line is split by
-//! the records, `--help` prints them, and a test compares docs/bench.md with them. What the settings lead to is
-//! in `plan` and `output`.
+//! A record has the flag's names, its help, how its value is read, what it sets and what it does not go with. The
+//! files below `flag` have the records by the groups of the help, each beside the settings that they fill. The
+//! command line is split by the records, `--help` prints them, and a test compares docs/bench.md with them. What
+//! the settings lead to is in `target` (header fields, address, TLS), `plan` (all else of a run), `memcached`
+//! and `output`.
 
 pub(crate) mod checks;
 pub(crate) mod connection;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use crate::getopt::Mode;
 use crate::number;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
 
 /// One flag.
@@ -30,7 +31,16 @@ pub(crate) struct Flag {
     /// What users of other tools type, without dashes.
     pub(crate) aliases: &'static [&'static str],
     pub(crate) value: ValueKind,
+    /// Whether its value is a secret, which no message prints.
+    pub(crate) is_secret: bool,
     pub(crate) help: &'static str,
+    /// The kinds of runs that it does not go with, and what their refusal calls it.
+    pub(crate) conflicts: &'static [(RunKind, &'static str)],
+    /// Long names of flags that say the same in another way. One of two flags that are twins names the other.
+    pub(crate) twins: &'static [&'static str],
+    /// The long name of the flag that is meant instead, which the value tells: `--requests FILE.jsonl` is
+    /// `--requests-file`.
+    pub(crate) substitute: fn(&FlagUse<'_>) -> Option<&'static str>,
     /// Reads its value into the settings. Flags take effect in the order of the line, as in ab.
     pub(crate) apply: fn(&mut Settings, &FlagUse<'_>) -> Result<(), Refusal>,
     /// Of a flag without a value: what was probably meant by a word behind it, or joined to it.
@@ -107,6 +117,26 @@ pub(crate) fn long(name: &str) -> Option<&'static Flag> {
     all().find(|flag| flag.long == name || flag.aliases.contains(&name))
 }
 
+/// Refuses the first flag of a line that does not go with a run of this kind.
+pub(crate) fn check(flags: &[&'static Flag], kind: RunKind) -> Result<(), Refusal> {
+    let mut conflicts = flags.iter().flat_map(|flag| flag.conflicts);
+    match conflicts.find(|(other, _)| *other == kind) {
+        Some(&(_, with)) => Err(Refusal::Conflict { kind, with }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses two flags of a line that say the same, whichever comes first.
+pub(crate) fn check_twins(flags: &[&'static Flag], mode: Mode) -> Result<(), Refusal> {
+    for flag in flags {
+        let mut others = flags.iter();
+        if let Some(twin) = others.find(|other| flag.twins.contains(&other.long)) {
+            return Err(Refusal::Twins(flag.name(mode), twin.name(mode)));
+        }
+    }
+    Ok(())
+}
+
 fn all() -> impl Iterator<Item = &'static Flag> {
     GROUPS.iter().flat_map(|group| group.flags)
 }
@@ -118,7 +148,11 @@ impl Flag {
         long: "",
         aliases: &[],
         value: ValueKind::No,
+        is_secret: false,
         help: "",
+        conflicts: &[],
+        twins: &[],
+        substitute: |_| None,
         apply: |_, _| Ok(()),
         hint: |_, _| None,
     };
@@ -149,6 +183,15 @@ impl fmt::Debug for Flag {
 }
 
 impl FlagUse<'_> {
+    /// The use of the flag that is meant, which is another one for some values.
+    pub(crate) fn meant(self) -> Self {
+        let substitute = (self.flag.substitute)(&self).and_then(long);
+        Self {
+            flag: substitute.unwrap_or(self.flag),
+            ..self
+        }
+    }
+
     /// The value; empty if there is none.
     fn text(&self) -> &str {
         self.value.unwrap_or_default()
@@ -158,10 +201,14 @@ impl FlagUse<'_> {
         self.text().to_owned()
     }
 
-    /// The refusal of the value.
+    /// The refusal of the value, which it prints unless that is a secret.
     fn bad(&self, expected: &'static str) -> Refusal {
+        let flag = self.flag.name(self.mode);
+        if self.flag.is_secret {
+            return Refusal::BadSecret { flag, expected };
+        }
         Refusal::BadValue {
-            flag: self.flag.name(self.mode),
+            flag,
             value: self.owned(),
             expected,
         }
@@ -225,6 +272,39 @@ mod tests {
             for name in [flag.long].iter().chain(flag.aliases) {
                 assert_eq!(long(name), Some(flag), "{name}");
             }
+            for twin in flag.twins {
+                assert_eq!(long(twin).map(|it| it.long), Some(*twin), "{flag:?}");
+            }
+        }
+    }
+
+    /// What is of HTTP must not be passed over in silence where memcached is spoken. A flag of these groups that
+    /// has a meaning there is an exception, to be named here with its reason; there is none.
+    #[test]
+    fn flags_of_http_conflict_with_memcached() {
+        for title in ["Requests", "TLS"] {
+            let group = GROUPS.iter().find(|group| group.title == title).unwrap();
+            for flag in group.flags {
+                let is_refused = check(&[flag], RunKind::Memcached).is_err();
+                assert!(is_refused, "{flag:?} lacks its conflict with memcached");
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_in_no_message() {
+        for name in ["auth", "proxy-auth", "secret"] {
+            let flag = long(name).unwrap();
+            let given = FlagUse {
+                mode: Mode::Ours,
+                flag,
+                value: Some("hunter2"),
+            };
+            let expected = format!(
+                "{} takes a word, not the value that was given",
+                flag.name(Mode::Ours)
+            );
+            assert_eq!(given.bad("a word").to_string(), expected);
         }
     }
 

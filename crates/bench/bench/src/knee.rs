@@ -12,9 +12,9 @@ use catamaran_load::render;
 
 use crate::output::{self, INTERRUPTED, UNDECIDED};
 use crate::parts::{self, End, is_text};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, memcached, plan, refuse};
+use crate::{BenchFailure, Program, flag, memcached, plan, refuse};
 
 /// The word that asks for it, as the first of the line.
 pub(crate) const WORD: &str = "knee";
@@ -53,7 +53,7 @@ pub(crate) fn run(
 
 /// The plan of the first step, and where the search begins.
 fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
-    refuse_what_does_not_go_with(settings)?;
+    flag::check(&settings.flags, RunKind::Knee)?;
     if settings.checks.gate.conditions.is_empty() {
         let condition = Condition::parse(LIMIT).expect("the default is a condition");
         settings.checks.gate.conditions.push(condition);
@@ -66,18 +66,6 @@ fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
         load.warm_up = WarmUp::For(WARM_UP);
     }
     Ok((plan::prepare(settings)?, Search::new(first, max)))
-}
-
-fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
-    let load = &settings.load;
-    let own = [
-        (load.versus.is_some(), "--versus"),
-        (load.replay.is_some(), "--replay"),
-    ];
-    match parts::flag_of_one_run(settings, &own) {
-        Some(flag) => Err(Refusal::NotWithKnee(flag)),
-        None => Ok(()),
-    }
 }
 
 /// Runs all steps, or those up to the interrupt, and says each.

@@ -8,7 +8,7 @@ use catamaran_load::plan::{KeyOrder, Memcached, Operation, Plan, Request};
 use catamaran_load::report::{Ending, MemcachedSubject, Report};
 
 use crate::output::INTERRUPTED;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
 use crate::url::{Scheme, Url};
 use crate::{BenchFailure, Program, execution, flag, refuse};
@@ -21,51 +21,19 @@ pub(crate) fn is_spoken(urls: &[Url]) -> bool {
 /// Looks at which flags go with which URLs.
 ///
 /// # Errors
-/// [`Refusal::NeedsMemcached`] or [`Refusal::NotWithMemcached`].
+/// [`Refusal::NeedsMemcached`] or [`Refusal::Conflict`].
 pub(crate) fn check(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
     if !is_spoken(urls) {
         let mut own = flag::memcached::FLAGS.iter();
         let flag = own.find(|flag| settings.flags.contains(flag));
         return flag.map_or(Ok(()), |flag| Err(Refusal::NeedsMemcached(flag.long)));
     }
-    let (load, request) = (&settings.load, &settings.request);
-    let (tls, output) = (&settings.tls, &settings.output);
-    for (is_there, what) in [
-        (urls.len() > 1, "another URL"),
-        (load.requests_file.is_some(), "--requests-file"),
-        (load.table.is_some(), "--data-file"),
-        (load.replay.is_some(), "--replay"),
-        (
-            request.method.is_some() || request.body.is_some(),
-            "a method or body",
-        ),
-        (request.content_type.is_some(), "-T"),
-        (!request.cookies.is_empty() || request.cookie_jar, "cookies"),
-        (!request.headers.is_empty(), "-H"),
-        (!request.credentials.is_empty(), "-A and -P"),
-        (request.proxy.is_some(), "-X"),
-        (request.http10, "--http1.0"),
-        (request.http2, "--http2"),
-        (request.secret.is_some(), "--secret"),
-        (
-            tls.verify || tls.roots.is_some() || tls.certificate.is_some(),
-            "TLS",
-        ),
-        (
-            settings.checks.bodies,
-            "--check-bodies: every value is checked",
-        ),
-        (output.html, "-w"),
-        (
-            output.gnuplot.is_some() || output.percentiles.is_some(),
-            "ab's files",
-        ),
-    ] {
-        if is_there {
-            return Err(Refusal::NotWithMemcached(what));
-        }
+    let kind = RunKind::Memcached;
+    if urls.len() > 1 {
+        let with = "another URL";
+        return Err(Refusal::Conflict { kind, with });
     }
-    Ok(())
+    flag::check(&settings.flags, kind)
 }
 
 /// What operations are about.

@@ -43,27 +43,6 @@ pub(crate) fn run(
     Ok(is_whole.then_some(report))
 }
 
-/// The first flag that was given and is for a single run, or is among those that do not go with the command.
-pub(crate) fn flag_of_one_run(
-    settings: &Settings,
-    own: &[(bool, &'static str)],
-) -> Option<&'static str> {
-    let (load, output) = (&settings.load, &settings.output);
-    let ends = [
-        (load.requests.is_some(), "-n"),
-        (!load.stages.is_empty(), "--stage"),
-        (load.ramp.is_some(), "--ramp"),
-    ];
-    let files = [
-        (output.csv.is_some(), "--csv"),
-        (output.hdr.is_some(), "--hdr"),
-        (output.gnuplot.is_some(), "-g"),
-        (output.percentiles.is_some(), "-e"),
-    ];
-    let mut all = ends.iter().chain(own).chain(&files);
-    all.find(|(is_there, _)| *is_there).map(|(_, flag)| *flag)
-}
-
 /// Whether standard output has text, not JSON.
 pub(crate) fn is_text(settings: &Settings) -> bool {
     settings.output.json != Some(Sink::Stdout)

@@ -15,11 +15,11 @@ use catamaran_load::report::{SpokenProtocol, Subject};
 
 use crate::getopt::Mode;
 use crate::number::DURATION_MAX;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RunKind};
 use crate::replay;
 use crate::settings::{self, Settings};
 use crate::url::{self, Scheme, Url};
-use crate::{memcached, operand, requests, schedstat, target};
+use crate::{flag, memcached, operand, requests, schedstat, target};
 
 /// Puts the settings together.
 pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
@@ -30,6 +30,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
         return Err(Refusal::NeedsKnee);
     }
     let urls = urls(settings)?;
+    flag::check_twins(&settings.flags, settings.mode)?;
     check_http2(settings, &urls)?;
     memcached::check(settings, &urls)?;
     let requests = requests(settings, &urls);
@@ -41,7 +42,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
         None => pace(settings, requests, targets.len())?,
     };
     let threads = threads(settings, pace.connections());
-    let stages = stages(settings, &pace)?;
+    let stages = stages(settings, &pace);
     let connections = connections(settings, &urls, targets.len());
     let subject = Subject {
         streams: connections.pipeline.get(),
@@ -83,22 +84,17 @@ pub(crate) fn prepare(settings: &Settings) -> Result<Plan, Refusal> {
 
 /// What `--http2` goes with, and `--streams` without it.
 fn check_http2(settings: &Settings, urls: &[Url]) -> Result<(), Refusal> {
-    let (request, connection) = (&settings.request, &settings.connection);
-    if !request.http2 {
-        let streams = connection.streams.map(|_| Refusal::NeedsHttp2);
-        return streams.map_or(Ok(()), Err);
+    if !settings.request.http2 {
+        let streams = settings.connection.streams;
+        return streams.map_or(Ok(()), |_| Err(Refusal::NeedsHttp2));
     }
-    for (is_there, what) in [
-        (request.http10, "--http1.0"),
-        (request.proxy.is_some(), "-X"),
-        (connection.pipeline.is_some(), "--pipeline: give --streams"),
-        (urls.iter().any(|url| url.scheme == Scheme::Ajp), "AJP13"),
-    ] {
-        if is_there {
-            return Err(Refusal::NotWithHttp2(what));
-        }
+    if urls.iter().any(|url| url.scheme == Scheme::Ajp) {
+        return Err(Refusal::Conflict {
+            kind: RunKind::Http2,
+            with: "AJP13",
+        });
     }
-    Ok(())
+    flag::check(&settings.flags, RunKind::Http2)
 }
 
 /// The requests of `--requests-file`, in place of the target's.
@@ -107,15 +103,11 @@ fn take_requests(settings: &Settings, targets: &mut [Target]) -> Result<(), Refu
     let Some(path) = &load.requests_file else {
         return Ok(());
     };
-    for (is_there, flag) in [
-        (load.replay.is_some(), "--replay"),
-        (settings.request.body.is_some(), "a method or body"),
-        (settings.request.method.is_some(), "-m"),
-        (settings.urls.len() > 1, "more than one URL"),
-    ] {
-        if is_there {
-            return Err(Refusal::NotWithRequestsFile(flag));
-        }
+    let kind = RunKind::RequestsFile;
+    flag::check(&settings.flags, kind)?;
+    if settings.urls.len() > 1 {
+        let with = "more than one URL";
+        return Err(Refusal::Conflict { kind, with });
     }
     let target = &mut targets[0];
     target.requests = requests::read(path, &target.requests[0], load.table.as_deref())?;
@@ -132,19 +124,14 @@ fn replay(settings: &Settings, targets: &mut [Target]) -> Result<Option<Replay>,
             _ => Ok(None),
         };
     };
-    for (is_there, flag) in [
-        (load.requests.is_some(), "-n"),
-        (load.rate.is_some(), "--rate"),
-        (load.arrivals.is_some(), "--arrivals"),
-        (!load.stages.is_empty(), "--stage"),
-        (load.ramp.is_some(), "--ramp"),
-        (settings.request.body.is_some(), "a method or body"),
-        (settings.request.method.is_some(), "-m"),
+    let kind = RunKind::Replay;
+    flag::check(&settings.flags, kind)?;
+    for (is_there, with) in [
         (settings.urls.len() > 1, "more than one URL"),
         (targets[0].requests[0].varies(), "placeholders"),
     ] {
         if is_there {
-            return Err(Refusal::NotWithReplay(flag));
+            return Err(Refusal::Conflict { kind, with });
         }
     }
     let default = || REPLAY_METHODS.map(str::to_owned).to_vec();
@@ -282,14 +269,11 @@ fn threads_asked(settings: &Settings) -> NonZeroUsize {
     }
 }
 
-fn stages(settings: &Settings, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
+fn stages(settings: &Settings, pace: &Pace) -> Vec<Stage> {
     let load = &settings.load;
     let Some(ramp) = load.ramp else {
-        return Ok(load.stages.clone());
+        return load.stages.clone();
     };
-    if !load.stages.is_empty() {
-        return Err(Refusal::RampAndStage);
-    }
     let level = match *pace {
         Pace::Closed { concurrency, .. } => concurrency.get() as f64,
         Pace::Open { per_second, .. } => per_second,
@@ -305,7 +289,7 @@ fn stages(settings: &Settings, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
         level,
         ramp: false,
     };
-    Ok(vec![rise, hold])
+    vec![rise, hold]
 }
 
 fn stop(settings: &Settings, requests: Option<u64>) -> Stop {

@@ -28,6 +28,15 @@ pub(crate) enum Refusal {
         value: String,
         expected: &'static str,
     },
+    #[error("{flag} takes {expected}, not the value that was given")]
+    BadSecret {
+        flag: String,
+        expected: &'static str,
+    },
+    #[error("{kind} does not go with {with}")]
+    Conflict { kind: RunKind, with: &'static str },
+    #[error("{0} and {1} are two ways to say the same: choose one")]
+    Twins(String, String),
     #[error("-n takes a number of requests above zero, not {0:?}")]
     Requests(String),
     #[error("{0} conflicts with another method or body: choose one of -i, -p, -u and --data")]
@@ -40,8 +49,6 @@ pub(crate) enum Refusal {
         line: u64,
         what: String,
     },
-    #[error("--requests-file has the requests: it does not go with {0}")]
-    NotWithRequestsFile(&'static str),
     #[error("there is no URL: give one, or a file of them with --urls")]
     NoUrl,
     #[error("there are {0} URLs: give one, and more with --urls FILE")]
@@ -67,34 +74,22 @@ pub(crate) enum Refusal {
     NeedsRate(&'static str),
     #[error("--fail-if {text:?} is no condition: {fault}")]
     Condition { text: String, fault: ConditionFault },
-    #[error("bench knee chooses the rates by itself: it does not go with {0}")]
-    NotWithKnee(&'static str),
-    #[error("--replay takes its requests and times from the log: it does not go with {0}")]
-    NotWithReplay(&'static str),
     #[error("{0} goes with --replay only")]
     NeedsReplay(&'static str),
     #[error("{0} has no request to send: it has no line with one of the methods asked for")]
     EmptyReplay(String),
     #[error("--rate-max goes with bench knee only")]
     NeedsKnee,
-    #[error("--versus compares for a --duration with -c or --rate: it does not go with {0}")]
-    NotWithVersus(&'static str),
     #[error("--waive goes with --fail-if only")]
     NeedsCondition,
     #[error("--warmup-max goes with --warmup auto only")]
     NeedsAutoWarmUp,
-    #[error("--stage and --ramp are two ways to say the same: choose one")]
-    RampAndStage,
     #[error("a proxy (-X) is asked for http URLs only")]
     ProxyScheme,
-    #[error("--http2 does not go with {0}")]
-    NotWithHttp2(&'static str),
     #[error("--streams goes with --http2 only; over HTTP/1.1 it is --pipeline")]
     NeedsHttp2,
     #[error("--{0} goes with a memcached:// URL only")]
     NeedsMemcached(&'static str),
-    #[error("a memcached:// URL does not go with {0}")]
-    NotWithMemcached(&'static str),
     #[error("--prefill: {0}")]
     Prefill(String),
     #[error("no root certificates were found on this system: name a file with --cacert")]
@@ -109,6 +104,37 @@ pub(crate) enum Refusal {
     Credentials { proxy: bool },
     #[error(transparent)]
     Plan(#[from] PlanFault),
+}
+
+/// A kind of run that does not go with every flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunKind {
+    /// `--http2`.
+    Http2,
+    /// A memcached:// URL.
+    Memcached,
+    /// `--requests-file`.
+    RequestsFile,
+    /// `--replay`.
+    Replay,
+    /// `bench knee`.
+    Knee,
+    /// `--versus`.
+    Versus,
+}
+
+/// The beginning of [`Refusal::Conflict`], with the reason.
+impl std::fmt::Display for RunKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Http2 => "--http2",
+            Self::Memcached => "a memcached:// URL",
+            Self::RequestsFile => "--requests-file has the requests: it",
+            Self::Replay => "--replay takes its requests and times from the log: it",
+            Self::Knee => "bench knee chooses the rates by itself: it",
+            Self::Versus => "--versus compares for a --duration with -c or --rate: it",
+        })
+    }
 }
 
 /// What gave the request its method.

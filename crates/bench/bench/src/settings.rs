@@ -57,11 +57,12 @@ pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Settings, Refusal
         let mut flag_without_value = None;
         match part? {
             Part::Flag(flag, value) => {
-                (flag.apply)(&mut settings, &FlagUse { mode, flag, value })?;
+                let given = FlagUse { mode, flag, value }.meant();
+                (given.flag.apply)(&mut settings, &given)?;
                 if settings.information.is_some() {
                     break;
                 }
-                settings.flags.push(flag);
+                settings.flags.push(given.flag);
                 flag_without_value = Some(flag).filter(|_| value.is_none());
             }
             Part::Operand(operand) => {

@@ -4,16 +4,16 @@ use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_load::plan::{Plan, WarmUp};
+use catamaran_load::plan::Plan;
 use catamaran_load::render::versus;
 use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
 use crate::output::{self, INTERRUPTED, UNDECIDED};
 use crate::parts::{self, End};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RunKind};
 use crate::settings::Settings;
-use crate::{BenchFailure, Program, memcached, plan, refuse};
+use crate::{BenchFailure, Program, flag, memcached, plan, refuse};
 
 /// Compares the URLs that were typed with the one of `--versus`.
 pub(crate) fn run(
@@ -55,7 +55,7 @@ pub(crate) fn run(
 
 /// The comparison, and both plans.
 fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
-    refuse_what_does_not_go_with(settings)?;
+    flag::check(&settings.flags, RunKind::Versus)?;
     let span = settings.load.duration.get_or_insert(DURATION).to_owned();
     let other = settings.load.versus.take().unwrap_or_default();
     let one = plan::prepare(settings)?;
@@ -64,19 +64,6 @@ fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     let urls = [&one, &other].map(|plan| plan.subject.url.clone());
     let plans = [one, other];
     Ok((Duel::new(urls, plans.clone(), span), plans))
-}
-
-fn refuse_what_does_not_go_with(settings: &Settings) -> Result<(), Refusal> {
-    let load = &settings.load;
-    let own = [
-        (load.replay.is_some(), "--replay"),
-        (load.warm_up != WarmUp::None, "--warmup"),
-        (!settings.checks.gate.conditions.is_empty(), "--fail-if"),
-    ];
-    match parts::flag_of_one_run(settings, &own) {
-        Some(flag) => Err(Refusal::NotWithVersus(flag)),
-        None => Ok(()),
-    }
 }
 
 /// Runs all blocks, or those up to the interrupt.

@@ -5,6 +5,7 @@ use catamaran_load::gate::{Condition, Gate, Waiver};
 use super::Flag;
 use super::ValueKind::Needed;
 use crate::refusal::Refusal;
+use crate::refusal::RunKind::{Memcached, Versus};
 
 /// What is a failure, and what a run is judged by.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ pub(super) static FLAGS: &[Flag] = &[
     Flag {
         long: "check-bodies",
         help: "Compare the checksum of each body with the first one, in --json",
+        conflicts: &[(Memcached, "--check-bodies: every value is checked")],
         apply: |settings, _| {
             settings.checks.bodies = true;
             Ok(())
@@ -50,6 +52,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("CONDITION"),
         help: "Exit with 1 if it holds, with 3 if the run does not tell: p99>20ms, errors>0.1%, rate<5000; \
                repeatable",
+        conflicts: &[(Versus, "--fail-if")],
         apply: |settings, given| {
             let condition = Condition::parse(given.text()).map_err(|fault| Refusal::Condition {
                 text: given.owned(),

@@ -6,6 +6,7 @@ use super::ValueKind::Needed;
 use super::{Flag, FlagUse};
 use crate::getopt::Mode;
 use crate::refusal::Refusal;
+use crate::refusal::RunKind::Http2;
 use crate::settings::Settings;
 
 /// How connections are made and used.
@@ -37,6 +38,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "pipeline",
         value: Needed("N"),
         help: "Requests sent on a connection before the first answer is there; implies -k [default: 1]",
+        conflicts: &[(Http2, "--pipeline: give --streams")],
         apply: |settings, given| {
             settings.connection.pipeline = Some(given.number("a number of requests")?);
             Ok(())

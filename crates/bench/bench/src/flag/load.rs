@@ -10,6 +10,7 @@ use catamaran_load::plan::{Arrivals, Stage, Table, WarmUp};
 use super::ValueKind::Needed;
 use super::{Flag, FlagUse};
 use crate::getopt::Mode;
+use crate::refusal::RunKind::{Knee, Memcached, Replay, RequestsFile, Versus};
 use crate::refusal::{CONCURRENCY_MAX, Refusal};
 use crate::settings::reason;
 use crate::{data, number, replay};
@@ -100,11 +101,12 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("N"),
         help: "Requests in all, such as 1000 or 100k; of memcached:// without --rate operations of each client \
                [default: as many as 10 s take]",
+        conflicts: &[(Knee, "-n"), (Versus, "-n"), (Replay, "-n")],
+        substitute: |given| {
+            let is_file = given.mode == Mode::Ours && is_requests_file(given.text());
+            is_file.then_some("requests-file")
+        },
         apply: |settings, given| {
-            if given.mode == Mode::Ours && is_requests_file(given.text()) {
-                settings.load.requests_file = Some(given.owned());
-                return Ok(());
-            }
             let requests = given.count().filter(|&requests| requests > 0);
             settings.load.requests =
                 Some(requests.ok_or_else(|| Refusal::Requests(given.owned()))?);
@@ -151,6 +153,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "rate",
         value: Needed("N"),
         help: "Requests per second, sent by a schedule whatever the answers do: the open loop",
+        conflicts: &[(Replay, "--rate")],
         apply: |settings, given| {
             settings.load.rate = Some(given.amount("requests per second")?);
             Ok(())
@@ -171,6 +174,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "arrivals",
         value: Needed("KIND"),
         help: "poisson, as of many users, or constant [default: poisson]",
+        conflicts: &[(Replay, "--arrivals")],
         apply: |settings, given| {
             settings.load.arrivals = Some(match given.text() {
                 "constant" => Arrivals::Constant,
@@ -185,6 +189,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "ramp",
         value: Needed("TIME"),
         help: "Begin with nothing and rise evenly to the full load within this time",
+        conflicts: &[(Knee, "--ramp"), (Versus, "--ramp"), (Replay, "--ramp")],
         apply: |settings, given| {
             settings.load.ramp = Some(given.time()?).filter(|time| !time.is_zero());
             Ok(())
@@ -197,6 +202,8 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("STAGES"),
         help: "Levels in turn, of the rate or of clients: 30s=100 is 100 for 30 s, 30s..100 moves evenly there; a \
                comma between stages; repeatable",
+        conflicts: &[(Knee, "--stage"), (Versus, "--stage"), (Replay, "--stage")],
+        twins: &["ramp"],
         apply: |settings, given| {
             for each in given.text().split(',') {
                 let stage = number::stage(each);
@@ -212,6 +219,7 @@ pub(super) static FLAGS: &[Flag] = &[
         aliases: &["warm-up"],
         value: Needed("TIME|auto"),
         help: "Send load for so long, or until throughput and latency are steady, and leave it out of the report",
+        conflicts: &[(Versus, "--warmup")],
         apply: |settings, given| {
             settings.load.warm_up = match given.text() {
                 "auto" => WarmUp::Detect { max: WARM_UP_MAX },
@@ -287,6 +295,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("FILE"),
         help: "Requests with their own method, path, headers, body, weight and name, one JSON object a line; \
                --requests FILE.jsonl does the same",
+        conflicts: &[(Memcached, "--requests-file")],
         apply: |settings, given| {
             settings.load.requests_file = Some(given.owned());
             Ok(())
@@ -297,6 +306,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "data-file",
         value: Needed("FILE"),
         help: "The CSV file from which {{csv COLUMN}} takes its values, row by row",
+        conflicts: &[(Memcached, "--data-file")],
         apply: |settings, given| {
             settings.load.table = Some(Arc::new(data::read(given.text())?));
             Ok(())
@@ -308,6 +318,12 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("LOG"),
         help: "Send the GET and HEAD requests of an access log (combined or our JSON) to the URL's server, at the \
                log's own times",
+        conflicts: &[
+            (Memcached, "--replay"),
+            (RequestsFile, "--replay"),
+            (Knee, "--replay"),
+            (Versus, "--replay"),
+        ],
         apply: |settings, given| {
             settings.load.replay = Some(given.owned());
             Ok(())
@@ -352,6 +368,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("URL"),
         help: "Compare with this URL: both take turns in short blocks, and the ratios within pairs of blocks are \
                judged [duration: 12s]",
+        conflicts: &[(Knee, "--versus")],
         apply: |settings, given| {
             settings.load.versus = Some(given.owned());
             Ok(())

@@ -9,6 +9,7 @@ use super::{Flag, FlagUse};
 use crate::getopt::Mode;
 use crate::number;
 use crate::refusal::Refusal;
+use crate::refusal::RunKind::{Knee, Memcached, Versus};
 use crate::settings::Information;
 
 /// What is printed, and where.
@@ -108,6 +109,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('w'),
         long: "html",
         help: "ab's report as a table of HTML",
+        conflicts: &[(Memcached, "-w")],
         apply: |settings, _| {
             settings.output.html = true;
             Ok(())
@@ -119,6 +121,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "table-attributes",
         value: Needed("TEXT"),
         help: "Attributes of its <table>; implies -w",
+        conflicts: &[(Memcached, "-w")],
         apply: |settings, given| {
             settings.output.html = true;
             settings.output.attributes.table = given.owned();
@@ -131,6 +134,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "row-attributes",
         value: Needed("TEXT"),
         help: "Attributes of its <tr>; implies -w",
+        conflicts: &[(Memcached, "-w")],
         apply: |settings, given| {
             settings.output.html = true;
             settings.output.attributes.row = given.owned();
@@ -143,6 +147,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "cell-attributes",
         value: Needed("TEXT"),
         help: "Attributes of its <td> and <th>; implies -w",
+        conflicts: &[(Memcached, "-w")],
         apply: |settings, given| {
             if given.mode == Mode::Ours && number::duration(given.text()).is_some() {
                 return Err(Refusal::CellTime(given.owned()));
@@ -158,6 +163,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "gnuplot",
         value: Needed("FILE"),
         help: "Write ab's file of every request, which takes 40 bytes of memory each",
+        conflicts: &[(Memcached, "ab's files"), (Knee, "-g"), (Versus, "-g")],
         apply: |settings, given| {
             settings.output.gnuplot = Some(given.owned());
             Ok(())
@@ -169,6 +175,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "percentiles",
         value: Needed("FILE"),
         help: "Write ab's file of percentiles",
+        conflicts: &[(Memcached, "ab's files"), (Knee, "-e"), (Versus, "-e")],
         apply: |settings, given| {
             settings.output.percentiles = Some(given.owned());
             Ok(())
@@ -226,6 +233,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "csv",
         value: Attached("FILE"),
         help: "The report as one row: added to the file, or instead of the text",
+        conflicts: &[(Knee, "--csv"), (Versus, "--csv")],
         apply: |settings, given| {
             settings.output.csv = Some(Sink::of(given));
             Ok(())
@@ -236,6 +244,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "hdr",
         value: Needed("FILE"),
         help: "Write the histograms as a log for HdrHistogram's tools",
+        conflicts: &[(Knee, "--hdr"), (Versus, "--hdr")],
         apply: |settings, given| {
             settings.output.hdr = Some(given.owned());
             Ok(())

@@ -7,7 +7,8 @@ use super::Flag;
 use super::ValueKind::Needed;
 use crate::getopt::Mode;
 use crate::number;
-use crate::refusal::{Body, Refusal};
+use crate::refusal::RunKind::{Http2, Memcached, Replay, RequestsFile};
+use crate::refusal::{Body, Refusal, RunKind};
 use crate::settings::file;
 
 /// What a request is made of.
@@ -61,6 +62,11 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "method",
         value: Needed("METHOD"),
         help: "The method, any word",
+        conflicts: &[
+            (Memcached, "a method or body"),
+            (RequestsFile, "-m"),
+            (Replay, "-m"),
+        ],
         apply: |settings, given| {
             settings.request.method = Some(given.owned());
             Ok(())
@@ -71,6 +77,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('i'),
         long: "head",
         help: "HEAD instead of GET",
+        conflicts: BODY_CONFLICTS,
         apply: |settings, given| settings.request.choose(Body::Head, given.mode),
         ..Flag::OURS
     },
@@ -80,6 +87,7 @@ pub(super) static FLAGS: &[Flag] = &[
         aliases: &["body"],
         value: Needed("FILE"),
         help: "POST this file; see -T",
+        conflicts: BODY_CONFLICTS,
         apply: |settings, given| {
             let request = &mut settings.request;
             request.take_file(Body::Post, given.text(), given.mode)
@@ -91,6 +99,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "put",
         value: Needed("FILE"),
         help: "PUT this file; see -T",
+        conflicts: BODY_CONFLICTS,
         apply: |settings, given| {
             let request = &mut settings.request;
             request.take_file(Body::Put, given.text(), given.mode)
@@ -101,6 +110,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "data",
         value: Needed("TEXT"),
         help: "POST this text, or with @FILE that file; see -T",
+        conflicts: BODY_CONFLICTS,
         apply: |settings, given| {
             let request = &mut settings.request;
             match given.text().strip_prefix('@') {
@@ -119,6 +129,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "content-type",
         value: Needed("TYPE"),
         help: "Content-type of the body [default: text/plain]",
+        conflicts: &[(Memcached, "-T")],
         apply: |settings, given| {
             settings.request.content_type = Some(given.owned());
             Ok(())
@@ -130,6 +141,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "cookie",
         value: Needed("NAME=VALUE"),
         help: "A cookie; repeatable (as ab, the last one counts)",
+        conflicts: &[(Memcached, "cookies")],
         apply: |settings, given| {
             if given.mode == Mode::Ab {
                 settings.request.cookies.clear();
@@ -142,6 +154,7 @@ pub(super) static FLAGS: &[Flag] = &[
     Flag {
         long: "cookie-jar",
         help: "Each client keeps the cookies that it is given and sends them back",
+        conflicts: &[(Memcached, "cookies")],
         apply: |settings, _| {
             settings.request.cookie_jar = true;
             Ok(())
@@ -154,6 +167,7 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("LINE"),
         help: "A header line, such as 'Accept-Encoding: gzip'; repeatable; replaces our own Host, User-Agent and \
                Accept",
+        conflicts: &[(Memcached, "-H")],
         apply: |settings, given| {
             settings.request.headers.push(given.owned());
             Ok(())
@@ -164,7 +178,9 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('A'),
         long: "auth",
         value: Needed("USER:PASSWORD"),
+        is_secret: true,
         help: "Basic authorization",
+        conflicts: &[(Memcached, "-A and -P")],
         apply: |settings, given| {
             let request = &mut settings.request;
             request.add_credentials("Authorization", given.text())
@@ -175,7 +191,9 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('P'),
         long: "proxy-auth",
         value: Needed("USER:PASSWORD"),
+        is_secret: true,
         help: "Basic authorization for the proxy",
+        conflicts: &[(Memcached, "-A and -P")],
         apply: |settings, given| {
             let request = &mut settings.request;
             request.add_credentials("Proxy-Authorization", given.text())
@@ -187,6 +205,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "proxy",
         value: Needed("HOST[:PORT]"),
         help: "Send requests to this HTTP proxy [default port: 80]",
+        conflicts: &[(Memcached, "-X"), (Http2, "-X")],
         apply: |settings, given| {
             let proxy = proxy(given.text(), given.mode);
             settings.request.proxy = Some(proxy.ok_or_else(|| given.bad("HOST[:PORT]"))?);
@@ -198,6 +217,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "http1-0",
         aliases: &["http1.0"],
         help: "Speak HTTP/1.0, as ab does (also --http1.0)",
+        conflicts: &[(Memcached, "--http1.0"), (Http2, "--http1.0")],
         apply: |settings, _| {
             settings.request.http10 = true;
             Ok(())
@@ -208,6 +228,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "http2",
         aliases: &["h2"],
         help: "Speak HTTP/2: over https if the server agrees to it (ALPN), over http without asking; implies -k",
+        conflicts: &[(Memcached, "--http2")],
         apply: |settings, _| {
             settings.request.http2 = true;
             Ok(())
@@ -217,7 +238,9 @@ pub(super) static FLAGS: &[Flag] = &[
     Flag {
         long: "secret",
         value: Needed("TEXT"),
+        is_secret: true,
         help: "The secret of an AJP13 connector",
+        conflicts: &[(Memcached, "--secret")],
         apply: |settings, given| {
             settings.request.secret = Some(given.owned());
             Ok(())
@@ -249,3 +272,10 @@ fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
 
 /// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
 const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
+
+/// What the flags that give a body or a method of their own do not go with.
+const BODY_CONFLICTS: &[(RunKind, &str)] = &[
+    (Memcached, "a method or body"),
+    (RequestsFile, "a method or body"),
+    (Replay, "a method or body"),
+];

@@ -6,6 +6,7 @@ use super::Flag;
 use super::ValueKind::Needed;
 use crate::getopt::Mode;
 use crate::refusal::Refusal;
+use crate::refusal::RunKind::Memcached;
 use crate::settings::file;
 
 /// TLS as asked for.
@@ -25,6 +26,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "ciphers",
         value: Needed("SUITES"),
         help: "Cipher suites, with : or , between them",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, given| {
             let suites = given.text().split([':', ',']);
             settings.tls.ciphers = suites.map(str::to_owned).collect();
@@ -37,6 +39,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "tls",
         value: Needed("VERSION"),
         help: "TLS1.2, TLS1.3 or ALL [default: ALL]",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, given| {
             if let Some(versions) = versions(given.text())? {
                 settings.tls.versions = versions;
@@ -52,6 +55,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "certificate",
         value: Needed("FILE"),
         help: "Certificate chain and private key to show, PEM",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, given| {
             settings.tls.certificate = Some(file(given.text())?);
             Ok(())
@@ -62,6 +66,7 @@ pub(super) static FLAGS: &[Flag] = &[
         short: Some('I'),
         long: "no-sni",
         help: "Do not name the host (SNI)",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, _| {
             settings.tls.no_sni = true;
             Ok(())
@@ -71,6 +76,7 @@ pub(super) static FLAGS: &[Flag] = &[
     Flag {
         long: "verify",
         help: "Verify the server's certificate against the system's roots [default: no, as ab]",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, _| {
             settings.tls.verify = true;
             Ok(())
@@ -81,6 +87,7 @@ pub(super) static FLAGS: &[Flag] = &[
         long: "cacert",
         value: Needed("FILE"),
         help: "Verify it against these roots, PEM",
+        conflicts: &[(Memcached, "TLS")],
         apply: |settings, given| {
             settings.tls.roots = Some(file(given.text())?);
             Ok(())

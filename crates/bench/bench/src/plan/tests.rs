@@ -283,6 +283,10 @@ fn what_cannot_be_is_refused() {
             "--stage and --ramp are two ways to say the same: choose one",
         ),
         (
+            "--ramp 1s --stage 1s=1 http://h/",
+            "--stage and --ramp are two ways to say the same: choose one",
+        ),
+        (
             "-X p https://h/",
             "a proxy (-X) is asked for http URLs only",
         ),
@@ -350,20 +354,52 @@ fn http2_has_streams_and_no_field_of_connections() {
     assert!(head(&run).starts_with("GET /\nHost: h\n"));
     assert_eq!(ours("--h2 http://h/").connections.pipeline.get(), 1);
     for (line, expected) in [
-        ("--streams 2 http://h/", Refusal::NeedsHttp2),
-        ("--http2 ajp://h/", Refusal::NotWithHttp2("AJP13")),
+        (
+            "--streams 2 http://h/",
+            "--streams goes with --http2 only; over HTTP/1.1 it is --pipeline",
+        ),
+        ("--http2 ajp://h/", "--http2 does not go with AJP13"),
         (
             "--http2 --http1.0 http://h/",
-            Refusal::NotWithHttp2("--http1.0"),
+            "--http2 does not go with --http1.0",
         ),
-        ("--http2 -X p http://h/", Refusal::NotWithHttp2("-X")),
+        ("--http2 -X p http://h/", "--http2 does not go with -X"),
         (
             "--http2 --pipeline 2 http://h/",
-            Refusal::NotWithHttp2("--pipeline: give --streams"),
+            "--http2 does not go with --pipeline: give --streams",
         ),
     ] {
         let refusal = prepared(Mode::Ours, line).unwrap_err();
-        assert_eq!(refusal, expected, "{line}");
+        assert_eq!(refusal.to_string(), expected, "{line}");
+    }
+}
+
+#[test]
+fn requests_of_a_file_or_a_log_go_with_no_others() {
+    for (line, expected) in [
+        (
+            "--replay L --requests-file F http://h/",
+            "--requests-file has the requests: it does not go with --replay",
+        ),
+        (
+            "-n F.jsonl --head http://h/",
+            "--requests-file has the requests: it does not go with a method or body",
+        ),
+        (
+            "--requests-file F http://h/ http://i/",
+            "--requests-file has the requests: it does not go with more than one URL",
+        ),
+        (
+            "--replay L -n 5 http://h/",
+            "--replay takes its requests and times from the log: it does not go with -n",
+        ),
+        (
+            "--replay L http://h/{{n}}",
+            "--replay takes its requests and times from the log: it does not go with placeholders",
+        ),
+    ] {
+        let refusal = prepared(Mode::Ours, line).unwrap_err();
+        assert_eq!(refusal.to_string(), expected, "{line}");
     }
 }
 
@@ -407,6 +443,7 @@ fn memcached_has_operations_of_each_client() {
         ),
         ("--http2 memcached://h", "does not go with --http2"),
         ("-p /dev/null memcached://h", "a method or body"),
+        ("-f TLS1.3 memcached://h", "does not go with TLS"),
         ("memcached://h memcached://i", "another URL"),
         ("--check-bodies memcached://h", "every value is checked"),
     ] {

@@ -78,6 +78,15 @@ fn a_time_limit_sets_the_number_of_requests_in_ab_only() {
 }
 
 #[test]
+fn a_file_of_requests_is_no_number_of_them() {
+    let settings = ours("-n mix.jsonl U");
+    let file = settings.load.requests_file.as_deref();
+    assert_eq!((settings.load.requests, file), (None, Some("mix.jsonl")));
+    let names: Vec<&str> = settings.flags.iter().map(|flag| flag.long).collect();
+    assert_eq!(names, ["requests-file"]);
+}
+
+#[test]
 fn what_is_asked() {
     let request = ours("-m PATCH -C a=1 -C b=2 -H X:1 -H Y:2 -T text/css --secret s U").request;
     assert_eq!(request.method.as_deref(), Some("PATCH"));
