@@ -54,29 +54,27 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
         let hint = "name a network, or write status = 403 instead";
         table.push(Finding::fault(message, table.place_of(&ALLOW)).hint(hint));
     }
-    let keys = [
-        (REWRITE.name, table.has(&REWRITE)),
-        (ALLOW.name, table.has(&ALLOW)),
-        (DENY.name, table.has(&DENY)),
-        (FIRST_BYTE_TIMEOUT.name, table.has(&FIRST_BYTE_TIMEOUT)),
-        (IDLE_BODY_TIMEOUT.name, table.has(&IDLE_BODY_TIMEOUT)),
-        (RETRIES.name, table.has(&RETRIES)),
-        (STICKY.name, table.has(&STICKY)),
-        (ACTIVATION.name, table.has(&ACTIVATION)),
-        (UPGRADE.name, table.has(&UPGRADE)),
-        (COOKIE_FLAGS.name, table.has(&COOKIE_FLAGS)),
-        (CACHE.name, table.has(&CACHE)),
-    ];
     if table.has(&TUNNEL_IDLE_TIMEOUT) && !table.has(&UPGRADE) {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
         let place = table.place_of(&TUNNEL_IDLE_TIMEOUT);
         table.push(Finding::fault(message, place).hint("write upgrade = [\"websocket\"]"));
     }
+    let of_all = [
+        REVERSE.name,
+        INTERNAL_HOSTS.name,
+        CLIENT_CERTIFICATE.name,
+        BODY_MAX.name,
+        TUNNEL_IDLE_TIMEOUT.name,
+    ];
     let of_files = [REWRITE.name, ALLOW.name, DENY.name];
-    let is_useless = |(name, has): &(&'static str, bool)| {
-        *has && !served_by.upstream && !(served_by.files && of_files.contains(name))
+    let is_useless = |name: &&'static str| {
+        let is_useful = served_by.upstream
+            || of_all.contains(name)
+            || served_by.files && of_files.contains(name);
+        table.has_named(name) && !is_useful
     };
-    for (name, _) in keys.into_iter().filter(is_useless) {
+    let names = KEYS.iter().map(|key| key.name());
+    for name in names.filter(is_useless).collect::<Vec<_>>() {
         let message = format!("`{name}` has no use without `upstream`");
         table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
     }
