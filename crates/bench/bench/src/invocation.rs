@@ -24,12 +24,10 @@ impl Invocation {
     /// [`BenchFailure::Usage`]: an argument is not UTF-8.
     pub fn new(arguments: Vec<OsString>) -> Result<Self, BenchFailure> {
         let mut words = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let text = argument.into_string().map_err(|argument| {
-                let shown = argument.to_string_lossy();
-                BenchFailure::Usage(format!("the argument {shown:?} is not UTF-8"))
-            })?;
-            words.push(text);
+        for (number, argument) in (1..).zip(arguments) {
+            // The message has its number alone, because it may be a secret.
+            let fault = || BenchFailure::Usage(format!("argument {number} is not UTF-8"));
+            words.push(argument.into_string().map_err(|_| fault())?);
         }
         let mut mode = Mode::Ours;
         let pair = words.windows(2).position(|pair| pair == ["--compat", "ab"]);
@@ -74,6 +72,8 @@ pub fn is_ab(name: &OsString) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
 
     fn arguments(words: &str) -> Vec<OsString> {
@@ -93,6 +93,13 @@ mod tests {
         let invocation = Invocation::new(arguments("--compat wrk U")).unwrap();
         assert_eq!(invocation.mode, Mode::Ours);
         assert_eq!(invocation.words.len(), 3);
+    }
+
+    #[test]
+    fn an_argument_that_is_no_text_is_not_printed() {
+        let token = OsString::from_vec(b"hunter2\xff".to_vec());
+        let failure = Invocation::new(vec!["--secret".into(), token]).unwrap_err();
+        assert_eq!(failure.to_string(), "argument 2 is not UTF-8");
     }
 
     #[test]

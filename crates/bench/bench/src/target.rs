@@ -86,10 +86,10 @@ fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<H
             .any(|field| field.name.eq_ignore_ascii_case(name))
     };
     if let Some(user) = &url.user
-        && asked.credentials.is_empty()
-        && !has("Authorization")
+        && !asked.credentials.iter().any(|(name, _)| *name == AUTHORIZATION)
+        && !has(AUTHORIZATION)
     {
-        push("Authorization", &basic(user));
+        push(AUTHORIZATION, &basic(user));
     }
     if sends_body(settings) {
         let kind = asked.content_type.as_deref();
@@ -224,6 +224,9 @@ fn system_roots() -> Result<Vec<u8>, Refusal> {
     let mut bundles = ROOTS.iter().filter_map(|path| fs::read(path).ok());
     bundles.next().ok_or(Refusal::NoRoots)
 }
+
+/// The field of a user's credentials, as `-A` and a URL with a user send it.
+const AUTHORIZATION: &str = "Authorization";
 
 /// Where systems keep their roots: Debian, Fedora, Alpine and openSUSE.
 const ROOTS: [&str; 4] = [

@@ -184,6 +184,9 @@ fn our_request_says_what_its_version_does_not() {
     let both = head(&ours("-k -C a=1 -C b=2 http://u:p@h/"));
     let expected = "GET /\nCookie: a=1; b=2\nAuthorization: Basic dTpw\nHost: h\n";
     assert!(both.starts_with(expected), "{both}");
+    let proxied = head(&ours("-k -P a:b http://u:p@h/"));
+    let expected = "GET /\nProxy-Authorization: Basic YTpi\nAuthorization: Basic dTpw\n";
+    assert!(proxied.starts_with(expected), "{proxied}");
     assert!(head(&ours("-m PATCH --data x http://h/")).starts_with("PATCH /\n"));
     assert!(ours("--pipeline 2 http://h/").connections.keep_alive);
     assert!(ours("--http2 http://h/").connections.keep_alive);
