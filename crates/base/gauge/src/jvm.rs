@@ -19,7 +19,9 @@ pub struct Jvm {
     pub heap_committed: u64,
     /// Its garbage collectors.
     pub collectors: Vec<Collector>,
-    /// What the just-in-time compilers have taken so far; `None` if it was not counted.
+    /// The CPU time that the just-in-time compilers have taken so far; `None` if it was not counted. Of a virtual
+    /// machine that gives its threads no names (before Java 9) it is the time by the clock, which goes on while
+    /// they wait for a core.
     pub compiling: Option<Duration>,
 }
 
@@ -60,7 +62,35 @@ pub enum JvmFault {
 pub fn read(id: u32) -> Result<Jvm, JvmFault> {
     let path = find(id).ok_or(JvmFault::NoFile(id))?;
     let file = fs::read(&path).map_err(|source| JvmFault::File { path, source })?;
-    interpret(&parse(&file)?)
+    let mut jvm = interpret(&parse(&file)?)?;
+    if let Some(cpu) = compilers(id) {
+        jvm.compiling = Some(cpu);
+    }
+    Ok(jvm)
+}
+
+/// The CPU time of the compilers' threads; `None` if none has its name.
+fn compilers(id: u32) -> Option<Duration> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten();
+    let mut tasks: Vec<u32> = tasks
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect();
+    tasks.sort_unstable();
+    // A virtual machine begins them before any thread of an application.
+    let first = tasks.iter().take(THREADS_OF_ITS_OWN);
+    let each: Vec<Duration> = first.filter_map(|task| compiler(id, *task)).collect();
+    (!each.is_empty()).then(|| each.iter().sum())
+}
+
+/// The CPU time of a thread, if it is a compiler's.
+fn compiler(id: u32, task: u32) -> Option<Duration> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{id}/task/{task}/{file}")).ok();
+    let name = read("comm")?;
+    if !COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
+        return None;
+    }
+    let nanos = read("schedstat")?.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
 }
 
 /// A JVM has its file in `/tmp` whatever `java.io.tmpdir` says, as its own root directory has it.
@@ -199,6 +229,12 @@ fn until_zero(bytes: &[u8]) -> String {
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const ENTRY_BYTES_MIN: usize = 20;
+
+/// Names of compilers' threads, as far as the kernel keeps them.
+const COMPILERS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
+
+/// How many threads of a virtual machine may come before the last compiler's.
+const THREADS_OF_ITS_OWN: usize = 64;
 
 #[cfg(test)]
 mod tests;

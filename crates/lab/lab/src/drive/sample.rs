@@ -100,7 +100,7 @@ pub struct JvmSample {
     pub collections: u64,
     /// The seconds they took.
     pub collecting_s: f64,
-    /// The seconds that its compilers have taken.
+    /// The seconds of CPU time that its compilers have taken.
     pub compiling_s: f64,
 }
 
@@ -212,7 +212,7 @@ pub(super) fn lines(samples: &[Sample]) -> String {
     samples.iter().map(line).collect()
 }
 
-/// The largest share of the time for which a virtual machine compiled.
+/// The largest part of a core that the compilers of a virtual machine took.
 pub(super) fn compiling(samples: &[Sample]) -> Option<f64> {
     let (first, last) = (samples.first()?, samples.last()?);
     let wall = (last.time_s - first.time_s).max(1e-9);

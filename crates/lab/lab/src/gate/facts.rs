@@ -153,7 +153,7 @@ pub struct MachineFacts {
     pub changed: Option<LevelChange>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
-    /// The share of the time for which a Java virtual machine compiled.
+    /// The part of a core that the compilers of a Java virtual machine took.
     pub compiling: Option<f64>,
     /// Lines of logs that say that a server had reached a maximum of its own.
     pub capped: Vec<String>,

@@ -338,8 +338,7 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
     let machine = facts.machine.as_ref()?;
     if let Some(compiling) = machine.compiling.filter(|share| *share > COMPILING_MAX) {
         let words = format!(
-            "A Java virtual machine had {compiling:.2} threads compiling at a time, on average: it was \
-             not warm."
+            "The compilers of a Java virtual machine took {compiling:.2} of a core: it was not warm."
         );
         let effect = match compiling > COMPILING_COUNTS {
             true => Effect::Machine,
@@ -478,7 +477,7 @@ const LOAD_BUSY: f64 = 0.9;
 /// A server that was not warm, or did not stay what it was.
 pub(crate) const UNSTEADY: &str = "unsteady";
 
-/// The time that all compiling threads of a warm virtual machine may take, as a share of the span.
+/// The CPU time that the compilers of a warm virtual machine may take, as a share of the span.
 pub(crate) const COMPILING_MAX: f64 = 0.02;
 
 /// From this share on compiling may be more of a request's CPU time than the usual margin of a claim.

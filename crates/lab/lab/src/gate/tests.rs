@@ -454,9 +454,9 @@ fn servers_that_were_not_fit() {
     warm.machine.as_mut().unwrap().compiling = Some(0.02);
     assert_eq!(check_run(&warm), []);
     let tepid = disturb(|machine| machine.compiling = Some(0.05));
-    check(tepid, "unsteady", Effect::Note, "0.05 threads compiling");
+    check(tepid, "unsteady", Effect::Note, "took 0.05 of a core");
     let cold = disturb(|machine| machine.compiling = Some(2.84));
-    check(cold, "unsteady", Effect::Machine, "2.84 threads compiling");
+    check(cold, "unsteady", Effect::Machine, "took 2.84 of a core");
     let ports = disturb(|machine| machine.ports_used = Some(0.9));
     check(ports, "ports", Effect::Void, "90 % of the local ports");
     let backlog = disturb(|machine| machine.listen_overflows = 14);
