@@ -75,6 +75,7 @@ use crate::deadlines::Tick;
 use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::request_id::RequestId;
+use crate::site::route::Route;
 use crate::site::rules::Rules;
 use crate::site::{Choice, Member, Upstream};
 use crate::tunnel_request::TunnelRequest;
@@ -123,8 +124,8 @@ struct Decided<'a> {
     upstream: Option<&'a Upstream>,
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
-    /// The index of the route, if one has rules.
-    route: Option<usize>,
+    /// The route, if it has rules.
+    route: Option<&'a Route>,
     /// What the request is to the cache of its route, if there is one.
     cache: Option<Box<CacheRequest<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
@@ -244,12 +245,8 @@ impl<'a> Exchange<'a> {
         decided.client_ip = client_ip;
         let rules = route.and_then(|route| route.rules.as_deref());
         decided.pages.prefer(rules.and_then(Rules::error_pages));
+        decided.route = route.filter(|_| passage.is_some());
         decided.passage = passage;
-        if decided.passage.is_some()
-            && let Some(route) = route
-        {
-            decided.route = self.site.routes.routes().element_offset(route);
-        }
         match decision {
             Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
             Decision::Answer(answer) => Err(Stopped::Answered(answer)),

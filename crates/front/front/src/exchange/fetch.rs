@@ -47,7 +47,8 @@ impl FetchOrder {
             upstream: upstreams
                 .position(|it| std::ptr::eq(&**it, upstream))
                 .unwrap_or_default(),
-            route: exchange.decided.route,
+            route: (exchange.decided.route)
+                .and_then(|route| site.routes.routes().element_offset(route)),
             listener: site.listener(exchange.scene.listener).unwrap_or_default(),
             peer: exchange.scene.peer.clone(),
             site: Arc::clone(site),
