@@ -194,6 +194,19 @@ impl Measure {
         self.record.words
     }
 
+    /// The same of all servers, if it is one of a server.
+    #[must_use]
+    pub(crate) fn of_all(self) -> Self {
+        let share = apart(&self.name).1.map(|share| format!("@{share}"));
+        match self.record.scope {
+            Scope::Servers => Self {
+                name: format!("{}{}", self.record.name, share.unwrap_or_default()),
+                record: self.record,
+            },
+            Scope::Run | Scope::Server | Scope::Hop => self,
+        }
+    }
+
     /// Where it is measured, and at which share of the capacity, each with a space in front; empty if it is of
     /// all servers at any.
     #[must_use]

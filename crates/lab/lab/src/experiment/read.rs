@@ -293,6 +293,11 @@ impl FileReader<'_> {
                 }
             };
             self.check_counted(at, &measure, file);
+            // One server is all of them, and only of all of them is it measured then.
+            let measure = match file.server.len() {
+                1 => measure.of_all(),
+                _ => measure,
+            };
             let cases = claims::cases(keys, factors, cells);
             let is_faulty = |line| {
                 let place = format!("{}:{line}", self.place);

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use catamaran_tier::Faults;
 
 use super::*;
@@ -441,6 +443,20 @@ fn servers_with_a_crowd_are_started_for_each_run() {
         server.unwrap().rounds
     };
     assert_eq!((rounds("0"), rounds("5000")), (1, 0));
+}
+
+#[test]
+fn a_claim_on_the_only_server_is_one_on_all() {
+    let experiment = crate::builtin::experiment("static", false).unwrap();
+    let names: BTreeSet<&str> = experiment
+        .claims
+        .iter()
+        .map(|it| it.measure.name())
+        .collect();
+    assert!(
+        names.contains("cpu") && !names.contains("cpu.web"),
+        "{names:?}"
+    );
 }
 
 const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");
