@@ -153,6 +153,19 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, options: &Options) -> anyhow::
     Ok(())
 }
 
+/// What is measured of a commit with a cache. One before there was any ends instead of serving.
+fn of_cache(
+    old: Option<&Build>,
+    measure: impl FnOnce(&Build) -> anyhow::Result<f64>,
+) -> Option<f64> {
+    let build = old?;
+    let told = |error: &anyhow::Error| {
+        let what = error.to_string();
+        say(&format!("{} serves no cache: {what}", build.name()));
+    };
+    measure(build).inspect_err(told).ok()
+}
+
 fn count(new: &Build, old: Option<&Build>) -> anyhow::Result<Vec<Row>> {
     let stand = Stand::start(new)?;
     say(&table::header(old.map(Build::name)));
@@ -162,8 +175,11 @@ fn count(new: &Build, old: Option<&Build>) -> anyhow::Result<Vec<Row>> {
         rows.push(row);
     };
     for case in Case::all() {
-        let measure = |build| stand.instructions(build, case).with_context(|| case.name());
-        let old = old.map(measure).transpose()?;
+        let measure = |build: &Build| stand.instructions(build, case).with_context(|| case.name());
+        let old = match case.backend {
+            Backend::Cache => of_cache(old, measure),
+            Backend::Ajp | Backend::Http => old.map(measure).transpose()?,
+        };
         add(Row::instructions(case.name(), measure(new)?, old));
     }
     let idle = old.map(|build| stand.idle_bytes(build)).transpose()?;
@@ -172,7 +188,7 @@ fn count(new: &Build, old: Option<&Build>) -> anyhow::Result<Vec<Row>> {
         stand.idle_bytes(new)?,
         idle,
     ));
-    let cached = old.map(|build| stand.cached_bytes(build)).transpose()?;
+    let cached = of_cache(old, |build| stand.cached_bytes(build));
     add(Row::bytes(
         "a page of 347 bytes in the cache",
         stand.cached_bytes(new)?,
