@@ -33,7 +33,9 @@ pub(crate) fn check(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
 /// Checks that the lock file fits the manifests of the crates; it reads no sources.
 pub(crate) fn check_lock(root: &Path) -> anyhow::Result<()> {
     let lock = cargo(root, &["metadata", "--locked", "--format-version", "1"]);
-    let lock = lock.args(&["--manifest-path", "dev/fuzz/Cargo.toml"]).output();
+    let lock = lock
+        .args(&["--manifest-path", "dev/fuzz/Cargo.toml"])
+        .output();
     lock.map(drop).context(
         "cannot be used as it is; after a change of dependencies run \
          `cargo update --workspace --manifest-path dev/fuzz/Cargo.toml`",

@@ -86,7 +86,10 @@ fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<H
             .any(|field| field.name.eq_ignore_ascii_case(name))
     };
     if let Some(user) = &url.user
-        && !asked.credentials.iter().any(|(name, _)| *name == AUTHORIZATION)
+        && !asked
+            .credentials
+            .iter()
+            .any(|(name, _)| *name == AUTHORIZATION)
         && !has(AUTHORIZATION)
     {
         push(AUTHORIZATION, &basic(user));

@@ -28,8 +28,9 @@ pub(crate) fn read(
     let text = field.value.unwrap_or_default();
     let value = match usual_value(text) {
         Some(value) => value,
-        None => HeaderValue::from_maybe_shared(shared(text, payload))
-            .map_err(|_| FieldFault::Value)?,
+        None => {
+            HeaderValue::from_maybe_shared(shared(text, payload)).map_err(|_| FieldFault::Value)?
+        }
     };
     Ok((name, value))
 }

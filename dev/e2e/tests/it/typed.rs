@@ -540,7 +540,10 @@ fn doctor_prints_lines_of_its_form() {
 fn the_lab_lists_and_judges_as_its_page_prints() {
     let page = include_str!("../../../../docs/lab.md");
     let reader = Reader::new();
-    let texts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/lab/lab/published");
+    let texts = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../crates/lab/lab/published"
+    );
     for (name, text) in [("bio.txt", "002-bio-1.txt"), ("nio.txt", "002-nio-1.txt")] {
         reader.saves(
             name,

@@ -36,9 +36,9 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
 
 /// Leaves whose `lib.rs` lacks `#![forbid(unsafe_code)]`.
 pub(super) fn check_forbidden_unsafe(sources: &[Source]) -> Vec<Problem> {
-    let roots = sources.iter().filter(|source| {
-        source.path.ends_with("/src/lib.rs") && LEAVES.contains(&source.folder())
-    });
+    let roots = sources
+        .iter()
+        .filter(|source| source.path.ends_with("/src/lib.rs") && LEAVES.contains(&source.folder()));
     let attribute = ["#", "!", "[", "forbid", "(", "unsafe_code", ")", "]"];
     roots
         .filter(|source| source.find(&attribute).next().is_none())

@@ -143,12 +143,16 @@ pub(crate) struct Leased<'a, 'b> {
 
 impl Leased<'_, '_> {
     fn first_byte_timeout(&self) -> Duration {
-        let of_route = self.rules.and_then(|rules| rules.config().first_byte_timeout);
+        let of_route = self
+            .rules
+            .and_then(|rules| rules.config().first_byte_timeout);
         of_route.unwrap_or(self.config.first_byte_timeout)
     }
 
     fn idle_body_timeout(&self) -> Duration {
-        let of_route = self.rules.and_then(|rules| rules.config().idle_body_timeout);
+        let of_route = self
+            .rules
+            .and_then(|rules| rules.config().idle_body_timeout);
         of_route.unwrap_or(self.config.idle_body_timeout)
     }
 

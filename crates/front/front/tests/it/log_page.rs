@@ -24,7 +24,9 @@ fn every_reason_is_on_the_page_and_no_other() {
                 .unwrap_or_default();
             everything.push_str(text);
             written.extend(by_calls(text));
-            if text.contains("culprit") || matches!(name, "ajp" | "http1" | "upstream") {
+            if text.contains("culprit")
+                || matches!(name, "wire/ajp" | "wire/http1" | "front/upstream")
+            {
                 written.extend(by_functions(text));
             }
         }
@@ -103,7 +105,13 @@ fn literals(text: &str) -> impl Iterator<Item = String> {
     parts.filter(is_token).map(str::to_owned)
 }
 
-const CRATES: [&str; 5] = ["ajp", "front", "http1", "transport", "upstream"];
+const CRATES: [&str; 5] = [
+    "wire/ajp",
+    "front/front",
+    "wire/http1",
+    "wire/transport",
+    "front/upstream",
+];
 
 /// Calls that give a reason its token, as they begin.
 const CALLS: [&str; 8] = [

@@ -57,8 +57,9 @@ pub(crate) fn decode(
 fn read_value(raw: &RawHead, text: &[u8]) -> Result<HeaderValue, Fault> {
     match usual_value(text) {
         Some(value) => Ok(value),
-        None => HeaderValue::from_maybe_shared(raw.bytes.slice_ref(text))
-            .map_err(|_| Fault::FieldValue),
+        None => {
+            HeaderValue::from_maybe_shared(raw.bytes.slice_ref(text)).map_err(|_| Fault::FieldValue)
+        }
     }
 }
 

@@ -40,9 +40,7 @@ pub(crate) fn decode(
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
     let mut found = Found::default();
-    fields::decode(raw, &mut head.headers, |name, text| {
-        found.judge(name, text)
-    })?;
+    fields::decode(raw, &mut head.headers, |name, text| found.judge(name, text))?;
     for value in &found.nominations {
         remove_nominated(&mut head.headers, value);
     }

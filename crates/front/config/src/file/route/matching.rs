@@ -3,7 +3,8 @@
 use catamaran_front::config::{Exclusion, RouteConfig, RouteScheme, RouteTarget};
 use http::StatusCode;
 
-use super::{REDIRECT, REWRITE};
+use super::REDIRECT;
+use super::rules::REWRITE;
 use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;

@@ -157,7 +157,7 @@ pub(super) const KEYS: &[&dyn AnyKey] = &[
     &TUNNEL_IDLE_TIMEOUT,
 ];
 
-static REWRITE: Key<Parsed<String, PathError>> = Key {
+pub(super) static REWRITE: Key<Parsed<String, PathError>> = Key {
     name: "rewrite",
     values: Parsed {
         what: "a path such as \"/app\"",
