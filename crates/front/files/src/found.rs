@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrayvec::ArrayVec;
 use bytes::Bytes;
-use catamaran_coding::{AcceptedCodings, CodedBodies, Coding, StreamCoding};
+use catamaran_coding::{AcceptedCodings, CodedBodies, Coding};
 use http::HeaderValue;
 use rustix::fs::{Stat, fstat};
 
@@ -146,7 +146,7 @@ impl KeptBody {
     }
 
     /// The same with a coding besides.
-    pub(crate) fn with(&self, coding: StreamCoding, bytes: Bytes) -> Self {
+    pub(crate) fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         Self {
             bytes: self.bytes.clone(),
             coded: self.coded.with(coding, bytes),

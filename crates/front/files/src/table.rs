@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use catamaran_coding::StreamCoding;
+use catamaran_coding::Coding;
 use quick_cache::unsync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, UnitWeighter, Weighter};
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -137,7 +137,7 @@ impl FileTable {
     }
 
     /// Remembers a coding of a file whose bytes are in memory.
-    pub fn keep_coded(&mut self, file: &FoundFile, coding: StreamCoding, bytes: Bytes) {
+    pub fn keep_coded(&mut self, file: &FoundFile, coding: Coding, bytes: Bytes) {
         let facts = file.facts();
         if let Some(body) = self.bodies.peek(facts) {
             let body = Arc::new(body.with(coding, bytes));
@@ -416,7 +416,7 @@ const NAMES_SHARE: u64 = 8;
 const NAME_OVERHEAD: usize = 768;
 
 /// Memory of a body beside itself.
-const BODY_OVERHEAD: usize = 256;
+const BODY_OVERHEAD: usize = 296;
 
 /// Entries for which there is room at first.
 const ITEMS: usize = 1024;

@@ -22,7 +22,7 @@ pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use bytes::Bytes;
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
-pub use catamaran_coding::{Coding, StreamCoding};
+pub use catamaran_coding::Coding;
 pub use catamaran_discover::{
     AdvertConfig, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource, MemberSource,
     Place as MemberPlace, Speech,

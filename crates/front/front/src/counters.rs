@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 pub use catamaran_balance::affinity::Outcome;
-use catamaran_coding::StreamCoding;
+use catamaran_coding::Coding;
 use catamaran_tls::{Facts, Version as TlsVersion};
 use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
@@ -126,9 +126,9 @@ pub(crate) struct WorkerCounters {
     /// Bytes of memory for files and their names.
     files_bytes: Count,
     file_thread_reads: Count,
-    /// Responses that were compressed, in the order of [`StreamCoding::ALL`], and bytes of their bodies
+    /// Responses that were compressed, in the order of [`Coding::ALL`], and bytes of their bodies
     /// before and after.
-    compressed: [Count; StreamCoding::ALL.len()],
+    compressed: [Count; Coding::ALL.len()],
     compressed_bytes: [Count; 2],
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
@@ -222,8 +222,8 @@ pub struct CountersSnapshot {
     pub files_bytes: u64,
     /// Pieces of files that a thread had to read.
     pub file_thread_reads: u64,
-    /// Responses that were compressed, in the order of [`StreamCoding::ALL`].
-    pub compressed: [u64; StreamCoding::ALL.len()],
+    /// Responses that were compressed, in the order of [`Coding::ALL`].
+    pub compressed: [u64; Coding::ALL.len()],
     /// Bytes of their bodies, before and after.
     pub compressed_bytes: [u64; 2],
     /// Refusals and failures, such as `client:bare-lf`.
@@ -386,8 +386,8 @@ impl WorkerCounters {
     }
 
     /// A response was compressed, from so many bytes to so many.
-    pub(crate) fn compressed(&self, coding: StreamCoding, before: u64, after: u64) {
-        let mut counters = StreamCoding::ALL.iter().zip(&self.compressed);
+    pub(crate) fn compressed(&self, coding: Coding, before: u64, after: u64) {
+        let mut counters = Coding::ALL.iter().zip(&self.compressed);
         if let Some((_, counter)) = counters.find(|(its, _)| **its == coding) {
             counter.increment();
         }

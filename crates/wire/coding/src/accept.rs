@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
 
-/// A content coding.
+/// A content coding. A body of which all bytes are there can be put into each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `br` (RFC 7932).

@@ -1,7 +1,9 @@
-//! Codes a body piece by piece.
+//! Codes a body piece by piece, or as a whole.
 //!
 //! What an encoder was given comes out some time later, at the latest when it is flushed. Its memory is
 //! known beforehand ([`StreamCoding::memory`]), so that whoever makes encoders can limit their number.
+
+mod whole;
 
 use std::fmt;
 use std::io::Write;
@@ -10,13 +12,14 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use thiserror::Error;
+pub use whole::code;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, get_error_name};
 
 use crate::accept::Coding;
 
-/// A coding that bodies can be put into while they stream. Brotli is none: at the levels at which it is
-/// worth its name it takes several times as long as Zstandard.
+/// A coding that bodies can be put into while they stream. Brotli is none: at the levels at which it becomes
+/// shorter it takes several times as long as Zstandard. [`code`] has it for bodies that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamCoding {
     /// RFC 1952, by level 5 of nine.
@@ -120,24 +123,6 @@ impl Encoder {
             Codec::Zstd(mut context) => zstd_run(&mut context, &[], ZSTD_EndDirective::ZSTD_e_end),
         }
     }
-}
-
-/// Codes a body of which all pieces are there.
-///
-/// # Errors
-/// There is no memory for it.
-pub fn code<T: AsRef<[u8]>>(
-    coding: StreamCoding,
-    pieces: impl IntoIterator<Item = T>,
-) -> Result<Bytes, EncoderFault> {
-    let mut encoder = Encoder::new(coding)?;
-    let mut coded = Vec::new();
-    for piece in pieces {
-        coded.extend_from_slice(&encoder.write(piece.as_ref())?);
-    }
-    coded.extend_from_slice(&encoder.finish()?);
-    coded.shrink_to_fit();
-    Ok(coded.into())
 }
 
 impl fmt::Debug for Encoder {

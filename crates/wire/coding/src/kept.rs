@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use arrayvec::ArrayVec;
 use bytes::Bytes;
 
-use crate::encoder::StreamCoding;
+use crate::accept::Coding;
 
 /// Codings of one body. What is made of it never changes: another takes its place, with one coding more.
 #[derive(Debug, Default)]
 pub struct CodedBodies {
-    bodies: ArrayVec<(StreamCoding, Bytes), { StreamCoding::ALL.len() }>,
+    bodies: ArrayVec<(Coding, Bytes), { Coding::ALL.len() }>,
     /// How often a coding was asked for that is not there.
     wanted: AtomicU32,
     /// Whether somebody makes one.
@@ -20,7 +20,7 @@ pub struct CodedBodies {
 impl CodedBodies {
     /// The body in that coding, if it was made.
     #[must_use]
-    pub fn get(&self, coding: StreamCoding) -> Option<&Bytes> {
+    pub fn get(&self, coding: Coding) -> Option<&Bytes> {
         let found = self.bodies.iter().find(|(known, _)| *known == coding);
         found.map(|(_, bytes)| bytes)
     }
@@ -44,7 +44,7 @@ impl CodedBodies {
 
     /// The same with a coding besides.
     #[must_use]
-    pub fn with(&self, coding: StreamCoding, bytes: Bytes) -> Self {
+    pub fn with(&self, coding: Coding, bytes: Bytes) -> Self {
         let mut kept = self.clone();
         if kept.get(coding).is_none() {
             kept.bodies.try_push((coding, bytes)).ok();
@@ -84,13 +84,15 @@ mod tests {
     fn each_is_kept_once_and_worth_it_from_the_second_time_on() {
         let none = CodedBodies::default();
         assert!(!none.is_wanted_again() && none.is_wanted_again());
-        assert!(none.is_empty() && none.get(StreamCoding::Gzip).is_none());
-        let one = none.with(StreamCoding::Gzip, Bytes::from_static(b"abc"));
-        let same = one.with(StreamCoding::Gzip, Bytes::from_static(b"other"));
-        assert_eq!(same.get(StreamCoding::Gzip).unwrap(), "abc");
-        let both = same.with(StreamCoding::Zstd, Bytes::from_static(b"de"));
-        assert_eq!((one.len(), both.len()), (3, 5));
-        assert!(both.is_wanted_again(), "it goes on counting");
+        assert!(none.is_empty() && none.get(Coding::Gzip).is_none());
+        let one = none.with(Coding::Gzip, Bytes::from_static(b"abc"));
+        let same = one.with(Coding::Gzip, Bytes::from_static(b"other"));
+        assert_eq!(same.get(Coding::Gzip).unwrap(), "abc");
+        let both = same.with(Coding::Zstd, Bytes::from_static(b"de"));
+        let all = both.with(Coding::Brotli, Bytes::from_static(b"f"));
+        assert_eq!((one.len(), both.len(), all.len()), (3, 5, 6));
+        assert!(Coding::ALL.iter().all(|it| all.get(*it).is_some()));
+        assert!(all.is_wanted_again(), "it goes on counting");
     }
 
     #[test]
@@ -99,7 +101,7 @@ mod tests {
         assert!(bodies.begin() && !bodies.begin());
         bodies.end();
         assert!(bodies.begin());
-        let other = bodies.with(StreamCoding::Gzip, Bytes::new());
+        let other = bodies.with(Coding::Gzip, Bytes::new());
         assert!(other.begin(), "another coding");
     }
 }

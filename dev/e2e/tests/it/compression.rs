@@ -1,8 +1,9 @@
 //! What the front compresses: Tomcat's pages and events over AJP, for curl and for a browser, and what a client
 //! that reads nothing costs.
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat, curl};
 use catamaran_testkit::{Deadline, HttpClient, Process};
@@ -122,6 +123,39 @@ fn a_browser_gets_events_that_are_compressed() {
     let line = front.wait_for_log("name=events&events&flush&wait").unwrap();
     assert!(line.contains("\"compressed\":\"zstd\""), "{line}");
     assert!(line.contains("\"status\":200"), "{line}");
+}
+
+/// What is kept in Brotli is decoded by the reference implementation, which curl has.
+#[test]
+fn curl_decodes_a_file_that_is_kept_in_brotli() {
+    let files = tempfile::tempdir().unwrap();
+    let text: String = (0..1000).map(|at| format!("row {at}\n")).collect();
+    let path = files.path().join("rows.txt");
+    fs::write(&path, &text).unwrap();
+    // A file goes into memory some time after it was written.
+    let file = File::options().write(true).open(&path).unwrap();
+    let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    file.set_modified(written).unwrap();
+    let front = Front::with_tables(&format!(
+        "[server]\nworkers = 1\n[[route]]\nfiles = \"{}\"\ncompress = [\"br\", \"gzip\"]\n",
+        files.path().display()
+    ))
+    .unwrap();
+    let head = front.directory().join("head");
+    for coding in ["gzip", "br", "br"] {
+        let mut command = curl();
+        command.args(["--compressed", "--header", "Accept-Encoding: gzip, br"]);
+        command.arg("--dump-header").arg(&head);
+        command.arg(format!("http://{}/rows.txt", front.address()));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(output.stdout == text.as_bytes(), "{coding}");
+        let head = fs::read_to_string(&head).unwrap().to_ascii_lowercase();
+        let expected = format!("content-encoding: {coding}\r\n");
+        assert!(head.contains(&expected), "{head}");
+        assert!(head.contains("vary: accept-encoding"), "{head}");
+        assert_eq!(head.contains("content-length"), coding == "br", "{head}");
+    }
 }
 
 /// A directory with a text of so many bytes, most of which is noise that no coding makes shorter.

@@ -98,8 +98,7 @@ fn one(
     };
     let mut rules = rules::read(&mut table, serves);
     let own_files = files::read(&mut table, surroundings);
-    let has_bodies = serves.upstream || serves.files;
-    rules.compress = compress::read(&mut table, has_bodies).map(Arc::new);
+    rules.compress = compress::read(&mut table, serves).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
         let message = "`fallback` has no use beside `upstream`, which answers what is no file";
         let place = table.place_of(&FALLBACK);

@@ -134,8 +134,9 @@ static COMPRESS_MEMORY: Key<Sizes<u64>> = Key {
         preset: Preset::Value("\"64MiB\""),
         sample: "\"256MiB\"",
         effect: "Memory that responses which are being compressed (`compress` of a route) may hold in all \
-                 workers together: 384 KiB each with gzip, 896 KiB with zstd. A response beyond it is sent as \
-                 it is, and counted (`compress-memory`).",
+                 workers together: 384 KiB each with gzip, 896 KiB with zstd, 6 MiB while a body is put into \
+                 Brotli to be kept. A response beyond it is sent as it is, and counted \
+                 (`compress-memory`).",
         extremes: "A response holds its memory until its client has it: many slow clients, or many event \
                    streams, need more. The default is enough for 73 with zstd, 170 with gzip.",
         elsewhere: "nginx `gzip_buffers` (each request); httpd `DeflateMemLevel` (each request)",

@@ -372,19 +372,17 @@ fn a_coding_is_kept_beside_the_bytes_and_counted() {
     let file = kept(&mut stage);
     let body = file.kept().unwrap();
     assert!(!body.coded().is_wanted_again() && body.coded().is_wanted_again());
-    assert_eq!(body.coded().get(StreamCoding::Gzip), None);
+    assert_eq!(body.coded().get(Coding::Gzip), None);
     let before = stage.table.bytes();
     let coded = Bytes::from_static(b"in gzip");
     for _ in 0..2 {
-        stage
-            .table
-            .keep_coded(&file, StreamCoding::Gzip, coded.clone());
+        stage.table.keep_coded(&file, Coding::Gzip, coded.clone());
     }
     assert_eq!(stage.table.bytes(), before + coded.len() as u64);
     let body = kept(&mut stage);
     let body = body.kept().unwrap();
-    assert_eq!(body.coded().get(StreamCoding::Gzip), Some(&coded));
-    assert_eq!(body.coded().get(StreamCoding::Zstd), None);
+    assert_eq!(body.coded().get(Coding::Gzip), Some(&coded));
+    assert_eq!(body.coded().get(Coding::Zstd), None);
     assert!(body.coded().is_wanted_again(), "it goes on counting");
 }
 

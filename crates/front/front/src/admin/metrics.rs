@@ -10,7 +10,7 @@ mod members;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use catamaran_coding::StreamCoding;
+use catamaran_coding::Coding;
 use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
@@ -160,7 +160,7 @@ fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
 fn render_compression(page: &mut Exposition, observed: &Observed) {
     let counters = &observed.counters;
     let mut responses = page.family(&families::COMPRESSED_RESPONSES);
-    for (coding, count) in StreamCoding::ALL.iter().zip(counters.compressed) {
+    for (coding, count) in Coding::ALL.iter().zip(counters.compressed) {
         responses.sample(&[coding.token()], count);
     }
     let mut bytes = page.family(&families::COMPRESSED_BYTES);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use catamaran_cache::object::ObjectHead;
-use catamaran_coding::{CodedBodies, StreamCoding};
+use catamaran_coding::{CodedBodies, Coding};
 use catamaran_message::FieldLines;
 use http::HeaderMap;
 
@@ -60,7 +60,7 @@ impl Object {
     }
 
     /// The same with a coding besides.
-    pub(super) fn with_coding(&self, coding: StreamCoding, bytes: Bytes) -> Self {
+    pub(super) fn with_coding(&self, coding: Coding, bytes: Bytes) -> Self {
         Self {
             head: self.head.clone(),
             body: self.body.clone(),
@@ -68,7 +68,12 @@ impl Object {
         }
     }
 
-    /// Codings of the body.
+    /// The body in that coding, if it is kept.
+    pub(crate) fn coded(&self, coding: Coding) -> Option<&Bytes> {
+        self.coded.get()?.get(coding)
+    }
+
+    /// Codings of the body, for somebody who wants one.
     pub(crate) fn codings(&self) -> &CodedBodies {
         self.coded.get_or_init(Box::default)
     }
@@ -196,10 +201,16 @@ mod tests {
         let plain = object(&[100]);
         let before = plain.weight();
         assert!(plain.codings().is_empty() && plain.weight() == before);
-        let coded = plain.with_coding(StreamCoding::Gzip, Bytes::from_static(b"coded"));
+        let coded = plain.with_coding(Coding::Gzip, Bytes::from_static(b"coded"));
         assert!(coded.weight() >= before + 5 && plain.weight() == before);
+        let more = coded.with_coding(Coding::Brotli, Bytes::from_static(b"br"));
+        assert_eq!(more.weight(), coded.weight() + 2);
+        assert_eq!(more.coded(Coding::Brotli).unwrap(), "br");
+        assert!(
+            coded.coded(Coding::Brotli).is_none() && object(&[5]).coded(Coding::Gzip).is_none()
+        );
         assert!(coded.is(&plain) && plain.is(&coded) && !plain.is(&object(&[100])));
         let later = object(&[100]).with_codings_of(&coded);
-        assert_eq!(later.codings().get(StreamCoding::Gzip).unwrap(), "coded");
+        assert_eq!(later.codings().get(Coding::Gzip).unwrap(), "coded");
     }
 }

@@ -14,7 +14,7 @@ use catamaran_cache::Millis;
 use catamaran_cache::bans::{Bans, Purge, Purged};
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::vary::RequestFields;
-use catamaran_coding::StreamCoding;
+use catamaran_coding::Coding;
 use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
@@ -281,7 +281,7 @@ impl Store {
         &self,
         key: &CacheKey,
         object: &Object,
-        coding: StreamCoding,
+        coding: Coding,
         bytes: &Bytes,
     ) {
         let _changing = lock(&self.changes);

@@ -1,13 +1,14 @@
 //! Which responses a route compresses on their way to the client.
 
-use catamaran_coding::StreamCoding;
+use catamaran_coding::Coding;
 
 /// Which responses are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressConfig {
-    /// The codings, the preferred first; at least one. nginx: `gzip on`; httpd: `SetOutputFilter DEFLATE`;
+    /// The codings, the preferred first; at least one. Brotli is for bodies that are kept as a whole alone: those of a
+    /// cache, and of files in memory. Others are put into the next that the client takes. nginx: `gzip on`; httpd: `SetOutputFilter DEFLATE`;
     /// Tomcat: `compression="on"`.
-    pub codings: Vec<StreamCoding>,
+    pub codings: Vec<Coding>,
     /// Media types of responses that are compressed. Default: those of texts. nginx: `gzip_types`; Tomcat:
     /// `compressibleMimeType`.
     pub types: Vec<MediaPattern>,
@@ -19,7 +20,7 @@ pub struct CompressConfig {
 impl CompressConfig {
     /// These codings with every default.
     #[must_use]
-    pub fn new(codings: Vec<StreamCoding>) -> Self {
+    pub fn new(codings: Vec<Coding>) -> Self {
         Self {
             codings,
             types: TEXTS
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn texts_are_compressed_and_what_is_compressed_is_not() {
-        let config = CompressConfig::new(vec![StreamCoding::Gzip]);
+        let config = CompressConfig::new(vec![Coding::Gzip]);
         assert_eq!(config.types.len(), TEXTS.len(), "every default is one");
         for (content_type, expected) in [
             ("text/html", true),

@@ -29,8 +29,8 @@ use crate::worker::encoders::ReservedMemory;
 #[derive(Debug)]
 pub(crate) struct CompressionOffer<'s> {
     config: &'s CompressConfig,
-    /// The coding that the client prefers. `None`: it takes none.
-    coding: Option<StreamCoding>,
+    /// Those of the route's codings that the client takes, the best first.
+    accepted: AcceptedCodings,
     /// The response is described and not sent.
     is_head: bool,
     /// Bytes that all encoders of the process may hold.
@@ -40,14 +40,12 @@ pub(crate) struct CompressionOffer<'s> {
 impl<'s> CompressionOffer<'s> {
     /// For a request with this head, as the client sent it.
     pub(super) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
-        let offered: Vec<Coding> = config.codings.iter().map(|&it| it.into()).collect();
-        let best = AcceptedCodings::of(&head.headers, &offered).iter().next();
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
-        let named = |coding: &StreamCoding| Some(Coding::from(*coding)) == best;
+        let accepted = may.then(|| AcceptedCodings::of(&head.headers, &config.codings));
         Self {
             config,
-            coding: config.codings.iter().copied().find(named).filter(|_| may),
+            accepted: accepted.unwrap_or_default(),
             is_head: head.method == Method::HEAD,
             memory_max,
         }
@@ -58,14 +56,19 @@ impl<'s> CompressionOffer<'s> {
         self.config.covers(content_type.as_bytes())
     }
 
-    /// Compresses the response with this head, if it is to be: its head becomes that of the coded one.
+    /// Whether the response is described and not sent.
+    pub(super) fn is_head(&self) -> bool {
+        self.is_head
+    }
+
+    /// Compresses the response with this head as it streams, if it is to be: its head becomes that of the coded one.
     pub(super) fn begin(
         &self,
         head: &mut ResponseHead,
         scene: Scene<'_>,
     ) -> Option<Box<Compression>> {
         let coding = self.settle(head)?;
-        let Some(memory) = self.reserve(coding, scene) else {
+        let Some(memory) = self.reserve(coding.into(), scene) else {
             let reason = Reason::new(Culprit::Front, "compress-memory");
             scene.worker.count(reason);
             return None;
@@ -78,14 +81,14 @@ impl<'s> CompressionOffer<'s> {
             }
         };
         let left = head.content_length;
-        describe(head, coding);
+        describe(head, coding.into());
         Some(Box::new(Compression::new(coding, (encoder, memory), left)))
     }
 
     /// Codes a body that is there as a whole; `None` if there is no memory for that.
     pub(super) fn code<T: AsRef<[u8]>>(
         &self,
-        coding: StreamCoding,
+        coding: Coding,
         pieces: impl IntoIterator<Item = T>,
         scene: Scene<'_>,
     ) -> Option<Bytes> {
@@ -93,33 +96,66 @@ impl<'s> CompressionOffer<'s> {
         code(coding, pieces).ok()
     }
 
+    /// The best coding of a whole body that there is. `have` yields one that is kept, or that is worth being made.
+    /// `None` if the body is better coded as it streams, or sent as it is.
+    pub(super) fn choose(
+        &self,
+        mut have: impl FnMut(Coding) -> Option<Bytes>,
+    ) -> Option<(Coding, Bytes)> {
+        for coding in self.accepted.iter() {
+            if let Some(bytes) = have(coding) {
+                return Some((coding, bytes));
+            }
+            // The body can stream in it, which the client likes better than what comes behind.
+            if coding.streamed().is_some() {
+                return None;
+            }
+        }
+        None
+    }
+
     /// Memory for an encoder; `None` if all of the process would hold too much.
-    pub(super) fn reserve(&self, coding: StreamCoding, scene: Scene<'_>) -> Option<ReservedMemory> {
+    pub(super) fn reserve(&self, coding: Coding, scene: Scene<'_>) -> Option<ReservedMemory> {
         let memory = scene.worker.encoder_memory();
         memory.reserve(coding.memory(), self.memory_max)
     }
 
     /// Makes the fields of a 304 those that the response `plain`, for which it stands, would have.
-    pub(super) fn mark_unmodified(&self, head: &mut ResponseHead, plain: &ResponseHead) {
+    pub(super) fn mark_unmodified(
+        &self,
+        head: &mut ResponseHead,
+        plain: &ResponseHead,
+        is_kept: impl Fn(Coding) -> bool,
+    ) {
         if !self.is_for(plain) {
             return;
         }
         vary(&mut head.headers);
+        let mut accepted = self.accepted.iter();
+        let is_coded = accepted.any(|it| it.streamed().is_some() || is_kept(it));
         let weak = head.headers.get(ETAG).and_then(weakened);
-        if let Some(weak) = weak.filter(|_| self.coding.is_some()) {
+        if let Some(weak) = weak.filter(|_| is_coded) {
             head.headers.insert(ETAG, weak);
         }
     }
 
-    /// Decides in which coding the body is sent. A head without a body is settled here.
-    pub(super) fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
-        if !self.is_for(head) {
+    /// Says in the head that the response depends on the codings that the client takes. `false` if it does not.
+    pub(super) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
+        let is_for = self.is_for(head);
+        if is_for {
+            vary(&mut head.headers);
+        }
+        is_for
+    }
+
+    /// Decides in which coding the body streams. A head without a body is settled here.
+    fn settle(&self, head: &mut ResponseHead) -> Option<StreamCoding> {
+        if !self.mark_varying(head) {
             return None;
         }
-        vary(&mut head.headers);
-        let coding = self.coding?;
+        let coding = self.accepted.iter().find_map(Coding::streamed)?;
         if self.is_head {
-            describe(head, coding);
+            describe(head, coding.into());
             return None;
         }
         Some(coding)
@@ -127,15 +163,26 @@ impl<'s> CompressionOffer<'s> {
 
     /// What becomes of a response, in words.
     pub(crate) fn words(&self) -> String {
-        match self.coding {
-            Some(coding) => format!(
-                "the response is compressed with {} if its type is one of `compress_types` and it is coded in \
-                 no other way",
-                coding.token()
-            ),
-            None => "the response is not compressed: the client takes no coding of `compress`"
-                .to_owned(),
-        }
+        let streamed = self.accepted.iter().find_map(Coding::streamed);
+        let streamed = streamed.map(StreamCoding::token);
+        // In front of it stand those that only a whole body is put into.
+        let whole = self.accepted.iter().next().map(Coding::token);
+        let whole = whole.filter(|whole| Some(*whole) != streamed);
+        let with = match (whole, streamed) {
+            (Some(whole), Some(streamed)) => {
+                format!("{whole} once the front keeps the body in it, else with {streamed},")
+            }
+            (Some(whole), None) => format!("{whole} once the front keeps the body in it,"),
+            (None, Some(streamed)) => streamed.to_owned(),
+            (None, None) => {
+                let why = "the client takes no coding of `compress`";
+                return format!("the response is not compressed: {why}");
+            }
+        };
+        format!(
+            "the response is compressed with {with} if its type is one of `compress_types` and it is coded in \
+             no other way"
+        )
     }
 
     /// Whether a response with this head is one that is compressed for whoever takes it so.
@@ -161,7 +208,7 @@ impl<'s> CompressionOffer<'s> {
 /// A response that is being compressed.
 #[derive(Debug)]
 pub(crate) struct Compression {
-    coding: StreamCoding,
+    coding: Coding,
     /// `None` once the body has ended.
     encoder: Option<(Encoder, ReservedMemory)>,
     /// Bytes of the plain body that are still to come, if its head has announced them.
@@ -192,7 +239,7 @@ enum Turn {
 impl Compression {
     fn new(coding: StreamCoding, encoder: (Encoder, ReservedMemory), length: Option<u64>) -> Self {
         Self {
-            coding,
+            coding: coding.into(),
             encoder: Some(encoder),
             left: length,
             waiting: Bytes::new(),
@@ -203,7 +250,7 @@ impl Compression {
     }
 
     /// A response whose source has the coded body, and so many bytes of the plain one.
-    pub(super) fn kept(coding: StreamCoding, plain: u64) -> Self {
+    pub(super) fn kept(coding: Coding, plain: u64) -> Self {
         Self {
             coding,
             encoder: None,
@@ -331,10 +378,10 @@ impl Compression {
 }
 
 /// Makes a head that of the coded response.
-pub(super) fn describe(head: &mut ResponseHead, coding: StreamCoding) {
+pub(super) fn describe(head: &mut ResponseHead, coding: Coding) {
     head.content_length = None;
     let headers = &mut head.headers;
-    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
+    headers.insert(CONTENT_ENCODING, coding.value());
     // Its bytes are made anew each time, and need not be the same.
     headers.remove(ACCEPT_RANGES);
     if let Some(weak) = headers.get(ETAG).and_then(weakened) {

@@ -186,9 +186,10 @@ impl<'a> Exchange<'a> {
             Ok(sending) => sending,
             Err(end) => return Some(end),
         };
+        let coded = self.kept_coding(&file, &mut sending);
         let body = if head.method == Method::HEAD {
             None
-        } else if let Some(coded) = self.kept_coding(&file, &mut sending) {
+        } else if let Some(coded) = coded {
             Some(FileBody::of_bytes(&file, coded, threads))
         } else {
             match load(self.scene, down, &file, &mut sending).await {

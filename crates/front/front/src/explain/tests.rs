@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::config::{
-    Activation, Address, BackendConfig, End, HashBy, ListenAddress, ListenerConfig, LogConfig,
-    Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules, RouteTarget, ServerConfig,
-    StickyConfig, StickyCookie, UpstreamConfig,
+    Activation, Address, BackendConfig, Coding, End, HashBy, ListenAddress, ListenerConfig,
+    LogConfig, Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules, RouteTarget,
+    ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -645,7 +645,8 @@ fn a_compression_is_foretold_by_what_the_client_takes() {
     let mut config = config();
     let rules = RouteRules {
         compress: Some(Arc::new(crate::config::CompressConfig::new(vec![
-            crate::config::StreamCoding::Gzip,
+            Coding::Brotli,
+            Coding::Gzip,
         ]))),
         ..RouteRules::default()
     };
@@ -654,8 +655,20 @@ fn a_compression_is_foretold_by_what_the_client_takes() {
         ..route("/compressed", to("one"))
     });
     for (field, expected) in [
-        ("Accept-Encoding: gzip, br", "compressed with gzip"),
-        ("Accept-Encoding: br", "is not compressed"),
+        ("Accept-Encoding: gzip", "is compressed with gzip if"),
+        (
+            "Accept-Encoding: gzip, br",
+            "compressed with br once the front keeps the body in it, else with gzip, if",
+        ),
+        (
+            "Accept-Encoding: br",
+            "compressed with br once the front keeps the body in it, if",
+        ),
+        (
+            "Accept-Encoding: gzip;q=1, br;q=0.5",
+            "compressed with gzip if",
+        ),
+        ("Accept-Encoding: zstd", "is not compressed"),
     ] {
         let explanation = ask(&config, "http://a/compressed/x", &[field]);
         let then = explanation.then.last().expect("a rule");

@@ -1,10 +1,14 @@
+use std::cell::Cell;
 use std::io::Read;
+use std::rc::Rc;
 
+use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
 use flate2::read::MultiGzDecoder;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zstd_safe::DCtx;
 
+use super::whole::{BROTLI_MEMORY, code_brotli};
 use super::*;
 
 /// Decodes as much as there is. The end of the body may be missing.
@@ -30,6 +34,16 @@ fn decode(coding: StreamCoding, coded: &[u8]) -> Vec<u8> {
         }
     }
     plain
+}
+
+/// Decodes a whole body.
+fn decode_whole(coding: Coding, coded: &[u8]) -> Vec<u8> {
+    let Some(coding) = coding.streamed() else {
+        let mut plain = Vec::new();
+        brotli::BrotliDecompress(&mut &*coded, &mut plain).unwrap();
+        return plain;
+    };
+    decode(coding, coded)
 }
 
 /// A page as applications write them, of so many bytes.
@@ -120,7 +134,107 @@ fn zstd_holds_no_more_than_it_says() {
     );
 }
 
+#[test]
+fn whole_bodies_come_back_in_each_coding() {
+    for coding in Coding::ALL {
+        for plain in [Vec::new(), page(10), page(1 << 20), noise(300_000)] {
+            for step in [1000, 16 * 1024, 1 << 20] {
+                // Some pieces are empty.
+                let pieces = plain.chunks(step).flat_map(|piece| [piece, &[]]);
+                let coded = code(coding, pieces).unwrap();
+                assert!(
+                    decode_whole(coding, &coded) == plain,
+                    "{coding:?} by {step}"
+                );
+            }
+        }
+    }
+}
+
+/// What it is for: a page that is coded once becomes shorter than by codings of streams.
+#[test]
+fn brotli_makes_the_shortest_of_a_page() {
+    let plain = page(100_000);
+    let [brotli, gzip, zstd] = Coding::ALL.map(|coding| code(coding, [&plain]).unwrap().len());
+    assert!(brotli < gzip && brotli < zstd, "{brotli}, {gzip}, {zstd}");
+}
+
+/// Memory of an encoder of Brotli, counted.
+#[derive(Clone, Default)]
+struct CountedAlloc {
+    held: Rc<Cell<usize>>,
+    most: Rc<Cell<usize>>,
+}
+
+#[derive(Default)]
+struct Cells<T>(Vec<T>);
+
+impl<T> SliceWrapper<T> for Cells<T> {
+    fn slice(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> SliceWrapperMut<T> for Cells<T> {
+    fn slice_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T: Clone + Default> Allocator<T> for CountedAlloc {
+    type AllocatedMemory = Cells<T>;
+
+    fn alloc_cell(&mut self, len: usize) -> Cells<T> {
+        self.held.set(self.held.get() + len * size_of::<T>());
+        self.most.set(self.most.get().max(self.held.get()));
+        Cells(vec![T::default(); len])
+    }
+
+    fn free_cell(&mut self, cells: Cells<T>) {
+        let freed = cells.0.len() * size_of::<T>();
+        self.held.set(self.held.get() - freed);
+    }
+}
+
+impl BrotliAlloc for CountedAlloc {}
+
+/// The most bytes that Brotli holds at a time while it codes a body.
+fn held_by_brotli(plain: &[u8]) -> u64 {
+    let alloc = CountedAlloc::default();
+    let coded = code_brotli(plain.chunks(16 * 1024), alloc.clone()).unwrap();
+    assert!(decode_whole(Coding::Brotli, &coded) == plain);
+    alloc.most.get() as u64
+}
+
+/// Letters in an order that never comes again: there are many short matches, each of which is a command.
+fn letters(bytes: usize) -> Vec<u8> {
+    let noise = noise(bytes);
+    noise.iter().map(|byte| b'a' + byte % 2).collect()
+}
+
+#[test]
+fn brotli_holds_no_more_than_it_says() {
+    for plain in [page(1 << 20), noise(1 << 20)] {
+        let held = held_by_brotli(&plain);
+        assert!(held <= BROTLI_MEMORY, "{held} bytes");
+    }
+    let held = held_by_brotli(&letters(1 << 20));
+    assert!(held <= BROTLI_MEMORY, "{held} bytes");
+    assert!(
+        held * 10 > BROTLI_MEMORY * 9,
+        "{held} bytes are far less than said"
+    );
+}
+
 proptest! {
+    #[test]
+    fn any_whole_body_comes_back(pieces in vec(vec(any::<u8>(), 0..2000), 0..20)) {
+        for coding in Coding::ALL {
+            let coded = code(coding, &pieces).unwrap();
+            prop_assert!(decode_whole(coding, &coded) == pieces.concat());
+        }
+    }
+
     #[test]
     fn any_pieces_and_flushes_come_back(pieces in vec((vec(any::<u8>(), 0..2000), any::<bool>()), 0..20)) {
         for coding in StreamCoding::ALL {

@@ -1,16 +1,17 @@
 //! The keys of `[[route]]` about compressing responses.
 
-use catamaran_front::config::{CompressConfig, MediaPattern, StreamCoding};
+use catamaran_front::config::{Coding, CompressConfig, MediaPattern};
 use thiserror::Error;
 
+use super::rules::{CACHE, ServedBy};
 use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::{OneOrMore, Parsed, Sizes};
+use crate::value::{Choices, OneOrMore, Parsed, Sizes};
 
-/// Reads them; `None` if the route compresses nothing. Whether its responses have bodies of an upstream or
-/// of files: the front's own answers are not compressed.
-pub(super) fn read(table: &mut Table<'_>, has_bodies: bool) -> Option<CompressConfig> {
+/// Reads them; `None` if the route compresses nothing. The front's own answers are not compressed, and Brotli is for
+/// bodies of files and of a cache alone.
+pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<CompressConfig> {
     if !table.has(&COMPRESS) && !KEYS.iter().any(|key| table.has_named(key.name())) {
         return None;
     }
@@ -25,37 +26,46 @@ pub(super) fn read(table: &mut Table<'_>, has_bodies: bool) -> Option<CompressCo
                 table.push(Finding::fault(message, table.place_at(name)).hint(hint));
             }
         }
-    } else if !has_bodies {
+    } else if !served_by.upstream && !served_by.files {
         let message = "`compress` has no use without `upstream` or `files`";
         table.push(Finding::fault(message, table.place_of(&COMPRESS)).hint("remove it"));
     } else if table.has(&COMPRESS_TYPES) && compress.types.is_empty() && table.is_good() {
         let message = "`compress_types` is an empty list, so that nothing would be compressed";
         let place = table.place_of(&COMPRESS_TYPES);
         table.push(Finding::fault(message, place).hint("remove `compress`, or name a type"));
+    } else if compress.codings.contains(&Coding::Brotli) && !served_by.files && !table.has(&CACHE) {
+        let message = "\"br\" in `compress` has no use without `cache` or `files`: bodies that stream are never \
+                       put into it";
+        let hint = "name a `cache`, or remove \"br\"";
+        table.push(Finding::warning(message, table.place_of(&COMPRESS)).hint(hint));
     }
     (!compress.codings.is_empty()).then_some(compress)
 }
 
-pub(super) static COMPRESS: Key<OneOrMore<Parsed<StreamCoding, CompressError>>> = Key {
+pub(super) static COMPRESS: Key<OneOrMore<Choices<Coding>>> = Key {
     name: "compress",
-    values: OneOrMore(Parsed {
-        what: "\"zstd\" or \"gzip\"",
-        parse: parse_coding,
-    }),
+    values: OneOrMore(Choices(&[
+        ("br", Coding::Brotli),
+        ("zstd", Coding::Zstd),
+        ("gzip", Coding::Gzip),
+    ])),
     doc: Doc {
         preset: Preset::Unset("responses are sent as they come"),
         sample: "[\"zstd\", \"gzip\"]",
         effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
                  the one that it weighs most, of equals the first of this list. What was compressed is sent \
                  on whenever the application flushes or pauses, so that event streams work. What is made of \
-                 a small file, or of a page in a cache, is kept. The response loses `Content-Length` (unless \
-                 what was made is kept) and `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets \
-                 `Accept-Encoding`. [files.md](files.md#compression) has figures.",
+                 a small file, or of a page in a cache, is kept; this alone is put into Brotli (`\"br\"`). For bodies that \
+                 stream, and until the one in Brotli is made, the next coding of the list that the client takes \
+                 is used. The response loses `Content-Length` (unless what was made is kept) and \
+                 `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets `Accept-Encoding`. \
+                 [files.md](files.md#compression) has figures.",
         extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
                    secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
                    in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
                    `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
-                   front's own pages. Brotli is for files that were compressed beforehand (`precompressed`).",
+                   front's own pages. With `\"br\"` alone, bodies that stream are sent as they \
+                   are.",
         elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
     },
 };
@@ -99,26 +109,9 @@ pub(super) static COMPRESS_MIN: Key<Sizes<u64>> = Key {
 /// What is wrong with a text about compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum CompressError {
-    /// Not a coding.
-    #[error("must be \"zstd\" or \"gzip\"")]
-    Coding,
-    /// One that takes too long.
-    #[error(
-        "cannot be \"br\", which is too slow for responses that are made anew each time; compress files \
-         beforehand, and serve them by `precompressed`"
-    )]
-    Brotli,
     /// Not a media type.
     #[error("must be a type and a subtype with a slash between them; the subtype may have one `*`")]
     MediaType,
-}
-
-fn parse_coding(text: &str) -> Result<StreamCoding, CompressError> {
-    let named = StreamCoding::ALL.into_iter().find(|it| it.token() == text);
-    named.ok_or(match text {
-        "br" => CompressError::Brotli,
-        _ => CompressError::Coding,
-    })
 }
 
 fn parse_pattern(text: &str) -> Result<MediaPattern, CompressError> {

@@ -112,7 +112,7 @@ pub(super) static COMPRESSED_RESPONSES: Family = Family {
     kind: Kind::Counter,
     help: "Responses that the front compressed, on routes with `compress`. One whose coding is kept, beside a \
            file or in a cache, counts each time that it is sent.",
-    labels: &[("coding", "`gzip` or `zstd`")],
+    labels: &[("coding", "`br`, `gzip` or `zstd`")],
 };
 
 pub(super) static COMPRESSED_BYTES: Family = Family {

@@ -31,7 +31,7 @@ fn request(method: Method, lines: &[(&'static str, &'static str)]) -> RequestHea
 }
 
 fn config() -> CompressConfig {
-    CompressConfig::new(vec![StreamCoding::Zstd, StreamCoding::Gzip])
+    CompressConfig::new(vec![Coding::Zstd, Coding::Gzip])
 }
 
 fn html(lines: &[(&'static str, &'static str)]) -> ResponseHead {
@@ -68,6 +68,62 @@ fn the_client_chooses_the_coding() {
             head.headers[VARY], "Accept-Encoding",
             "whoever asks: {accepted}"
         );
+    }
+}
+
+/// What becomes of a body for a client that takes these codings: in which it is sent if it is whole and these are kept,
+/// and in which if it streams.
+fn chosen(accepted: &'static str, kept: &[Coding]) -> (Option<Coding>, Option<StreamCoding>) {
+    let config = CompressConfig::new(vec![Coding::Brotli, Coding::Zstd, Coding::Gzip]);
+    let request = request(Method::GET, &[("accept-encoding", accepted)]);
+    let offer = CompressionOffer::new(&config, 0, &request);
+    let whole = offer.choose(|coding| kept.contains(&coding).then(Bytes::new));
+    (
+        whole.map(|(coding, _)| coding),
+        offer.settle(&mut html(&[])),
+    )
+}
+
+#[test]
+fn a_whole_body_is_in_the_best_coding_that_is_kept_before_one_that_streams() {
+    let (br, gzip, zstd) = (Coding::Brotli, Coding::Gzip, Coding::Zstd);
+    let (in_gzip, in_zstd) = (Some(StreamCoding::Gzip), Some(StreamCoding::Zstd));
+    for (accepted, kept, expected) in [
+        ("gzip, br, zstd", &[][..], (None, in_zstd)),
+        ("gzip, br, zstd", &[gzip], (None, in_zstd)),
+        ("gzip, br, zstd", &[gzip, zstd], (Some(zstd), in_zstd)),
+        ("gzip, br, zstd", &[br, gzip, zstd], (Some(br), in_zstd)),
+        ("gzip, br", &[], (None, in_gzip)),
+        ("gzip, br", &[gzip], (Some(gzip), in_gzip)),
+        ("gzip, br;q=0.5", &[br], (None, in_gzip)),
+        ("br", &[], (None, None)),
+        ("br", &[br], (Some(br), None)),
+        ("br;q=0, gzip;q=0", &[br, gzip], (None, None)),
+        ("identity", &[br, gzip, zstd], (None, None)),
+    ] {
+        assert_eq!(chosen(accepted, kept), expected, "{accepted} {kept:?}");
+    }
+}
+
+#[test]
+fn a_304_has_the_tag_of_what_it_stands_for() {
+    let config = CompressConfig::new(vec![Coding::Brotli, Coding::Gzip]);
+    for (accepted, is_kept, expected) in [
+        ("br", false, "\"a\""),
+        ("br", true, "W/\"a\""),
+        ("br, gzip", false, "W/\"a\""),
+        ("identity", true, "\"a\""),
+    ] {
+        let request = request(Method::GET, &[("accept-encoding", accepted)]);
+        let offer = CompressionOffer::new(&config, 0, &request);
+        let mut head = ResponseHead {
+            status: StatusCode::NOT_MODIFIED,
+            headers: fields(&[("etag", "\"a\"")]),
+            ..ResponseHead::default()
+        };
+        offer.mark_unmodified(&mut head, &html(&[]), |_| is_kept);
+        assert_eq!(head.headers[ETAG], expected, "{accepted} {is_kept}");
+        assert_eq!(head.headers[VARY], "Accept-Encoding");
     }
 }
 
@@ -141,7 +197,7 @@ fn what_must_stay_as_it_is_does() {
 fn the_head_is_that_of_the_coded_body() {
     for (etag, expected) in [("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\""), ("a", "a")] {
         let mut head = html(&[("etag", etag), ("accept-ranges", "bytes")]);
-        describe(&mut head, StreamCoding::Gzip);
+        describe(&mut head, Coding::Gzip);
         assert_eq!(head.headers[ETAG], expected);
         assert_eq!(head.headers[CONTENT_ENCODING], "gzip");
         assert!(!head.headers.contains_key(ACCEPT_RANGES));

@@ -1,17 +1,22 @@
 //! Codings of files that are in memory: each is made once, at the second request that wants it, and kept beside
 //! the file. The first request has its response compressed as it streams, as all others that are not kept.
+//!
+//! Such files are short, so that each is coded on the event loop, with Brotli in about a millisecond.
+
+use std::cell::LazyCell;
 
 use bytes::Bytes;
-use catamaran_files::{FileSending, FoundFile};
+use catamaran_coding::Coding;
+use catamaran_files::{FileSending, FoundFile, KeptBody};
 use catamaran_message::ResponseHead;
 use http::StatusCode;
 
 use crate::exchange::Exchange;
-use crate::exchange::compression::describe;
+use crate::exchange::compression::{CompressionOffer, describe};
 
 impl Exchange<'_> {
     /// The bytes that are sent instead of the file's, if a coding of it is kept; the fields become those of
-    /// the coded response.
+    /// the coded response. For a HEAD they become so, too, and none is made.
     pub(super) fn kept_coding(
         &mut self,
         file: &FoundFile,
@@ -30,30 +35,43 @@ impl Exchange<'_> {
             content_length: Some(sending.length),
             ..ResponseHead::default()
         };
-        let coding = offer.settle(&mut head);
-        let coded = coding.and_then(|coding| {
-            if let Some(coded) = body.coded().get(coding) {
-                return Some((coding, coded.clone()));
-            }
-            if !body.coded().is_wanted_again() {
-                return None;
-            }
-            let coded = offer.code(coding, [body.bytes()], self.scene)?;
-            let mut table = self.scene.worker.files().table();
-            table.keep_coded(file, coding, coded.clone());
-            Some((coding, coded))
-        });
-        if let Some((coding, coded)) = &coded {
+        let found = match offer.mark_varying(&mut head) {
+            true => self.choose_coding(file, body, offer),
+            false => None,
+        };
+        if let Some((coding, coded)) = &found {
             describe(&mut head, *coding);
             let plain = sending.length;
             sending.length = coded.len() as u64;
-            let counters = self.scene.worker.counters();
-            counters.compressed(*coding, plain, sending.length);
-            if let Some(logged) = &mut self.logged {
-                logged.coded = Some((coding.token(), plain));
+            if !offer.is_head() {
+                let counters = self.scene.worker.counters();
+                counters.compressed(*coding, plain, sending.length);
+                if let Some(logged) = &mut self.logged {
+                    logged.coded = Some((coding.token(), plain));
+                }
             }
         }
         sending.headers = head.headers;
-        coded.map(|(_, bytes)| bytes)
+        found.map(|(_, bytes)| bytes)
+    }
+
+    /// The best coding of a file in memory, of those that are kept or worth being made.
+    fn choose_coding(
+        &self,
+        file: &FoundFile,
+        body: &KeptBody,
+        offer: &CompressionOffer<'_>,
+    ) -> Option<(Coding, Bytes)> {
+        let is_worth_it = LazyCell::new(|| !offer.is_head() && body.coded().is_wanted_again());
+        offer.choose(|coding| match body.coded().get(coding) {
+            Some(coded) => Some(coded.clone()),
+            None if *is_worth_it => {
+                let coded = offer.code(coding, [body.bytes()], self.scene)?;
+                let mut table = self.scene.worker.files().table();
+                table.keep_coded(file, coding, coded.clone());
+                Some(coded)
+            }
+            None => None,
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use catamaran_front::config::{CompressConfig, Protocols, StreamCoding};
+use catamaran_front::config::{Coding, CompressConfig, Protocols};
 use catamaran_testkit::Deadline;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -25,10 +25,13 @@ fn page(len: usize) -> String {
 }
 
 fn rules() -> RouteRules {
-    let codings = vec![StreamCoding::Zstd, StreamCoding::Gzip];
+    rules_of(&[Coding::Zstd, Coding::Gzip])
+}
+
+fn rules_of(codings: &[Coding]) -> RouteRules {
     RouteRules {
         cache: Some(cache().name),
-        compress: Some(Arc::new(CompressConfig::new(codings))),
+        compress: Some(Arc::new(CompressConfig::new(codings.to_vec()))),
         ..RouteRules::default()
     }
 }
@@ -42,10 +45,20 @@ fn coding(origin: &Origin, pages: CacheConfig) -> Running {
 
 /// An origin with a page of so many bytes, and a front that stores it and compresses it for clients.
 fn compressing(len: usize) -> (Origin, Running, TempDir) {
+    compressing_in(&[Coding::Zstd, Coding::Gzip], len)
+}
+
+fn compressing_in(codings: &[Coding], len: usize) -> (Origin, Running, TempDir) {
+    compressing_within(64 << 20, codings, len)
+}
+
+/// Encoders may hold so much memory.
+fn compressing_within(memory: u64, codings: &[Coding], len: usize) -> (Origin, Running, TempDir) {
     let origin = Origin::start(move |_| (ok(HTML, &page(len)), false));
     let (front, directory) = steered(&origin, |config| {
         config.listeners[0].protocols = Protocols::Both;
-        config.routes[0].rules = Some(Arc::new(rules()));
+        config.server.compress_memory = memory;
+        config.routes[0].rules = Some(Arc::new(rules_of(codings)));
     });
     (origin, front, directory)
 }
@@ -109,7 +122,7 @@ fn a_coding_is_made_at_the_second_hit_and_kept() {
     let counted = || {
         let counters = front.counters();
         let plain = 9 * plain.body.len() as u64;
-        (counters.compressed == [5, 4] && counters.compressed_bytes[0] == plain).then_some(())
+        (counters.compressed == [0, 5, 4] && counters.compressed_bytes[0] == plain).then_some(())
     };
     Deadline::default()
         .poll("all are counted", counted)
@@ -225,6 +238,126 @@ fn a_page_without_room_for_its_coding_is_compressed_each_time() {
         assert!(!is_kept(&got) && decode(&got) == page(30_000).as_bytes());
     }
     assert_eq!(origin.count("/"), 1);
+    end(front);
+}
+
+/// What a client is told of a response, beside its body: its coding, tag and `Vary`.
+fn told(got: &Got) -> (&str, &str, &str) {
+    let [coding, etag, vary] = ["content-encoding", "etag", "vary"].map(|name| got.header(name));
+    (coding, etag, vary)
+}
+
+#[test]
+fn brotli_is_made_of_a_stored_page_and_kept() {
+    let codings = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+    let (origin, front, _directory) = compressing_in(&codings, 20_000);
+    // The miss streams, and so does the first hit: in the next coding.
+    for (taken, coding) in [("br, gzip", "gzip"), ("br, gzip, zstd", "zstd")] {
+        let got = ask(&front, Client::Http1, taken);
+        assert_eq!(told(&got), (coding, "W/\"v1\"", "Accept-Encoding"));
+        assert!(!is_kept(&got) && decode(&got) == page(20_000).as_bytes());
+    }
+    let before = bytes(&front);
+    let mut bodies = Vec::new();
+    for client in [Client::BOTH, Client::BOTH].concat() {
+        let got = ask(&front, client, "gzip, deflate, br, zstd");
+        assert_eq!(told(&got), ("br", "W/\"v1\"", "Accept-Encoding"));
+        assert_eq!(got.header("content-length"), got.body.len().to_string());
+        assert!(!got.headers.contains_key("accept-ranges"));
+        assert!(decode(&got) == page(20_000).as_bytes(), "{client:?}");
+        bodies.push(got.body);
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]));
+    let kept = bytes(&front) - before;
+    assert!(kept >= bodies[0].len() as u64, "{kept} bytes more");
+    // Others have theirs, or none.
+    for (taken, coding) in [("gzip", "gzip"), ("zstd, gzip", "zstd"), ("br;q=0", "")] {
+        let got = ask(&front, Client::Http1, taken);
+        assert_eq!(got.header("content-encoding"), coding);
+        assert!(is_kept(&got) && decode(&got) == page(20_000).as_bytes());
+    }
+    assert_eq!(origin.count("/"), 1);
+    // A client can have its response before it is counted.
+    let counted = || (front.counters().compressed == [4, 2, 2]).then_some(());
+    Deadline::default()
+        .poll("all are counted", counted)
+        .unwrap();
+    let wish = r#"{"all": true}"#;
+    assert_eq!(
+        admin(&front, "POST", "/api/v1/caches/pages/purge", wish).0,
+        200
+    );
+    assert_eq!(
+        ask(&front, Client::Http1, "br").header("content-encoding"),
+        ""
+    );
+    assert_eq!(origin.count("/"), 2);
+    end(front);
+}
+
+/// Without a coding that streams, a page is sent as it is until the one in Brotli is there.
+#[test]
+fn heads_and_conditions_are_those_of_what_is_kept_in_brotli() {
+    let (_origin, front, _directory) = compressing_in(&[Coding::Brotli], 20_000);
+    let plain = ("", "\"v1\"", "Accept-Encoding");
+    let coded = ("br", "W/\"v1\"", "Accept-Encoding");
+    let head = |client: Client| client.ask(tcp(&front, 0), "HEAD", "/", &accept("br"));
+    let unmodified = |client: Client| {
+        let mut fields = accept("br").to_vec();
+        fields.push(("if-none-match", "W/\"v1\"".to_owned()));
+        client.ask(tcp(&front, 0), "GET", "/", &fields)
+    };
+    for _ in 0..2 {
+        let got = ask(&front, Client::Http1, "br, gzip");
+        assert_eq!(told(&got), plain);
+        assert_eq!(got.body, page(20_000).as_bytes());
+    }
+    for client in Client::BOTH {
+        assert_eq!(told(&head(client)), plain);
+        assert_eq!(told(&unmodified(client)), plain);
+    }
+    let got = ask(&front, Client::Http1, "br");
+    assert_eq!(told(&got), coded);
+    for client in Client::BOTH {
+        let head = head(client);
+        assert_eq!(told(&head), coded);
+        assert_eq!(head.header("content-length"), got.body.len().to_string());
+        let unmodified = unmodified(client);
+        assert_eq!(unmodified.status, 304);
+        assert_eq!(told(&unmodified), ("", "W/\"v1\"", "Accept-Encoding"));
+    }
+    end(front);
+}
+
+#[test]
+fn a_long_page_is_in_the_next_coding_until_the_one_in_brotli_is_made() {
+    let (origin, front, _directory) = compressing_in(&[Coding::Brotli, Coding::Zstd], 300_000);
+    let kept = || {
+        let got = ask(&front, Client::Http1, "zstd, br");
+        assert!(decode(&got) == page(300_000).as_bytes());
+        let expected = if is_kept(&got) { "br" } else { "zstd" };
+        assert_eq!(got.header("content-encoding"), expected);
+        is_kept(&got).then_some(())
+    };
+    assert_eq!(kept(), None, "it is fetched");
+    assert_eq!(kept(), None, "it is wanted once");
+    Deadline::default().poll("it is kept", kept).unwrap();
+    assert_eq!(origin.count("/"), 1);
+    end(front);
+}
+
+/// Brotli needs more memory than the others.
+#[test]
+fn the_next_coding_is_kept_if_there_is_no_memory_for_brotli() {
+    let codings = [Coding::Brotli, Coding::Zstd];
+    let (_origin, front, _directory) = compressing_within(Coding::Zstd.memory(), &codings, 20_000);
+    let kept = [(); 4].map(|()| {
+        let got = ask(&front, Client::Http1, "br, zstd");
+        assert_eq!(got.header("content-encoding"), "zstd");
+        assert!(decode(&got) == page(20_000).as_bytes());
+        is_kept(&got)
+    });
+    assert_eq!(kept, [false, false, true, true]);
     end(front);
 }
 

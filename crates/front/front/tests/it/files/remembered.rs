@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_front::Running;
 use catamaran_front::config::{
-    CompressConfig, Config, EtagRule, FilesConfig, RouteConfig, RouteRules, RouteTarget,
-    StreamCoding,
+    Coding, CompressConfig, Config, EtagRule, FilesConfig, RouteConfig, RouteRules, RouteTarget,
 };
 use catamaran_testkit::Deadline;
 use flate2::read::MultiGzDecoder;
 use tokio::time::Instant;
 
 use super::{Client, Tree, address, front, pattern};
+use crate::compress::{accept, decode};
 use crate::stop;
 
 fn alone(config: &mut Config) {
@@ -183,9 +183,9 @@ fn a_change_is_seen_within_a_second() {
     stop(running);
 }
 
-fn compressing(root: std::path::PathBuf, config: &mut Config) {
+fn compressing(root: std::path::PathBuf, codings: Vec<Coding>, config: &mut Config) {
     alone(config);
-    let compress = CompressConfig::new(vec![StreamCoding::Gzip]);
+    let compress = CompressConfig::new(codings);
     config.routes = vec![RouteConfig {
         rules: Some(Arc::new(RouteRules {
             files: Some(Arc::new(FilesConfig::new(root))),
@@ -203,7 +203,7 @@ fn a_coding_of_what_is_in_memory_is_kept() {
     let text = "a line of text\n".repeat(1000);
     write(&tree.root().join("text.txt"), text.as_bytes());
     let running = front(FilesConfig::new(tree.root()), |config| {
-        compressing(tree.root(), config);
+        compressing(tree.root(), vec![Coding::Gzip], config);
     });
     let address = address(&running);
     let gzip = [("accept-encoding", "gzip".to_owned())];
@@ -235,7 +235,7 @@ fn a_coding_of_what_is_in_memory_is_kept() {
         "{tags:?}"
     );
     let counters = running.counters();
-    assert_eq!(counters.compressed, [4, 0]);
+    assert_eq!(counters.compressed, [0, 4, 0]);
     assert_eq!(counters.compressed_bytes[0], 4 * text.len() as u64);
     for client in Client::BOTH {
         let plain = client.get(address, "/text.txt");
@@ -250,6 +250,54 @@ fn a_coding_of_what_is_in_memory_is_kept() {
         let part = [gzip[0].clone(), ("range", "bytes=2-5".to_owned())];
         let part = client.ask(address, "GET", "/text.txt", &part);
         assert_eq!((part.status, &part.body[..]), (206, &b"line"[..]));
+    }
+    stop(running);
+}
+
+/// A file in memory is in Brotli from the second request on; one that is larger never is.
+#[test]
+fn a_file_in_memory_is_kept_in_brotli() {
+    let tree = Tree::new();
+    let text = "a line of text\n".repeat(1000);
+    write(&tree.root().join("text.txt"), text.as_bytes());
+    let large = text.repeat(10);
+    write(&tree.root().join("large.txt"), large.as_bytes());
+    let running = front(FilesConfig::new(tree.root()), |config| {
+        compressing(tree.root(), vec![Coding::Brotli, Coding::Gzip], config);
+    });
+    let address = address(&running);
+    let both = accept("gzip, br");
+    let mut tags = Vec::new();
+    for (at, client) in [Client::BOTH, Client::BOTH]
+        .concat()
+        .into_iter()
+        .enumerate()
+    {
+        let got = client.ask(address, "GET", "/text.txt", &both);
+        let coding = if at == 0 { "gzip" } else { "br" };
+        assert_eq!(got.header("content-encoding"), coding, "{client:?}");
+        assert_eq!(got.header("vary"), "Accept-Encoding");
+        assert_eq!(got.headers.contains_key("content-length"), at > 0);
+        assert!(decode(&got) == text.as_bytes(), "{client:?}");
+        tags.push(got.header("etag").to_owned());
+        let got = client.ask(address, "GET", "/large.txt", &both);
+        assert_eq!(got.header("content-encoding"), "gzip", "{client:?}");
+        assert!(decode(&got) == large.as_bytes(), "{client:?}");
+    }
+    assert!(tags[0].starts_with("W/\"") && tags.iter().all(|tag| *tag == tags[0]));
+    let counted = || (running.counters().compressed == [3, 5, 0]).then_some(());
+    Deadline::default()
+        .poll("all are counted", counted)
+        .unwrap();
+    for client in Client::BOTH {
+        let head = client.ask(address, "HEAD", "/text.txt", &both);
+        assert_eq!(head.header("content-encoding"), "br");
+        let length: usize = head.header("content-length").parse().unwrap();
+        assert!(head.body.is_empty() && length * 3 < text.len(), "{length}");
+        let known = [both[0].clone(), ("if-none-match", tags[0].clone())];
+        assert_eq!(client.ask(address, "GET", "/text.txt", &known).status, 304);
+        let got = client.ask(address, "GET", "/text.txt", &accept("gzip"));
+        assert_eq!(got.header("content-encoding"), "gzip");
     }
     stop(running);
 }

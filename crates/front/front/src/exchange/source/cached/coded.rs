@@ -1,13 +1,15 @@
 //! Codings of stored bodies: each is made once, at the second request that wants it, and kept beside the body.
 //!
 //! The first request has its response compressed as it streams, as all others that are not kept. A long body is
-//! coded on a thread, and those who want it meanwhile have it compressed as it streams, too.
+//! coded on a thread, and those who want it meanwhile have it compressed as it streams, too: in the next coding that
+//! they take if it is Brotli that is being made.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use catamaran_cache::key::CacheKey;
-use catamaran_coding::{StreamCoding, code};
+use catamaran_coding::{Coding, code};
 use catamaran_message::ResponseHead;
 use http::StatusCode;
 use tokio::sync::OwnedSemaphorePermit;
@@ -34,34 +36,42 @@ impl CachedSource<'_> {
         };
         let object = Arc::clone(response.object());
         if head.status == StatusCode::NOT_MODIFIED {
-            offer.mark_unmodified(head, &plain_head(&object));
+            let is_kept = |coding| object.coded(coding).is_some();
+            offer.mark_unmodified(head, &plain_head(&object), is_kept);
             return None;
         }
-        if self.window != Some(ALL) {
+        let is_whole = self.window == Some(ALL) || offer.is_head();
+        if !is_whole || !offer.mark_varying(head) {
             return None;
         }
-        let coding = offer.settle(head)?;
-        let coded = match object.codings().get(coding) {
-            Some(coded) => coded.clone(),
-            None => self.make_coding(&object, coding, offer, scene)?,
-        };
+        let is_worth_it = LazyCell::new(|| {
+            let room = || self.asked.cache.store.has_room_for_coding(&object);
+            !offer.is_head() && object.codings().is_wanted_again() && room()
+        });
+        let (coding, coded) = offer.choose(|coding| match object.coded(coding) {
+            Some(coded) => Some(coded.clone()),
+            None if *is_worth_it => self.make_coding(&object, coding, offer, scene),
+            None => None,
+        })?;
         describe(head, coding);
         head.content_length = Some(coded.len() as u64);
+        if offer.is_head() {
+            return None;
+        }
         self.from = From::Coded(Some(coded));
         Some(Box::new(Compression::kept(coding, object.len())))
     }
 
-    /// Makes a coding that is worth it: at once of a short body, else for those who come later.
+    /// Makes a coding: at once of a short body, else for those who come later.
     fn make_coding(
         &self,
         object: &Arc<Object>,
-        coding: StreamCoding,
+        coding: Coding,
         offer: &CompressionOffer<'_>,
         scene: Scene<'_>,
     ) -> Option<Bytes> {
         let store = &self.asked.cache.store;
-        let codings = object.codings();
-        if !codings.is_wanted_again() || !store.has_room_for_coding(object) || !codings.begin() {
+        if !object.codings().begin() {
             return None;
         }
         let job = CodingJob {
@@ -70,7 +80,7 @@ impl CachedSource<'_> {
             object: Arc::clone(object),
             coding,
         };
-        if object.len() < THREAD_MIN {
+        if object.len() < thread_min(coding) {
             let coded = offer.code(coding, object.blocks(), scene)?;
             job.keep(&coded);
             return Some(coded);
@@ -89,7 +99,7 @@ struct CodingJob {
     store: Arc<Store>,
     key: CacheKey,
     object: Arc<Object>,
-    coding: StreamCoding,
+    coding: Coding,
 }
 
 impl CodingJob {
@@ -127,5 +137,10 @@ fn plain_head(object: &Object) -> ResponseHead {
     }
 }
 
-/// A body of fewer bytes is coded on the event loop, in a millisecond at most.
-const THREAD_MIN: u64 = 64 * 1024;
+/// A body of fewer bytes is coded on the event loop, in about a millisecond.
+fn thread_min(coding: Coding) -> u64 {
+    match coding {
+        Coding::Brotli => 32 * 1024,
+        Coding::Gzip | Coding::Zstd => 64 * 1024,
+    }
+}
