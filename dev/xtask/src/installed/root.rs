@@ -182,8 +182,10 @@ const SUITE: &str = "bookworm";
 const PACKAGES: &str =
     "systemd,systemd-sysv,dbus,ca-certificates,tomcat10,curl,openssl,procps,man-db";
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "/root/",
+    // Tomcat makes a folder there when it has started.
+    "/etc/tomcat10/Catalina/",
     "/tmp/",
     "/var/tmp/",
     "/var/log/journal/",
