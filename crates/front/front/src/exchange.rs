@@ -335,8 +335,7 @@ impl<'a> Exchange<'a> {
         outgoing: &Outgoing<'_>,
     ) -> Result<(), Failure> {
         let rules = self.decided.passage.as_ref().map(|passage| passage.rules);
-        let own = rules.and_then(|rules| rules.config().retries);
-        let retries = own.unwrap_or(upstream.retries);
+        let retries = upstream.retries_by(rules);
         let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
         let mut choice = self.choose(upstream, rules, &tried, outgoing)?;
         let (mut fresh, mut refusals) = (false, 0);
@@ -650,8 +649,9 @@ impl<'a> Exchange<'a> {
         backend: &BackendConfig,
         policy: &'p ResponsePolicy<'p>,
     ) -> Terms<'p> {
-        let of_route = policy.passage;
-        let of_route = of_route.and_then(|passage| passage.rules.config().body_max);
+        let of_route = policy
+            .passage
+            .and_then(|passage| passage.rules.config().body_max);
         let body_max = of_route.or(self.scene.listener.body_max);
         Terms {
             policy,

@@ -216,8 +216,7 @@ impl Draft {
         self.affinity = choice::affinity(upstream, &ids, &foresight);
         let mut passed = Passed::default();
         if outgoing.upgrade().is_some() {
-            let own = rules.and_then(|rules| rules.config().retries);
-            let retries = own.unwrap_or(upstream.retries);
+            let retries = upstream.retries_by(rules);
             (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
         }
         self.members = choice::members(upstream, rules, &foresight, &passed);
@@ -358,8 +357,7 @@ fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<Stri
             "a backend is picked, by {policy} unless a session decides{equal}"
         ));
     }
-    let own = rules.and_then(|rules| rules.config().retries);
-    let retries = own.unwrap_or(upstream.retries);
+    let retries = upstream.retries_by(rules);
     if retries > 0 {
         then.push(format!(
             "if the backend fails, at most {retries} further attempts, each only if it is safe"

@@ -326,6 +326,13 @@ impl Site {
 }
 
 impl Upstream {
+    /// How many further attempts a request may have: as the rules of its route say, or else the upstream.
+    #[inline]
+    pub(crate) fn retries_by(&self, rules: Option<&Rules>) -> u32 {
+        let own = rules.and_then(|rules| rules.config().retries);
+        own.unwrap_or(self.retries)
+    }
+
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
         let members: Vec<Member> = config
             .all()

@@ -39,9 +39,7 @@ pub(super) fn request(
         attributes: preview.attributes,
         set_cookie: cookie.map(|it| super::text(it.as_bytes())),
         timeouts: timeouts(settings, rules),
-        retries: rules
-            .and_then(|rules| rules.config().retries)
-            .unwrap_or(upstream.retries),
+        retries: upstream.retries_by(rules),
     })
 }
 

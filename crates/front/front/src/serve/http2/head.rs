@@ -125,9 +125,9 @@ fn authority(named: Option<&str>, headers: &HeaderMap) -> Result<Authority, Refu
     if hosts.next().is_some() {
         return Err(Fault::HostDuplicate.into());
     }
-    let parse = |text: &[u8]| match Host::read_apart(text) {
-        Ok(host) => Ok(host.authority),
-        Err(fault) => Err(Fault::from(fault)),
+    let parse = |text: &[u8]| {
+        let host = Host::read_apart(text).map_err(Fault::from);
+        host.map(|host| host.authority)
     };
     let host = host.map(|host| parse(host.as_bytes())).transpose()?;
     let named = named.map(|named| parse(named.as_bytes())).transpose()?;
