@@ -10,6 +10,7 @@
 mod hosts;
 mod line;
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -55,6 +56,25 @@ pub(crate) struct AccessLog {
 struct Buffer {
     lines: Vec<u8>,
     stamp: Stamp,
+    /// Where in the lines those of the next target begin, of the one after it, and so on: for each target
+    /// that the thread has not taken yet.
+    ends: VecDeque<usize>,
+}
+
+impl Buffer {
+    /// The lines from now on are of another target.
+    fn turn(&mut self) {
+        self.ends.push_back(self.lines.len());
+    }
+
+    /// Moves the lines of the present target to `into`, which is empty.
+    fn take(&mut self, into: &mut Vec<u8>) {
+        let Some(&end) = self.ends.front() else {
+            return std::mem::swap(&mut self.lines, into);
+        };
+        into.extend(self.lines.drain(..end));
+        self.ends.iter_mut().for_each(|it| *it -= end);
+    }
 }
 
 /// The threads that write.
@@ -134,7 +154,7 @@ impl AccessLog {
     }
 
     /// Writes to another target from now on. Lines that are waiting still go to the previous one, unless
-    /// that is stuck.
+    /// that is stuck; none that comes later does.
     ///
     /// # Errors
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
@@ -232,7 +252,7 @@ impl AccessLog {
         } else {
             AccessLogFormat::Combined
         };
-        let Buffer { lines, stamp } = &mut *buffer;
+        let Buffer { lines, stamp, .. } = &mut *buffer;
         record.append(format, stamp, lines);
     }
 
@@ -303,7 +323,7 @@ impl Writers {
         self.stuck.retain(|thread| !thread.is_finished());
         match &self.current {
             Some(writer) if !writer.shared.progress.is_stuck() => {
-                return writer.targets.try_send(target).map_err(|_| stuck());
+                return writer.turn(&log.buffers, target);
             }
             Some(_) if self.stuck.len() >= STUCK_MAX => return Err(stuck()),
             _ => {}
@@ -312,6 +332,10 @@ impl Writers {
         if let Some(writer) = self.current.replace(next) {
             writer.shared.is_replaced.store(true, Ordering::Relaxed);
             self.stuck.push(writer.thread);
+            // All that waits is for the new one, also what was for targets in between.
+            for buffer in log.buffers.iter() {
+                lock(buffer).ends.clear();
+            }
         }
         Ok(())
     }
@@ -340,6 +364,18 @@ impl Writer {
             shared,
         })
     }
+
+    /// Has the lines from now on written to `target`.
+    fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LogTarget) -> io::Result<()> {
+        // Before the thread knows: it leaves what is beyond the end until it has the target.
+        buffers.iter().for_each(|buffer| lock(buffer).turn());
+        self.targets.try_send(target).map_err(|_| {
+            for buffer in buffers.iter() {
+                lock(buffer).ends.pop_back();
+            }
+            stuck()
+        })
+    }
 }
 
 fn stuck() -> io::Error {
@@ -361,7 +397,7 @@ fn write_lines(
             if state.is_replaced.load(Ordering::Relaxed) {
                 return;
             }
-            std::mem::swap(&mut lock(buffer).lines, &mut lines);
+            lock(buffer).take(&mut lines);
             let written = target.write(&lines, &state.progress);
             lines.clear();
             lines.shrink_to(BUFFER_KEPT);
@@ -377,7 +413,12 @@ fn write_lines(
             }
         }
         match said {
-            Ok(next) => target = next,
+            Ok(next) => {
+                target = next;
+                for buffer in buffers.iter() {
+                    lock(buffer).ends.pop_front();
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

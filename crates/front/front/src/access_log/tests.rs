@@ -194,6 +194,38 @@ fn lines_go_to_the_target_of_their_time() {
 }
 
 #[test]
+fn a_line_after_a_file_was_opened_again_is_in_the_new_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    let log = opened(
+        &LogConfig {
+            access: AccessLogTarget::File(at("access.log")),
+            ..LogConfig::default()
+        },
+        2,
+    );
+    // More turns than the thread can have taken when the next one comes.
+    with_record(|record| {
+        for turn in 0..10 {
+            log.write(turn % 2, record);
+            std::fs::rename(at("access.log"), at(&format!("{turn}.log"))).expect("a move");
+            log.reopen().expect("a turn");
+        }
+        log.write(0, record);
+    });
+    log.finish();
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(at(name)).expect("the file");
+        text.lines().count()
+    };
+    for turn in 0..10 {
+        assert_eq!(lines(&format!("{turn}.log")), 1, "{turn}");
+    }
+    assert_eq!(lines("access.log"), 1);
+    assert_eq!((log.dropped(), log.lost()), (0, 0));
+}
+
+#[test]
 fn hosts_may_have_logs_of_their_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
