@@ -649,10 +649,8 @@ impl<'a> Exchange<'a> {
         backend: &BackendConfig,
         policy: &'p ResponsePolicy<'p>,
     ) -> Terms<'p> {
-        let of_route = policy
-            .passage
-            .and_then(|passage| passage.rules.config().body_max);
-        let body_max = of_route.or(self.scene.listener.body_max);
+        let rules = policy.passage.map(|passage| passage.rules);
+        let body_max = Rules::body_max(rules, self.scene.listener);
         Terms {
             policy,
             version: outgoing.version(),

@@ -379,9 +379,7 @@ impl<'s> Case<'_, 's> {
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
             return Ok(Target::Own(OwnTarget::Guard(guard)));
         }
-        let body_max = rules.and_then(|rules| rules.config().body_max);
-        let body_max = body_max.or(listener.body_max);
-        check_length(head.body, body_max)?;
+        check_length(head.body, Rules::body_max(rules, listener))?;
         check_tunnel(route, head)?;
         let no_route = || OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");
         let Some(route) = route else {

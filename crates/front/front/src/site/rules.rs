@@ -11,8 +11,8 @@ use catamaran_message::RequestHead;
 use sha2::{Digest, Sha256};
 
 use crate::config::{
-    Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, RouteConfig,
-    RouteRules,
+    Activation, CompressConfig, CookieFlags, ErrorPages, FieldRule, FilesConfig, ListenerConfig,
+    RouteConfig, RouteRules,
 };
 use crate::site::rewrite::PathRewrite;
 use crate::trust::is_trusted;
@@ -68,6 +68,12 @@ impl Rules {
     /// Finds the cache that the rules name.
     pub(super) fn resolve_cache(&mut self, cache: impl Fn(&str) -> Option<usize>) {
         self.cache = self.config.cache.as_deref().and_then(cache);
+    }
+
+    /// How long a request's body may be: as the route says, or else the listener. `None` is no limit.
+    pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
+        let of_route = rules.and_then(|rules| rules.config.body_max);
+        of_route.or(listener.body_max)
     }
 
     /// The rules as the file has them: what needs no preparation is read there.
