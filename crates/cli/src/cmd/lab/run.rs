@@ -198,6 +198,13 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
             "{directory} compares two binaries: name the older one again with --against"
         )));
     }
+    let is_named = |name: &String| args.module.iter().any(|(named, _)| named == name);
+    if let Some(name) = experiment.modules.iter().find(|name| !is_named(name)) {
+        let directory = directory.display();
+        return Err(Failure::Fault(format!(
+            "{directory} has servers with the module {name}: name its file again with --module {name}=FILE"
+        )));
+    }
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
         store
