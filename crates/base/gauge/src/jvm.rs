@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A JVM at one moment.
@@ -55,41 +56,113 @@ pub enum JvmFault {
     Data(&'static str),
 }
 
+/// A JVM that is read again and again. Where its file is, and which of its threads compile, is looked for once, and
+/// anew when threads came or went: to look through dozens of machines each second would be a load of its own.
+#[derive(Debug)]
+pub struct JvmReader {
+    id: u32,
+    known: Mutex<Known>,
+}
+
+/// What was found of a JVM.
+#[derive(Debug, Default)]
+struct Known {
+    file: Option<PathBuf>,
+    /// How many threads it had when those that compile were looked for.
+    threads: Option<u64>,
+    compilers: Vec<u32>,
+}
+
+impl JvmReader {
+    /// One of the JVM with process id `id`.
+    #[must_use]
+    pub fn new(id: u32) -> Self {
+        Self {
+            id,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What it says now.
+    ///
+    /// # Errors
+    /// There is no performance data, or it cannot be read or understood.
+    pub fn read(&self) -> Result<Jvm, JvmFault> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = match known.file.take() {
+            Some(path) => path,
+            None => find(self.id).ok_or(JvmFault::NoFile(self.id))?,
+        };
+        let file = match fs::read(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(JvmFault::File { path, source }),
+        };
+        known.file = Some(path);
+        let mut jvm = interpret(&parse(&file)?)?;
+        if let Some(cpu) = known.compiled(self.id) {
+            jvm.compiling = Some(cpu);
+        }
+        Ok(jvm)
+    }
+}
+
+impl Known {
+    /// The CPU time of the compilers' threads; `None` if none has its name.
+    fn compiled(&mut self, id: u32) -> Option<Duration> {
+        let threads = threads(id);
+        if threads.is_none() || threads != self.threads {
+            self.compilers = compilers(id);
+            self.threads = threads;
+        }
+        let each = self.compilers.iter().map(|task| cpu(id, *task));
+        let each: Option<Vec<Duration>> = each.collect();
+        each.filter(|each| !each.is_empty())
+            .map(|each| each.iter().sum())
+    }
+}
+
 /// What the JVM with process id `id` says now.
 ///
 /// # Errors
 /// There is no performance data, or it cannot be read or understood.
 pub fn read(id: u32) -> Result<Jvm, JvmFault> {
-    let path = find(id).ok_or(JvmFault::NoFile(id))?;
-    let file = fs::read(&path).map_err(|source| JvmFault::File { path, source })?;
-    let mut jvm = interpret(&parse(&file)?)?;
-    if let Some(cpu) = compilers(id) {
-        jvm.compiling = Some(cpu);
-    }
-    Ok(jvm)
+    JvmReader::new(id).read()
 }
 
-/// The CPU time of the compilers' threads; `None` if none has its name.
-fn compilers(id: u32) -> Option<Duration> {
-    let tasks = fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten();
+/// How many threads a process has: the twentieth value of `stat` (`proc_pid_stat(5)`), whose second one may have spaces.
+fn threads(id: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_whitespace().nth(17)?.parse().ok()
+}
+
+/// The threads that compile.
+fn compilers(id: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
     let mut tasks: Vec<u32> = tasks
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
         .collect();
     tasks.sort_unstable();
     // A virtual machine begins them before any thread of an application.
-    let first = tasks.iter().take(THREADS_OF_ITS_OWN);
-    let each: Vec<Duration> = first.filter_map(|task| compiler(id, *task)).collect();
-    (!each.is_empty()).then(|| each.iter().sum())
+    tasks.truncate(THREADS_OF_ITS_OWN);
+    tasks.retain(|task| {
+        let name = fs::read_to_string(format!("/proc/{id}/task/{task}/comm"));
+        name.is_ok_and(|name| COMPILERS.iter().any(|it| name.starts_with(it)))
+    });
+    tasks
 }
 
-/// The CPU time of a thread, if it is a compiler's.
-fn compiler(id: u32, task: u32) -> Option<Duration> {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{id}/task/{task}/{file}")).ok();
-    let name = read("comm")?;
-    if !COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
-        return None;
-    }
-    let nanos = read("schedstat")?.split(' ').next()?.parse().ok()?;
+/// The CPU time of a thread.
+fn cpu(id: u32, task: u32) -> Option<Duration> {
+    let schedstat = fs::read_to_string(format!("/proc/{id}/task/{task}/schedstat")).ok()?;
+    let nanos = schedstat.split(' ').next()?.parse().ok()?;
     Some(Duration::from_nanos(nanos))
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use catamaran_gauge::jvm::JvmReader;
 use catamaran_gauge::{CpuLimit, Group, GroupFault};
 
 use crate::fault::Faults;
@@ -48,7 +49,7 @@ pub struct Process {
     server: Server,
     addresses: Vec<(String, SocketAddr)>,
     directory: PathBuf,
-    jvm: bool,
+    jvm: Option<JvmReader>,
     /// How much of the log was looked at for alarms.
     looked_at: usize,
     /// How much of it was looked at for maxima.
@@ -203,13 +204,14 @@ impl Process {
             command.current_dir(&directory);
             command.stdout(log).stderr(twin);
         })?;
+        let jvm = target.jvm().then(|| JvmReader::new(task.id()));
         let process = Self {
             name: name.to_owned(),
             task,
             server,
             addresses,
             directory,
-            jvm: target.jvm(),
+            jvm,
             looked_at,
             looked_at_capped: looked_at,
         };
@@ -262,10 +264,10 @@ impl Process {
         self.task.id()
     }
 
-    /// The number of its Java virtual machine; `None` if it is none.
+    /// What reads its Java virtual machine; `None` if it is none.
     #[must_use]
-    pub fn jvm(&self) -> Option<u32> {
-        self.jvm.then(|| self.id())
+    pub fn jvm(&self) -> Option<&JvmReader> {
+        self.jvm.as_ref()
     }
 
     /// All its processes are in there; `None` in a shared space.

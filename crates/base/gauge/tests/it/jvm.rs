@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use catamaran_gauge::jvm;
+use catamaran_gauge::jvm::{self, JvmReader};
 use catamaran_testkit::Deadline;
 
 use crate::Talker;
@@ -20,8 +20,9 @@ fn the_heap_is_what_jcmd_says() {
     assert_eq!(java.line(), "ready");
     let id = java.child.id();
     // Eden is sampled every 50 ms, and jcmd's own work in the JVM is part of it.
+    let reader = JvmReader::new(id);
     let equal = || {
-        let (expected, jvm) = (heap_info(id), jvm::read(id).unwrap());
+        let (expected, jvm) = (heap_info(id), reader.read().unwrap());
         (jvm.heap_used.abs_diff(expected) <= expected / 100).then_some(jvm)
     };
     let jvm = Deadline::default().poll("what jcmd says", equal).unwrap();
@@ -37,6 +38,9 @@ fn the_heap_is_what_jcmd_says() {
         "{jvm:?}"
     );
     assert!(jvm.compiling.is_some_and(|time| !time.is_zero()), "{jvm:?}");
+    // What was found once stays true, and does not stand still.
+    let [again, anew] = [reader.read(), jvm::read(id)].map(|read| read.unwrap().compiling);
+    assert!(jvm.compiling <= again && again <= anew, "{again:?} {anew:?}");
 }
 
 /// `used` of both generations, in bytes.

@@ -170,7 +170,7 @@ impl Sample {
                 let seconds = cpu.total().as_secs_f64();
                 sample.servers.insert(name.clone(), seconds);
             }
-            if let Some(read) = server.process.jvm().and_then(|id| jvm::read(id).ok()) {
+            if let Some(read) = server.process.jvm().and_then(|jvm| jvm.read().ok()) {
                 sample.jvms.insert(name.clone(), JvmSample::of(&read));
             }
         }

@@ -12,7 +12,8 @@
 
 use std::time::Duration;
 
-use catamaran_gauge::{Group, jvm};
+use catamaran_gauge::Group;
+use catamaran_gauge::jvm::JvmReader;
 use catamaran_load::document::Tick;
 use catamaran_stats::{WarmUp as Verdict, change, warm_up};
 
@@ -62,7 +63,7 @@ pub(super) fn cpus(stage: &Stage) -> Cpus {
 /// The seconds that compilers of all virtual machines have taken.
 fn compiling(stage: &Stage) -> f64 {
     let machines = stage.servers.iter().filter_map(|it| it.process.jvm());
-    let of = |id| Some(jvm::read(id).ok()?.compiling?.as_secs_f64());
+    let of = |jvm: &JvmReader| Some(jvm.read().ok()?.compiling?.as_secs_f64());
     machines.filter_map(of).sum()
 }
 

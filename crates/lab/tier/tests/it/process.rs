@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use catamaran_gauge::jvm::JvmReader;
 use catamaran_testkit::Deadline;
 use catamaran_tier::{Launch, Process, Programs, Space, StartFault, Target, java};
 
@@ -119,7 +120,7 @@ fn tomcat_serves_over_both_protocols_and_all_its_connectors() {
             let httpd = start(&space, "httpd", &set).unwrap();
             assert!(get(&space, &httpd, "/SMS/page.html").ends_with(&"x".repeat(347)));
         }
-        assert_eq!(tomcat.jvm(), Some(tomcat.id()));
+        assert_eq!(tomcat.jvm().map(JvmReader::id), Some(tomcat.id()));
         assert!(
             tomcat.version().contains("Apache Tomcat/10."),
             "{}",
