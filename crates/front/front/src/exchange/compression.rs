@@ -220,6 +220,8 @@ pub(crate) struct Compression {
     is_dirty: bool,
     /// Bytes of the plain body that were coded.
     plain: u64,
+    /// Those of this turn.
+    in_turn: usize,
 }
 
 /// What comes next.
@@ -246,6 +248,7 @@ impl Compression {
             turn: Turn::Work,
             is_dirty: false,
             plain: 0,
+            in_turn: 0,
         }
     }
 
@@ -259,6 +262,7 @@ impl Compression {
             turn: Turn::Pass,
             is_dirty: false,
             plain,
+            in_turn: 0,
         }
     }
 
@@ -326,7 +330,10 @@ impl Compression {
                     self.turn = Turn::Flush;
                     self.flush()
                 }
-                Poll::Pending => self.flush(),
+                Poll::Pending => {
+                    self.in_turn = 0;
+                    self.flush()
+                }
                 other => return other.map(Ok),
             };
             match coded.map_err(SourceError::Encoder)? {
@@ -349,7 +356,9 @@ impl Compression {
     /// Codes a piece of what waits.
     fn code_piece(&mut self) -> Result<Bytes, EncoderFault> {
         let piece = self.waiting.split_to(self.waiting.len().min(PIECE_MAX));
-        if !self.waiting.is_empty() {
+        self.in_turn += piece.len();
+        if self.in_turn >= TURN_MAX {
+            self.in_turn = 0;
             self.turn = Turn::FlushAndRest;
         }
         self.plain += piece.len() as u64;
@@ -443,8 +452,12 @@ static BOUND_TO_BYTES: [HeaderName; 6] = [
     HeaderName::from_static("content-md5"),
 ];
 
-/// Bytes that are coded before others have their turn: a quarter of a millisecond at most.
+/// Bytes that are coded at a time.
 const PIECE_MAX: usize = 16 * 1024;
+
+/// Bytes after which others have their turn: about a millisecond. An encoder's state is a few hundred KiB, which others
+/// push out of the processor's caches: to get it back takes as long as to code 16 KiB.
+const TURN_MAX: usize = 128 * 1024;
 
 #[cfg(test)]
 mod tests;
