@@ -372,7 +372,7 @@ const PIECE_MAX: usize = 64 * 1024;
 const WINDOW_MAX: usize = 256 * 1024;
 
 /// The end of a file, which is read.
-const TAIL_MAX: u64 = 16 * 1024;
+const TAIL_MAX: u64 = 4 * 1024;
 
 /// Bytes after which others have their turn.
 const TURN_MAX: usize = 1024 * 1024;

@@ -68,6 +68,9 @@ struct Active {
     is_http10: bool,
     /// The end of the response is the close of the connection.
     close_delimited: bool,
+    /// Whether segments that are not full wait for the end of the response: a file has a head before it and an end
+    /// behind it, which else were segments of their own.
+    is_corked: bool,
     /// An exchange with a backend whose client left before the response.
     abandoned: Option<LeftBehind>,
 }
@@ -94,6 +97,7 @@ impl Active {
                 sent: 0,
                 is_http10: false,
                 close_delimited: false,
+                is_corked: false,
                 abandoned: None,
             }),
         }
@@ -110,6 +114,19 @@ impl Active {
         Poll::Ready(Ok(written + sent))
     }
 
+    /// Once all of a response is written, nothing follows that its last segment could wait for.
+    #[inline]
+    fn uncork_at_end(&mut self, stream: &Stream) {
+        if self.is_corked
+            && self.output.is_empty()
+            && self.file.is_empty()
+            && self.codec.is_response_whole()
+        {
+            self.is_corked = false;
+            stream.cork(false);
+        }
+    }
+
     /// Leaves the memory to the next connection that becomes busy.
     fn give(mut self: Box<Self>) {
         debug_assert!(
@@ -124,6 +141,7 @@ impl Active {
             self.input = BytesMut::new();
         }
         self.read_size = READ_MIN;
+        self.is_corked = false;
         FREE.with_borrow_mut(|list| list.give(self));
     }
 }
@@ -535,6 +553,10 @@ impl ClientConnection {
 
     /// Takes some of the response's body from a file. Its length was announced, so no framing follows it.
     pub(crate) fn send_file(&mut self, part: FilePart) {
+        if !self.active().is_corked {
+            self.active().is_corked = true;
+            self.stream.cork(true);
+        }
         let active = self.active();
         let taken = active.codec.begin_data(part.len, active.output.staging());
         active.sent += taken as u64;
@@ -545,7 +567,13 @@ impl ClientConnection {
     /// Ends the response. An error means that it is shorter than announced: cut the connection.
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
         let active = self.active();
-        active.codec.send_end(active.output.staging())
+        let ended = active.codec.send_end(active.output.staging());
+        if active.is_corked
+            && let Some(active) = &mut self.active
+        {
+            active.uncork_at_end(&self.stream);
+        }
+        ended
     }
 
     /// Bytes of the current response's body handed over.
@@ -598,9 +626,15 @@ impl ClientConnection {
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match &mut self.active {
             Some(active) if active.file.is_empty() => {
-                active.output.poll_write(cx, &mut self.stream)
+                let written = ready!(active.output.poll_write(cx, &mut self.stream))?;
+                active.uncork_at_end(&self.stream);
+                Poll::Ready(Ok(written))
             }
-            Some(active) => active.poll_write_file(cx, &mut self.stream),
+            Some(active) => {
+                let written = ready!(active.poll_write_file(cx, &mut self.stream))?;
+                active.uncork_at_end(&self.stream);
+                Poll::Ready(Ok(written))
+            }
             None => Poll::Ready(Ok(0)),
         }
     }

@@ -15,6 +15,7 @@ use bytes::{Buf, BytesMut};
 use catamaran_tls::Session;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
 use thiserror::Error;
@@ -331,6 +332,14 @@ impl Stream {
             let mut from = from;
             sendfile(socket, file, Some(&mut from), len)
         })
+    }
+
+    /// Whether what does not fill a segment waits for what follows, for 200 ms at most (`TCP_CORK`, `tcp(7)`; nginx:
+    /// `tcp_nopush`). Only TCP without TLS has segments of ours. If the kernel refuses it, nothing waits.
+    pub fn cork(&self, waits: bool) {
+        if let Self::Tcp(stream) = self {
+            set_tcp_cork(stream, waits).ok();
+        }
     }
 
     /// Sends bytes, as many as the socket takes. Of a stream without TLS.
