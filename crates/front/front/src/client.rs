@@ -120,7 +120,7 @@ impl Active {
         if self.is_corked
             && self.output.is_empty()
             && self.file.is_empty()
-            && self.codec.is_response_whole()
+            && (self.codec.is_response_whole() || self.codec.is_idle())
         {
             self.is_corked = false;
             stream.cork(false);

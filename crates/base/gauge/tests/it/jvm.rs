@@ -40,7 +40,10 @@ fn the_heap_is_what_jcmd_says() {
     assert!(jvm.compiling.is_some_and(|time| !time.is_zero()), "{jvm:?}");
     // What was found once stays true, and does not stand still.
     let [again, anew] = [reader.read(), jvm::read(id)].map(|read| read.unwrap().compiling);
-    assert!(jvm.compiling <= again && again <= anew, "{again:?} {anew:?}");
+    assert!(
+        jvm.compiling <= again && again <= anew,
+        "{again:?} {anew:?}"
+    );
 }
 
 /// `used` of both generations, in bytes.
