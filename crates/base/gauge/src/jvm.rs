@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::process;
+
 /// A JVM at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jvm {
@@ -68,8 +70,8 @@ pub struct JvmReader {
 #[derive(Debug, Default)]
 struct Known {
     file: Option<PathBuf>,
-    /// How many threads it had when those that compile were looked for.
-    threads: Option<u64>,
+    /// How many threads it had when those that compile were looked for; 0 if they are to be looked for.
+    threads: usize,
     compilers: Vec<u32>,
 }
 
@@ -103,6 +105,7 @@ impl JvmReader {
             Ok(file) => file,
             Err(source) => return Err(JvmFault::File { path, source }),
         };
+        // One that cannot be read is looked for again.
         known.file = Some(path);
         let mut jvm = interpret(&parse(&file)?)?;
         if let Some(cpu) = known.compiled(self.id) {
@@ -115,15 +118,18 @@ impl JvmReader {
 impl Known {
     /// The CPU time of the compilers' threads; `None` if none has its name.
     fn compiled(&mut self, id: u32) -> Option<Duration> {
-        let threads = threads(id);
-        if threads.is_none() || threads != self.threads {
+        let threads = process::threads(&[id]);
+        if threads != self.threads {
             self.compilers = compilers(id);
             self.threads = threads;
         }
-        let each = self.compilers.iter().map(|task| cpu(id, *task));
-        let each: Option<Vec<Duration>> = each.collect();
-        each.filter(|each| !each.is_empty())
-            .map(|each| each.iter().sum())
+        let each = self.compilers.iter().filter_map(|task| cpu(id, *task));
+        let each: Vec<Duration> = each.collect();
+        if each.len() < self.compilers.len() {
+            // One has ended; another may have come in its place.
+            self.threads = 0;
+        }
+        (!each.is_empty()).then(|| each.iter().sum())
     }
 }
 
@@ -133,13 +139,6 @@ impl Known {
 /// There is no performance data, or it cannot be read or understood.
 pub fn read(id: u32) -> Result<Jvm, JvmFault> {
     JvmReader::new(id).read()
-}
-
-/// How many threads a process has: the twentieth value of `stat` (`proc_pid_stat(5)`), whose second one may have spaces.
-fn threads(id: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_whitespace().nth(17)?.parse().ok()
 }
 
 /// The threads that compile.
