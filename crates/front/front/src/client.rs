@@ -568,9 +568,7 @@ impl ClientConnection {
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
         let active = self.active();
         let ended = active.codec.send_end(active.output.staging());
-        if active.is_corked
-            && let Some(active) = &mut self.active
-        {
+        if let Some(active) = &mut self.active {
             active.uncork_at_end(&self.stream);
         }
         ended
@@ -624,19 +622,15 @@ impl ClientConnection {
 
     /// Writes the output; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        match &mut self.active {
-            Some(active) if active.file.is_empty() => {
-                let written = ready!(active.output.poll_write(cx, &mut self.stream))?;
-                active.uncork_at_end(&self.stream);
-                Poll::Ready(Ok(written))
-            }
-            Some(active) => {
-                let written = ready!(active.poll_write_file(cx, &mut self.stream))?;
-                active.uncork_at_end(&self.stream);
-                Poll::Ready(Ok(written))
-            }
-            None => Poll::Ready(Ok(0)),
-        }
+        let Some(active) = &mut self.active else {
+            return Poll::Ready(Ok(0));
+        };
+        let written = ready!(match active.file.is_empty() {
+            true => active.output.poll_write(cx, &mut self.stream),
+            false => active.poll_write_file(cx, &mut self.stream),
+        })?;
+        active.uncork_at_end(&self.stream);
+        Poll::Ready(Ok(written))
     }
 
     /// Sends the rest of a response that will not be completed, and makes its end visible: by
