@@ -95,9 +95,12 @@ impl Shop {
         assert!(drain["deadline"].is_string(), "{drain}");
         let said = self.operator.types("catamaran reset tomcat/blue");
         assert!(said.contains("active"), "{said}");
-        // Who leaves green begins anew anywhere, also at blue.
+        // Who leaves blue begins anew there: while it drains, its Tomcat sends them to others. Who leaves another one may
+        // never come to blue, since requests of sessions count as turns.
         self.crowd.forget();
-        self.new_sessions_reach("green", "blue");
+        self.new_sessions_from("blue");
+        let seen = self.crowd.seen();
+        assert!(seen.begun.contains_key("blue"), "{seen:?}");
         self.nothing_went_wrong();
     }
 
