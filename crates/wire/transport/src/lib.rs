@@ -27,5 +27,5 @@ pub use proxy_header::{
 };
 pub use queue::ByteQueue;
 pub use stream::{PeerEnd, ProxyError, Stream};
-pub use tls_stream::{HandshakeError, TlsStream, Truncated};
+pub use tls_stream::{HandshakeError, SEAL_MAX, TlsStream, Truncated};
 pub use worker_local::{Count, PerWorker};

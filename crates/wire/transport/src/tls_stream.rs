@@ -343,7 +343,7 @@ impl TlsStream {
     fn seal(&mut self, slices: &[IoSlice<'_>], sealed: &mut Vec<u8>) -> io::Result<usize> {
         let result = match slices {
             [only] => {
-                let taken = only.len().min(WRITE_MAX);
+                let taken = only.len().min(SEAL_MAX);
                 let sealing = self.connection.seal(&only[..taken], &mut self.rest, sealed);
                 sealing.map(|()| taken)
             }
@@ -352,7 +352,7 @@ impl TlsStream {
                 let mut joined = JOINED.take();
                 joined.clear();
                 for slice in slices {
-                    let room = WRITE_MAX - joined.len();
+                    let room = SEAL_MAX - joined.len();
                     joined.extend_from_slice(&slice[..slice.len().min(room)]);
                 }
                 let sealing = self.connection.seal(&joined, &mut self.rest, sealed);
@@ -463,8 +463,8 @@ const HANDSHAKE_MAX: usize = 64 * 1024;
 /// A read of a long body.
 const READ_LARGE: usize = 68 * 1024;
 
-/// Plaintext sealed for one write: four full records.
-const WRITE_MAX: usize = 64 * 1024;
+/// Plaintext sealed for one write: four full records and a bit, so that four full frames of HTTP/2 leave together.
+pub const SEAL_MAX: usize = 68 * 1024;
 
 /// Reads in a row that may yield no data.
 const EMPTY_READS_MAX: usize = 16;

@@ -3,13 +3,15 @@
 //! Bytes pass as they are. The frames among them are followed, for what the crate does not tell; see
 //! [`Session`].
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use catamaran_transport::{Output, buffers};
+use catamaran_transport::{Output, SEAL_MAX, buffers};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::ClientConnection;
@@ -32,7 +34,7 @@ pub(crate) struct Line {
     client: Option<ClientConnection>,
     /// Received and decrypted, and not read yet.
     rest: BytesMut,
-    /// Small writes of the crate, which leave together: [`Session::poll_flush`].
+    /// Writes of the crate that leave together, small ones or those to be sealed: [`Session::poll_flush`].
     held: Output,
 }
 
@@ -69,8 +71,8 @@ impl Line {
         }
     }
 
-    /// Takes a few bytes at once, and many once the socket has taken what is held. `written` counts
-    /// what the socket takes.
+    /// Takes a few bytes at once, and many once the socket has taken what is held. Over TLS, frames are held until they
+    /// fill as many records as are sealed at a time. `written` counts what the socket takes.
     fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -79,14 +81,22 @@ impl Line {
     ) -> Poll<io::Result<usize>> {
         let len = slices.iter().map(|slice| slice.len()).sum::<usize>();
         let is_small = len <= HELD_MAX;
-        if !is_small || self.held.len() + len > buffers::SIZE {
+        let is_sealed = self.client.as_ref().is_some_and(|it| it.stream.is_tls());
+        let (is_held, room) = match is_sealed {
+            true => (len <= SEAL_MAX, SEAL_MAX),
+            false => (is_small, buffers::SIZE),
+        };
+        if !is_held || self.held.len() + len > room {
             ready!(self.poll_flush(cx, written))?;
         }
         let Some(client) = &mut self.client else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
-        if is_small {
+        if is_held {
             let staging = self.held.staging();
+            if staging.capacity() - staging.len() < len {
+                lend(staging);
+            }
             for slice in slices {
                 staging.extend_from_slice(slice);
             }
@@ -109,7 +119,11 @@ impl Line {
         let before = self.held.len();
         let flushed = self.held.poll_write(cx, &mut client.stream);
         *written += before - self.held.len();
-        flushed.map_ok(|_| ())
+        ready!(flushed)?;
+        if self.held.is_empty() {
+            take_back(self.held.staging_bare());
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -184,6 +198,28 @@ impl AsyncWrite for Wire {
         let session = &self.session;
         ready!(session.poll_flush(cx))?;
         session.line().poll_shutdown(cx)
+    }
+}
+
+thread_local! {
+    /// A buffer for frames that are sealed together, while no connection holds any.
+    static LENT: Cell<BytesMut> = Cell::new(BytesMut::new());
+}
+
+/// Replaces a buffer by one with room for [`SEAL_MAX`] bytes.
+fn lend(staging: &mut BytesMut) {
+    let mut lent = LENT.take();
+    lent.reserve(SEAL_MAX);
+    lent.extend_from_slice(staging);
+    buffers::give(mem::replace(staging, lent));
+}
+
+/// Takes a large buffer back.
+fn take_back(staging: &mut BytesMut) {
+    if staging.capacity() > 2 * buffers::SIZE {
+        let mut lent = mem::take(staging);
+        lent.clear();
+        LENT.set(lent);
     }
 }
 
