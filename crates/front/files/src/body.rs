@@ -32,6 +32,8 @@ pub struct FileBody {
     warming: Option<(Reading, usize)>,
     /// Bytes given since others last had their turn.
     given: usize,
+    /// The kernel was given a part since the file was last looked at.
+    after_part: bool,
     /// How often a thread had to read.
     thread_reads: u64,
 }
@@ -120,6 +122,7 @@ impl FileBody {
             reading: None,
             warming: None,
             given: 0,
+            after_part: false,
             thread_reads: 0,
         }
     }
@@ -190,8 +193,8 @@ impl FileBody {
         Poll::Ready(Ok(Some(piece)))
     }
 
-    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. The end of
-    /// the file is read, so that it is not sent if the file was changed meanwhile.
+    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. Whoever sends it holds
+    /// the last segment back until then: there is no end if the file was changed meanwhile.
     ///
     /// # Errors
     /// The rest of the body will not come.
@@ -205,8 +208,13 @@ impl FileBody {
             self.warming = None;
             return Poll::Ready(Ok(self.part(len)));
         }
+        // Before the last part, too: one that ends with a segment leaves nothing that could be held back.
+        if self.after_part && self.left_in_file() <= WINDOW_MAX as u64 {
+            self.after_part = false;
+            self.prove()?;
+        }
         let (from, len) = match self.segments.front() {
-            Some(Segment::File { from, len }) if self.reading.is_none() && *len > TAIL_MAX => {
+            Some(Segment::File { from, len }) if self.reading.is_none() && *len > COPIED_MAX => {
                 (*from, *len)
             }
             _ => {
@@ -220,7 +228,7 @@ impl FileBody {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let window = usize::try_from(len - TAIL_MAX).unwrap_or(WINDOW_MAX);
+        let window = usize::try_from(len).unwrap_or(WINDOW_MAX);
         let window = window.min(WINDOW_MAX);
         let last = from + window as u64 - 1;
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
@@ -270,7 +278,11 @@ impl FileBody {
         };
         *from += window as u64;
         *len -= window as u64;
+        if *len == 0 {
+            self.segments.pop_front();
+        }
         self.given += window;
+        self.after_part = true;
         Some(FilePiece::Part(part))
     }
 
@@ -312,14 +324,27 @@ impl FileBody {
                 self.segments.pop_front();
             }
         }
-        let is_last = !self
-            .segments
-            .iter()
-            .any(|segment| matches!(segment, Segment::File { .. }));
-        if is_last && !self.facts.hold(self.file()?) {
-            return Err(FileBodyError::Changed);
+        if self.left_in_file() == 0 {
+            self.prove()?;
         }
         Ok(piece)
+    }
+
+    /// Bytes of the file that were not given.
+    fn left_in_file(&self) -> u64 {
+        let lengths = self.segments.iter().map(|segment| match segment {
+            Segment::File { len, .. } => *len,
+            Segment::Text(_) => 0,
+        });
+        lengths.sum()
+    }
+
+    /// Fails if the file is not the same any more.
+    fn prove(&self) -> Result<(), FileBodyError> {
+        match self.facts.hold(self.file()?) {
+            true => Ok(()),
+            false => Err(FileBodyError::Changed),
+        }
     }
 }
 
@@ -371,8 +396,8 @@ const PIECE_MAX: usize = 64 * 1024;
 /// The largest part that the kernel sends at a time: what a thread may have to read before it.
 const WINDOW_MAX: usize = 256 * 1024;
 
-/// The end of a file, which is read.
-const TAIL_MAX: u64 = 4 * 1024;
+/// The largest part that is read: not worth the kernel's pipe.
+const COPIED_MAX: u64 = 4 * 1024;
 
 /// Bytes after which others have their turn.
 const TURN_MAX: usize = 1024 * 1024;

@@ -3,6 +3,7 @@
 //! Only this module and [`crate::serve`] know HTTP/1.1. For the relay there is a request body
 //! that comes in and a response that goes out. An idle connection holds no buffers.
 
+mod cork;
 pub(crate) mod handshake;
 pub(crate) mod http2;
 pub(crate) mod linger;
@@ -30,6 +31,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
+use self::cork::Cork;
 use crate::config::ListenerConfig;
 use crate::deadlines::{Deadline, Tick};
 use crate::listener::admission::Admitted;
@@ -68,9 +70,7 @@ struct Active {
     is_http10: bool,
     /// The end of the response is the close of the connection.
     close_delimited: bool,
-    /// Whether segments that are not full wait for the end of the response: a file has a head before it and an end
-    /// behind it, which else were segments of their own.
-    is_corked: bool,
+    cork: Cork,
     /// An exchange with a backend whose client left before the response.
     abandoned: Option<LeftBehind>,
 }
@@ -97,7 +97,7 @@ impl Active {
                 sent: 0,
                 is_http10: false,
                 close_delimited: false,
-                is_corked: false,
+                cork: Cork::default(),
                 abandoned: None,
             }),
         }
@@ -114,17 +114,9 @@ impl Active {
         Poll::Ready(Ok(written + sent))
     }
 
-    /// Once all of a response is written, nothing follows that its last segment could wait for.
-    #[inline]
-    fn uncork_at_end(&mut self, stream: &Stream) {
-        if self.is_corked
-            && self.output.is_empty()
-            && self.file.is_empty()
-            && (self.codec.is_response_whole() || self.codec.is_idle())
-        {
-            self.is_corked = false;
-            stream.cork(false);
-        }
+    /// Whether the kernel has all bytes.
+    fn is_written(&self) -> bool {
+        self.output.is_empty() && self.file.is_empty()
     }
 
     /// Leaves the memory to the next connection that becomes busy.
@@ -141,7 +133,7 @@ impl Active {
             self.input = BytesMut::new();
         }
         self.read_size = READ_MIN;
-        self.is_corked = false;
+        self.cork = Cork::default();
         FREE.with_borrow_mut(|list| list.give(self));
     }
 }
@@ -546,18 +538,17 @@ impl ClientConnection {
         active.codec.finish_data(active.output.staging());
     }
 
-    /// Whether the kernel can send bytes of a file: not if they have to be encrypted.
+    /// Whether the kernel can send bytes of a file, and hold the last ones back.
     pub(crate) fn takes_files(&self) -> bool {
-        !self.stream.is_tls()
+        matches!(self.stream, Stream::Tcp(_))
     }
 
     /// Takes some of the response's body from a file. Its length was announced, so no framing follows it.
     pub(crate) fn send_file(&mut self, part: FilePart) {
-        if !self.active().is_corked {
-            self.active().is_corked = true;
-            self.stream.cork(true);
-        }
+        let mut cork = self.active().cork;
+        cork.hold(&self.stream);
         let active = self.active();
+        active.cork = cork;
         let taken = active.codec.begin_data(part.len, active.output.staging());
         active.sent += taken as u64;
         active.codec.finish_data(active.output.staging());
@@ -569,7 +560,7 @@ impl ClientConnection {
         let active = self.active();
         let ended = active.codec.send_end(active.output.staging());
         if let Some(active) = &mut self.active {
-            active.uncork_at_end(&self.stream);
+            active.cork.end(active.is_written(), &self.stream);
         }
         ended
     }
@@ -629,12 +620,12 @@ impl ClientConnection {
             true => active.output.poll_write(cx, &mut self.stream),
             false => active.poll_write_file(cx, &mut self.stream),
         })?;
-        active.uncork_at_end(&self.stream);
+        active.cork.release(active.is_written(), &self.stream);
         Poll::Ready(Ok(written))
     }
 
     /// Sends the rest of a response that will not be completed, and makes its end visible: by
-    /// framing, or by a reset where only the close ends the response.
+    /// framing, or by a reset where only the close ends the response, or the kernel has all of it.
     pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
@@ -645,7 +636,9 @@ impl ClientConnection {
             Poll::Pending => Poll::Pending,
         })
         .await;
-        if self.active().close_delimited {
+        let active = self.active();
+        let is_held = active.cork.holds() && active.codec.is_response_whole();
+        if active.close_delimited || is_held {
             self.stream.reset_on_close();
         }
     }
