@@ -341,11 +341,11 @@ impl TlsStream {
 
     /// Seals as much of `slices` as one write takes.
     fn seal(&mut self, slices: &[IoSlice<'_>], sealed: &mut Vec<u8>) -> io::Result<usize> {
-        let result = match slices {
+        match slices {
             [only] => {
                 let taken = only.len().min(SEAL_MAX);
-                let sealing = self.connection.seal(&only[..taken], &mut self.rest, sealed);
-                sealing.map(|()| taken)
+                self.seal_bytes(&only[..taken], sealed)?;
+                Ok(taken)
             }
             slices => {
                 // Records are filled across slices.
@@ -355,13 +355,22 @@ impl TlsStream {
                     let room = SEAL_MAX - joined.len();
                     joined.extend_from_slice(&slice[..slice.len().min(room)]);
                 }
-                let sealing = self.connection.seal(&joined, &mut self.rest, sealed);
+                let sealing = self.seal_bytes(&joined, sealed);
                 let taken = joined.len();
                 JOINED.set(joined);
                 sealing.map(|()| taken)
             }
-        };
-        result.map_err(broken)
+        }
+    }
+
+    fn seal_bytes(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> io::Result<()> {
+        let (lead, others) = plain.split_at(lead(plain));
+        if !lead.is_empty() {
+            let sealing = self.connection.seal(lead, &mut self.rest, sealed);
+            sealing.map_err(broken)?;
+        }
+        let sealing = self.connection.seal(others, &mut self.rest, sealed);
+        sealing.map_err(broken)
     }
 
     /// Writes what is sealed; ready when all of it is written.
@@ -439,6 +448,19 @@ fn give(room: usize, buffer: BytesMut) {
     }
 }
 
+/// How many bytes have a record before the full ones, so that these are copied fast.
+///
+/// rustls copies them to a block of the allocator's, behind a header of 5 bytes. Blocks and most plaintexts begin at
+/// multiples of 16, often of 4096, and to copy 4 KiB and more to an address that is 1 to 15 bytes behind the source's, as far
+/// as their last 12 bits go, takes thirty times as long where memcpy is `rep movsb` (glibc before 2.39 on AMD's Zen 3 and 4:
+/// 16 KiB in 4.6 us, not in 0.15).
+fn lead(plain: &[u8]) -> usize {
+    match plain.len() >= COPIED_SLOWLY_MIN && plain.as_ptr().addr().is_multiple_of(16) {
+        true => LEAD,
+        false => 0,
+    }
+}
+
 /// An error of TLS as one of the stream's.
 fn broken(error: TlsError) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, error)
@@ -466,5 +488,34 @@ const READ_LARGE: usize = 68 * 1024;
 /// Plaintext sealed for one write: four full records and a bit, so that four full frames of HTTP/2 leave together.
 pub const SEAL_MAX: usize = 68 * 1024;
 
+/// The shortest plaintext with a [`lead`].
+const COPIED_SLOWLY_MIN: usize = 4096;
+
+/// Few enough to be copied without `rep movsb`, and 5 beyond a multiple of 16.
+const LEAD: usize = 1024 + 5;
+
 /// Reads in a row that may yield no data.
 const EMPTY_READS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Copied behind the header of 5 bytes of a block, which begins at a multiple of 16.
+    #[test]
+    fn full_records_are_not_copied_to_a_few_bytes_behind_where_they_come_from() {
+        let bytes = vec![0; 128 + COPIED_SLOWLY_MIN];
+        for start in 0..64 {
+            let plain = &bytes[start..][..COPIED_SLOWLY_MIN];
+            let copied = &plain[lead(plain)..];
+            let behind = 5_usize.wrapping_sub(copied.as_ptr().addr()) % 16;
+            let was_aligned = plain.as_ptr().addr().is_multiple_of(16);
+            assert_eq!(behind == 0, was_aligned || plain.as_ptr().addr() % 16 == 5);
+            assert_eq!(
+                lead(&plain[..COPIED_SLOWLY_MIN - 1]),
+                0,
+                "few bytes are copied otherwise"
+            );
+        }
+    }
+}

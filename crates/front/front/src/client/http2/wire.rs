@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use catamaran_transport::{Output, SEAL_MAX, buffers};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -207,9 +207,14 @@ thread_local! {
 }
 
 /// Replaces a buffer by one with room for [`SEAL_MAX`] bytes.
+///
+/// Its first bytes are not used: a body's would come 9 bytes, the head of a frame, behind where they are copied from, as
+/// far as the last 12 bits of the addresses go, and some machines copy that slowly (`tls_stream::lead`).
 fn lend(staging: &mut BytesMut) {
     let mut lent = LENT.take();
-    lent.reserve(SEAL_MAX);
+    lent.reserve(UNUSED + SEAL_MAX);
+    lent.resize(UNUSED, 0);
+    lent.advance(UNUSED);
     lent.extend_from_slice(staging);
     buffers::give(mem::replace(staging, lent));
 }
@@ -225,6 +230,9 @@ fn take_back(staging: &mut BytesMut) {
 
 /// What every client begins with (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Bytes before the first frame in a buffer for frames that are sealed together.
+const UNUSED: usize = 1024;
 
 /// The longest write that is held: most responses to requests of small things, whose heads and bodies
 /// would otherwise leave one by one.
