@@ -32,6 +32,8 @@ pub struct FileBody {
     warming: Option<(Reading, usize)>,
     /// Bytes given since others last had their turn.
     given: usize,
+    /// Whether the end of a segment is read. Whoever sends one part alone holds the last bytes back.
+    reads_end: bool,
     /// The kernel was given a part since the file was last looked at.
     after_part: bool,
     /// How often a thread had to read.
@@ -114,7 +116,7 @@ impl FileBody {
         file: &FoundFile,
         threads: &FileThreads,
     ) -> Self {
-        Self {
+        let mut body = Self {
             fd,
             facts: *file.facts(),
             segments,
@@ -122,9 +124,12 @@ impl FileBody {
             reading: None,
             warming: None,
             given: 0,
+            reads_end: false,
             after_part: false,
             thread_reads: 0,
-        }
+        };
+        body.reads_end = body.left_in_file() > WINDOW_MAX as u64;
+        body
     }
 
     /// Whether all of it is in memory.
@@ -193,8 +198,9 @@ impl FileBody {
         Poll::Ready(Ok(Some(piece)))
     }
 
-    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. Whoever sends it holds
-    /// the last segment back until then: there is no end if the file was changed meanwhile.
+    /// The next piece for a connection to which the kernel can send it itself; `None` at the end. There is no end if the
+    /// file was changed meanwhile: of a long one the last bytes are read, and whoever sends a part that is all there is
+    /// holds the last segment back until then.
     ///
     /// # Errors
     /// The rest of the body will not come.
@@ -208,8 +214,7 @@ impl FileBody {
             self.warming = None;
             return Poll::Ready(Ok(self.part(len)));
         }
-        // Before the last part, too: one that ends with a segment leaves nothing that could be held back.
-        if self.after_part && self.left_in_file() <= WINDOW_MAX as u64 {
+        if self.after_part && self.left_in_file() == 0 {
             self.after_part = false;
             self.prove()?;
         }
@@ -228,7 +233,8 @@ impl FileBody {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let window = usize::try_from(len).unwrap_or(WINDOW_MAX);
+        let end = if self.reads_end { COPIED_MAX } else { 0 };
+        let window = usize::try_from(len - end).unwrap_or(WINDOW_MAX);
         let window = window.min(WINDOW_MAX);
         let last = from + window as u64 - 1;
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
@@ -396,7 +402,7 @@ const PIECE_MAX: usize = 64 * 1024;
 /// The largest part that the kernel sends at a time: what a thread may have to read before it.
 const WINDOW_MAX: usize = 256 * 1024;
 
-/// The largest part that is read: not worth the kernel's pipe.
+/// The largest part that is read, not worth the kernel's pipe, and the end that is.
 const COPIED_MAX: u64 = 4 * 1024;
 
 /// Bytes after which others have their turn.
