@@ -51,6 +51,9 @@ pub(crate) struct LabClaim {
     #[serde(default)]
     pub(crate) starts: Vec<f64>,
     pub(crate) verdict: String,
+    /// Whether it came as it says, if it is decided.
+    #[serde(default)]
+    pub(crate) as_expected: Option<bool>,
     pub(crate) sentence: String,
 }
 
@@ -287,12 +290,16 @@ impl LabClaim {
     fn row(&self) -> String {
         let word = WORDS.iter().find(|(verdict, _)| *verdict == self.verdict);
         let word = word.map_or("", |(_, word)| word);
+        let against = match self.as_expected {
+            Some(false) => ", against it",
+            Some(true) | None => "",
+        };
         let case = match self.case() {
             case if case.is_empty() => case,
             case => format!(" ({case})"),
         };
         format!(
-            "| {}{case} | {word} | {} | {} |",
+            "| {}{case} | {word}{against} | {} | {} |",
             self.says,
             self.ratio(),
             self.sentence
@@ -399,8 +406,8 @@ const INTRODUCTION: &str = "\
 # What was measured
 
 This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
-median over starts of servers, with the interval that holds it with 95 % confidence. A claim that is not decided is only in
-the report. `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from
+median over starts of servers, with the interval that holds it with 95 % confidence. `against it` stands where a claim is
+refuted. One that is not decided is only in the report. `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from
 `docs/lab/*/result.json`.
 ";
 
@@ -497,6 +504,10 @@ mod tests {
             page.contains("| the same within the margin | ×0.25"),
             "{page}"
         );
+        let mut refuted = result("differs");
+        refuted[0].1.claims[0].as_expected = Some(false);
+        let page = measured(&refuted);
+        assert!(page.contains("| shown, against it | ×0.25"), "{page}");
         let page = measured(&result("suggests"));
         assert!(!page.contains("×0.25"), "{page}");
         assert!(page.contains("0 of 1 claims are decided"), "{page}");
