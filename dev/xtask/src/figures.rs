@@ -407,8 +407,8 @@ const INTRODUCTION: &str = "\
 
 This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
 median over starts of servers, with the interval that holds it with 95 % confidence. `against it` stands where a claim is
-refuted. One that is not decided is only in the report. `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from
-`docs/lab/*/result.json`.
+refuted. One that is not decided is only in the report. `catamaran lab run NAME` repeats an experiment;
+`cargo xtask figures` writes this page from `docs/lab/*/result.json`.
 ";
 
 const OTHERS: &str = "

@@ -34,8 +34,8 @@ pub struct FileBody {
     given: usize,
     /// Whether the end of a segment is read. Whoever sends one part alone holds the last bytes back.
     reads_end: bool,
-    /// The kernel was given a part since the file was last looked at.
-    after_part: bool,
+    /// The kernel was given the last part, and the file was not looked at since.
+    is_unproved: bool,
     /// How often a thread had to read.
     thread_reads: u64,
 }
@@ -125,7 +125,7 @@ impl FileBody {
             warming: None,
             given: 0,
             reads_end: false,
-            after_part: false,
+            is_unproved: false,
             thread_reads: 0,
         };
         body.reads_end = body.left_in_file() > WINDOW_MAX as u64;
@@ -214,8 +214,7 @@ impl FileBody {
             self.warming = None;
             return Poll::Ready(Ok(self.part(len)));
         }
-        if self.after_part && self.left_in_file() == 0 {
-            self.after_part = false;
+        if std::mem::take(&mut self.is_unproved) {
             self.prove()?;
         }
         let (from, len) = match self.segments.front() {
@@ -274,7 +273,7 @@ impl FileBody {
     /// The beginning of what comes next, as a part.
     fn part(&mut self, window: usize) -> Option<FilePiece> {
         let fd = Arc::clone(self.fd.as_ref()?);
-        let Some(Segment::File { from, len }) = self.segments.front_mut() else {
+        let Some(Segment::File { from, .. }) = self.segments.front() else {
             return None;
         };
         let part = FilePart {
@@ -282,13 +281,9 @@ impl FileBody {
             from: *from,
             len: window,
         };
-        *from += window as u64;
-        *len -= window as u64;
-        if *len == 0 {
-            self.segments.pop_front();
-        }
+        self.advance(window as u64);
         self.given += window;
-        self.after_part = true;
+        self.is_unproved = self.left_in_file() == 0;
         Some(FilePiece::Part(part))
     }
 
@@ -322,18 +317,22 @@ impl FileBody {
             // It has become shorter.
             return Err(FileBodyError::Changed);
         }
-        let read = piece.len() as u64;
-        if let Some(Segment::File { from, len }) = self.segments.front_mut() {
-            *from += read;
-            *len = len.saturating_sub(read);
-            if *len == 0 {
-                self.segments.pop_front();
-            }
-        }
+        self.advance(piece.len() as u64);
         if self.left_in_file() == 0 {
             self.prove()?;
         }
         Ok(piece)
+    }
+
+    /// So many bytes of the file were given.
+    fn advance(&mut self, bytes: u64) {
+        if let Some(Segment::File { from, len }) = self.segments.front_mut() {
+            *from += bytes;
+            *len = len.saturating_sub(bytes);
+            if *len == 0 {
+                self.segments.pop_front();
+            }
+        }
     }
 
     /// Bytes of the file that were not given.

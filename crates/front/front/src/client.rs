@@ -125,7 +125,7 @@ impl Active {
             self.input.is_empty(),
             "only an idle connection lets go of its buffers"
         );
-        if !self.output.is_empty() || !self.file.is_empty() {
+        if !self.is_written() {
             return;
         }
         self.output.release();
@@ -552,10 +552,10 @@ impl ClientConnection {
         active.sent += taken as u64;
         active.codec.finish_data(active.output.staging());
         active.file.set(part.fd, part.from, taken);
-        if active.codec.is_response_whole() {
-            let mut cork = active.cork;
-            cork.hold(&self.stream);
-            self.active().cork = cork;
+        if let Some(active) = &mut self.active
+            && active.codec.is_response_whole()
+        {
+            active.cork.hold(&self.stream);
         }
     }
 
@@ -641,8 +641,7 @@ impl ClientConnection {
         })
         .await;
         let active = self.active();
-        let is_held = active.cork.holds() && active.codec.is_response_whole();
-        if active.close_delimited || is_held {
+        if active.close_delimited || active.cork.holds() {
             self.stream.reset_on_close();
         }
     }

@@ -18,7 +18,7 @@ pub(super) enum Cork {
 }
 
 impl Cork {
-    /// Part of a file is sent.
+    /// The part of a file is sent that ends the response.
     pub(super) fn hold(&mut self, stream: &Stream) {
         if *self == Self::Off {
             *self = Self::On;

@@ -80,12 +80,12 @@ impl Line {
         written: &mut usize,
     ) -> Poll<io::Result<usize>> {
         let len = slices.iter().map(|slice| slice.len()).sum::<usize>();
-        let is_small = len <= HELD_MAX;
         let is_sealed = self.client.as_ref().is_some_and(|it| it.stream.is_tls());
-        let (is_held, room) = match is_sealed {
-            true => (len <= SEAL_MAX, SEAL_MAX),
-            false => (is_small, buffers::SIZE),
+        let (most, room) = match is_sealed {
+            true => (SEAL_MAX, SEAL_MAX),
+            false => (HELD_MAX, buffers::SIZE),
         };
+        let is_held = len <= most;
         if !is_held || self.held.len() + len > room {
             ready!(self.poll_flush(cx, written))?;
         }
@@ -221,7 +221,7 @@ fn lend(staging: &mut BytesMut) {
 
 /// Takes a large buffer back.
 fn take_back(staging: &mut BytesMut) {
-    if staging.capacity() > 2 * buffers::SIZE {
+    if staging.capacity() >= 2 * buffers::SIZE {
         let mut lent = mem::take(staging);
         lent.clear();
         LENT.set(lent);
