@@ -93,7 +93,10 @@ impl Encoder {
         match &mut self.0 {
             Codec::Gzip(encoder) => {
                 encoder.write_all(piece).map_err(|_| GZIP_FAULT)?;
-                Ok(std::mem::take(encoder.get_mut()).into())
+                // It had grown by doubling, and may wait long for its client.
+                let mut coded = std::mem::take(encoder.get_mut());
+                coded.shrink_to_fit();
+                Ok(coded.into())
             }
             Codec::Zstd(context) => zstd_run(context, piece, ZSTD_EndDirective::ZSTD_e_continue),
         }
