@@ -110,6 +110,7 @@ impl Running {
         let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
         let key_log = self.shared.key_log.as_ref();
         let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)
+            .and_then(|profiles| tls::in_place_of(&served, profiles))
             .map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
         let ports = Ipv4Ports::of(&config);

@@ -143,6 +143,46 @@ pub(crate) fn profiles(
     Ok(profiles)
 }
 
+/// These profiles, unless one would replace a certificate that is valid by one that has expired.
+///
+/// # Errors
+/// The first profile that would.
+pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles, ProfileError> {
+    for (name, profile) in &next {
+        let faults = served
+            .get(name)
+            .map(|served| expired(&served.current(), &profile.current()));
+        if let Some(faults @ [_, ..]) = faults.as_deref() {
+            return Err(ProfileError {
+                name: name.clone(),
+                faults: faults.to_vec(),
+            });
+        }
+    }
+    Ok(next)
+}
+
+/// Certificates of `next` that have expired, while `served` has a valid one for a name of theirs: clients would be
+/// refused by a mistake that leaves a better certificate at hand.
+fn expired(served: &Profile, next: &Profile) -> Vec<Fault> {
+    let now = SystemTime::now();
+    let (valid, next) = (served.certificates().iter(), next.certificates().iter());
+    let valid: Vec<_> = valid.filter(|it| it.not_after > now).collect();
+    let faults = next.enumerate().filter_map(|(index, next)| {
+        let (name, _) = (next.names.iter())
+            .filter(|_| next.not_after <= now)
+            .find_map(|name| Some((name, valid.iter().find(|it| it.names.contains(name))?)))?;
+        Some(Fault {
+            part: Part::Chain(index),
+            message: format!(
+                "the certificate of {name} has expired, and the one that is served has not"
+            ),
+            hint: "put a valid one there; a restart serves this one all the same".to_owned(),
+        })
+    });
+    faults.collect()
+}
+
 /// The keys of a profile's tickets: those of its file, else those that are known, else new ones.
 fn keys_of(config: &TlsConfig, known: Option<Arc<TicketKeys>>) -> Result<Arc<TicketKeys>, Fault> {
     match (&config.ticket_keys_file, known) {
@@ -261,6 +301,10 @@ impl LiveProfile {
             None => Ok(None),
         };
         let built = build(&self.config, &self.keys, self.key_log.as_ref());
+        let built = built.and_then(|built| match expired(&self.current(), &built.profile) {
+            faults if faults.is_empty() => Ok(built),
+            faults => Err(faults),
+        });
         let built = match keys {
             Err(fault) => built.and(Err(vec![fault])),
             Ok(None) => built,

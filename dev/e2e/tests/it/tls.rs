@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catamaran_e2e::{Front, curl};
-use catamaran_testkit::Process;
 use catamaran_testkit::tls::Authority;
+use catamaran_testkit::{Process, Signal};
 use serde_json::Value;
 
 use crate::reload::application;
@@ -289,6 +289,23 @@ fn replace_certificates(site: &Site) {
     assert_ne!(serial(), first);
     let reloads = "catamaran_tls_certificate_reloads_total";
     assert_eq!(site.front.metric(reloads).unwrap(), [1.0, 1.0], "one each");
+}
+
+#[test]
+fn an_expired_certificate_does_not_take_the_place_of_a_valid_one() {
+    let mut site = site("certificate_watch = \"1s\"");
+    site.authority
+        .issue_expired(site.files.path(), "a", &["a.test"])
+        .unwrap();
+    // By a change of its files, and by a reload.
+    site.front
+        .wait_for_log("the previous ones stay in force: the certificate of a.test has expired")
+        .unwrap();
+    site.front.process().signal(Signal::Hangup).unwrap();
+    site.front
+        .wait_for_log("TLS profile \"www\": the certificate of a.test has expired")
+        .unwrap();
+    assert_eq!(site.curl("a.test", "/", &[]).0, "200");
 }
 
 #[test]
