@@ -61,7 +61,8 @@ impl Cluster {
             let start = |own: usize| {
                 let (route, ports) = (routes[own], &ports);
                 move || {
-                    let node = Node::launch(route, ports, own, Beginning::Together)?;
+                    let node =
+                        Node::launch(route, ports, own, Beginning::Together, WITHOUT_SECRET)?;
                     tomcat::wait_for_start(&node.process)?;
                     Ok(node)
                 }
@@ -96,6 +97,16 @@ impl Cluster {
         tomcat::wait_for_start(&self.node(route).process)
     }
 
+    /// As [`Cluster::redeploy`] of version 1, after which its connector for AJP13 asks for this secret.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn redeploy_with_secret(&mut self, route: &str, secret: &str) -> anyhow::Result<()> {
+        self.stop(route)?;
+        self.launch_with(route, 1, &format!("secret=\"{secret}\""))?;
+        tomcat::wait_for_start(&self.node(route).process)
+    }
+
     /// Ends the Tomcat with this `jvmRoute` in order, if it still runs.
     ///
     /// # Errors
@@ -111,11 +122,15 @@ impl Cluster {
     /// # Errors
     /// It cannot be started.
     pub fn launch(&mut self, route: &str, version: u32) -> anyhow::Result<()> {
+        self.launch_with(route, version, WITHOUT_SECRET)
+    }
+
+    fn launch_with(&mut self, route: &str, version: u32, secret: &str) -> anyhow::Result<()> {
         let ports: Vec<Ports> = self.nodes.iter().map(|node| node.ports).collect();
         let own = self.index(route)?;
         let earlier = self.nodes[own].orders()?;
         let beginning = Beginning::Joining { version };
-        self.nodes[own] = Node::launch(route, &ports, own, beginning)?;
+        self.nodes[own] = Node::launch(route, &ports, own, beginning, secret)?;
         self.nodes[own].earlier = earlier;
         Ok(())
     }
@@ -162,13 +177,16 @@ impl Node {
         ports: &[Ports],
         own: usize,
         beginning: Beginning,
+        secret: &str,
     ) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let version = match beginning {
             Beginning::Together => 1,
             Beginning::Joining { version } => version,
         };
-        let server = server(route, ports, own).replace("@TRANSFER_SECONDS@", beginning.transfer());
+        let server = server(route, ports, own)
+            .replace("@TRANSFER_SECONDS@", beginning.transfer())
+            .replace("@SECRET@", secret);
         write_base(directory.path(), &server)?;
         let webapps = directory.path().join("webapps");
         write_webapp(&webapps.join("plain"), version, false)?;
@@ -323,6 +341,9 @@ fn write_webapp(folder: &Path, version: u32, distributable: bool) -> anyhow::Res
     fs::write(folder.join("health"), "fine\n")?;
     Ok(fs::write(folder.join("shop.jsp"), PAGE)?)
 }
+
+/// What a Tomcat's connector for AJP13 asks of who connects, as attributes of its element: nothing.
+const WITHOUT_SECRET: &str = "secretRequired=\"false\"";
 
 const SERVER: &str = include_str!("../cluster/server.xml");
 const PAGE: &str = include_str!("../cluster/shop.jsp");

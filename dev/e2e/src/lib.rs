@@ -14,6 +14,7 @@ mod deployed;
 mod front;
 mod httpd;
 mod memcached;
+pub mod namespaces;
 mod nginx;
 mod outcome;
 mod payara;

@@ -54,7 +54,21 @@ impl DnsServer {
     /// There is no port.
     #[must_use]
     pub fn start() -> Self {
-        let (udp, tcp) = both();
+        Self::on(both())
+    }
+
+    /// As [`DnsServer::start`], at this address.
+    ///
+    /// # Errors
+    /// Somebody else is there.
+    pub fn start_at(address: SocketAddr) -> std::io::Result<Self> {
+        Ok(Self::on((
+            UdpSocket::bind(address)?,
+            TcpListener::bind(address)?,
+        )))
+    }
+
+    fn on((udp, tcp): (UdpSocket, TcpListener)) -> Self {
         let address = udp.local_addr().expect("a bound socket");
         let state = Arc::new(State::default());
         let own = Arc::clone(&state);

@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | names | deny | advisories | figures | fuzz |
-//! package | installed | libraries | payara | wildfly-members | instructions`.
+//! package | installed | libraries | payara | wildfly-members | bad-day | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -9,6 +9,7 @@
 //! `catamaran lab` does.
 
 mod advisories;
+mod bad_day;
 mod deny;
 mod figures;
 mod fuzz;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         }
         ["libraries"] => run(libraries::run),
         ["payara"] => run(payara::run),
+        ["bad-day"] => run(bad_day::run),
         ["wildfly-members"] => run(wildfly::run),
         ["instructions", options @ ..] => match Options::parse(options) {
             Some(options) => run(|steps, root| instructions::run(steps, root, &options)),
@@ -170,6 +172,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   payara          send 2,000 requests to Payara and check each response; fetches Payara
   wildfly-members have two nodes of WildFly join a front by multicast, over AJP and over HTTP, suspend, leave and
                   return, and check that no session and no request is lost; fetches WildFly
+  bad-day         an operator's bad day before real Tomcats, beside nginx and HAProxy: the name server dies, a
+                  Tomcat hangs, dies, changes its secret, the disk is full; what failed, and what status said
   instructions [--against COMMIT] [--profile release|dist]
                   count the instructions of a request of the front under callgrind, for each protocol, with and
                   without an access log; with --against beside those of that commit, and fail if one is more than

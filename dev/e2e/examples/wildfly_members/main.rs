@@ -30,15 +30,15 @@ mod verdict;
 mod visitor;
 
 use std::env;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use catamaran_e2e::namespaces;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        [] => enter(),
+        [] => namespaces::run_inside(INSIDE, MINUTES_MAX),
         [INSIDE] => story::run().map(|verdict| verdict.print()),
         _ => Err(anyhow::anyhow!("usage: wildfly_members")),
     };
@@ -49,24 +49,6 @@ fn main() -> ExitCode {
             println!("{error:?}");
             ExitCode::from(2)
         }
-    }
-}
-
-/// Runs this program again where the network, mounts and processes are its own: all that it starts ends with it.
-fn enter() -> anyhow::Result<bool> {
-    let mut own = Command::new("timeout");
-    own.args(["--kill-after=5", &format!("{MINUTES_MAX}m")])
-        .args(["unshare", "--net", "--mount", "--pid", "--fork"])
-        .args(["--kill-child", "--mount-proc"])
-        .arg(env::current_exe()?)
-        .arg(INSIDE);
-    let status = own.status().context("cannot run timeout and unshare")?;
-    match status.code() {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        // What `timeout` says when time is up.
-        Some(124 | 137) => bail!("it was not over after {MINUTES_MAX} minutes"),
-        _ => bail!("it ended with {status}"),
     }
 }
 

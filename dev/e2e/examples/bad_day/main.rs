@@ -1,0 +1,60 @@
+//! A bad day of an operator, before real Tomcats: the name server dies, one Tomcat hangs, is killed, comes back with
+//! another secret, the disk of the logs is full, clients take all connections, and an expired certificate is put in
+//! place. nginx and HAProxy live through the same day beside the front. It prints how many requests failed at each, and
+//! what `catamaran status` said of it within 5 s; it exits with 1 if a criterion is not met.
+//!
+//! ```text
+//! cargo xtask bad-day
+//! ```
+//!
+//! It needs root, Tomcat, nginx, HAProxy and curl (`cargo xtask needs`), and takes some five minutes, at most
+//! [`MINUTES_MAX`]. The network, mounts and processes are its own. The binary is that of `CATAMARAN_BIN`, else the newest
+//! in the target directory.
+
+#![expect(clippy::print_stdout, reason = "its output is the report")]
+
+#[path = "../siege/client.rs"]
+#[expect(
+    dead_code,
+    reason = "a module of the sieges, of which this needs the kept connection"
+)]
+mod client;
+mod event;
+mod servers;
+mod stage;
+mod story;
+#[path = "../siege/verdict.rs"]
+#[expect(
+    dead_code,
+    reason = "a module of the sieges, of which this needs two functions"
+)]
+mod verdict;
+mod visitors;
+
+use std::env;
+use std::process::ExitCode;
+
+use catamaran_e2e::namespaces;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        [] => namespaces::run_inside(INSIDE, MINUTES_MAX),
+        [INSIDE] => story::run().map(|verdict| verdict.print()),
+        _ => Err(anyhow::anyhow!("usage: bad_day")),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            println!("{error:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What this program is told when it runs in namespaces of its own.
+const INSIDE: &str = "inside";
+
+const MINUTES_MAX: u32 = 12;

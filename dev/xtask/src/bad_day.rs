@@ -1,0 +1,24 @@
+//! A bad day of an operator: what it needs, the binary, the run.
+//!
+//! No part of `ci`: it takes minutes, and says how the front fares beside nginx and HAProxy.
+
+use std::path::Path;
+
+use crate::needs;
+use crate::step::{Steps, cargo};
+use crate::test::{self, BINARY};
+
+/// Installs the servers, builds the binary unless [`BINARY`] names one, and runs.
+pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    steps.run("install what the run needs", || {
+        needs::install(&needs::of_tests())
+    })?;
+    let binary = test::binary(steps, root)?;
+    let example = ["run", "--quiet", "--package", "catamaran-e2e"];
+    steps.run("a bad day", || {
+        cargo(root, &example)
+            .args(&["--example", "bad_day"])
+            .env(BINARY, &binary)
+            .finish()
+    })
+}
