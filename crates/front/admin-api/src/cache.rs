@@ -29,6 +29,8 @@ objects! {
         pub reasons: Vec<CacheReason>,
         /// Fetches under way.
         pub fills_open: usize,
+        /// Of these how many are so old: `under-10s`, `under-1m`, `under-10m`, `older`.
+        pub fills_by_age: BTreeMap<String, usize>,
         /// Bytes that fetches under way hold.
         pub fill_bytes: u64,
         /// Clients that read what is being fetched.

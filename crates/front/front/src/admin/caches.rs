@@ -1,5 +1,7 @@
 //! `/api/v1/caches`: what caches hold and did, which keys are asked for most, and purges.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use catamaran_admin_api::{
     CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult,
@@ -12,6 +14,7 @@ use super::reply::Reply;
 use super::request::segments;
 use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
+use crate::cache::store::FETCH_AGES;
 use crate::site::Site;
 
 /// Every cache of the configuration in force.
@@ -24,7 +27,7 @@ pub(super) fn all(site: &Site) -> CacheList {
 
 fn one(cache: &Cache) -> CacheStatus {
     let (bytes, objects) = cache.store.size();
-    let (filling, fetches) = cache.store.under_way();
+    let fetches = cache.store.fetches();
     let results = cache.store.counts.results();
     let sum: u64 = results.iter().sum();
     let hits: u64 = CacheResult::ALL
@@ -52,8 +55,13 @@ fn one(cache: &Cache) -> CacheStatus {
                 count,
             })
             .collect(),
-        fills_open: fetches,
-        fill_bytes: filling,
+        fills_open: fetches.iter().sum(),
+        fills_by_age: FETCH_AGES
+            .iter()
+            .zip(fetches)
+            .map(|((age, _), count)| ((*age).to_owned(), count))
+            .collect(),
+        fill_bytes: cache.store.filling().load(Ordering::Relaxed),
         waiters: cache.store.waiters(),
         purges: cache.store.purge_count(),
     }

@@ -17,6 +17,7 @@ use catamaran_tls::CertificateFacts;
 use crate::admin::exposition::{Exposition, Family, Format, Kind};
 use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
+use crate::cache::store::FETCH_AGES;
 use crate::control::discovered::MembersView;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::site::BackendStatus;
@@ -198,13 +199,16 @@ fn render_caches(page: &mut Exposition, caches: &[Cache]) {
         cache.store.size().1 as u64
     });
     each(&families::CACHE_EVICTIONS, |cache| cache.store.evicted());
-    each(&families::CACHE_FILLS_OPEN, |cache| {
-        cache.store.under_way().1 as u64
-    });
     each(&families::CACHE_WAITERS, |cache| {
         cache.store.waiters() as u64
     });
     each(&families::CACHE_PURGES, |cache| cache.store.purge_count());
+    let mut fetches = page.family(&families::CACHE_FILLS_OPEN);
+    for cache in caches {
+        for ((age, _), count) in FETCH_AGES.iter().zip(cache.store.fetches()) {
+            fetches.sample(&[&cache.config.name, age], count as u64);
+        }
+    }
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observed) {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_cache::vary::Selection;
@@ -17,6 +18,7 @@ use slab::Slab;
 
 use crate::cache::object::{Object, SHORT_MAX};
 use crate::counters::Reason;
+use crate::deadlines::Tick;
 
 /// A response that is being received.
 #[derive(Debug)]
@@ -82,8 +84,10 @@ struct State {
     /// Readers that are there, and whom to wake.
     readers: Slab<Option<Waker>>,
     filler: Option<Waker>,
-    /// It is wanted whoever reads it.
+    /// What can be stored of it is wanted whoever reads it.
     is_wanted: bool,
+    /// Since when nobody reads it, or its one reader takes nothing.
+    idle_since: Option<Tick>,
     facts: FetchFacts,
 }
 
@@ -133,6 +137,7 @@ impl Fill {
                 readers: Slab::new(),
                 filler: None,
                 is_wanted: false,
+                idle_since: None,
                 facts: FetchFacts::default(),
             }),
             filling,
@@ -154,7 +159,7 @@ impl Fill {
         }
     }
 
-    /// It is received to its end whoever reads it.
+    /// It is received to its end whoever reads it, as long as it can be stored.
     pub(crate) fn want(&self) {
         self.lock().is_wanted = true;
     }
@@ -267,30 +272,42 @@ impl Fill {
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         state.filler = Some(cx.waker().clone());
-        match &state.body {
-            Received::Passed { len, .. } if *len >= AHEAD_MAX => Poll::Pending,
-            _ => Poll::Ready(()),
+        match state.has_room() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     }
 
     /// Whether more may be pushed now.
     pub(crate) fn has_room(&self) -> bool {
-        match &self.lock().body {
-            Received::Passed { len, .. } => *len < AHEAD_MAX,
-            Received::Kept { .. } => true,
-        }
+        self.lock().has_room()
     }
 
-    /// Whether nobody wants the rest, and it is too much to be had for its own sake.
+    /// When it is given up, if nothing changes: no other timeout runs while the front waits for itself. `None`
+    /// while somebody takes what comes.
+    pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
+        let mut state = self.lock();
+        if !state.readers.is_empty() && state.has_room() {
+            state.idle_since = None;
+        } else {
+            state.idle_since.get_or_insert(now);
+        }
+        state.idle_since.map(|since| since + IDLE_MAX)
+    }
+
+    /// Whether nobody reads the rest, and it is not worth being received: it cannot be stored, or it is not
+    /// wanted and too much to be had for its own sake.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = self.lock();
-        if !state.readers.is_empty() || state.is_wanted {
+        if !state.readers.is_empty() {
             return false;
         }
         let length = state.head.as_ref().and_then(|head| head.content_length);
         match (&state.body, length) {
+            (Received::Passed { .. }, _) => true,
+            _ if state.is_wanted => false,
             (Received::Kept { len, .. }, Some(length)) => length.saturating_sub(*len) > REST_MAX,
-            _ => true,
+            (Received::Kept { .. }, None) => true,
         }
     }
 
@@ -331,6 +348,14 @@ impl State {
         queue.push_back(data);
         let len = queue.iter().map(Bytes::len).sum();
         self.body = Received::Passed { queue, len };
+    }
+
+    /// Whether more may be pushed.
+    fn has_room(&self) -> bool {
+        match &self.body {
+            Received::Passed { len, .. } => *len < AHEAD_MAX,
+            Received::Kept { .. } => true,
+        }
     }
 
     fn wake_readers(&mut self) {
@@ -412,6 +437,7 @@ impl FillReader {
         };
         if let Some(block) = next {
             if matches!(state.body, Received::Passed { .. }) {
+                state.idle_since = None;
                 state.wake_filler();
             }
             return Poll::Ready(Ok(Some(block)));
@@ -485,6 +511,10 @@ const BLOCK: usize = 16 * 1024;
 
 /// Bytes that the reader of what is not stored may leave to be taken.
 const AHEAD_MAX: usize = 64 * 1024;
+
+/// How long it goes on though nobody reads it, or its one reader takes nothing. A client that takes no less than
+/// the default of `write_rate_min` empties its own buffers in less.
+const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a rest that is received though nobody reads it, for those who come next.
 const REST_MAX: u64 = 256 * 1024;
@@ -611,6 +641,40 @@ mod tests {
         assert!(fill.body().is_none());
         drop(first);
         assert!(fill.is_abandoned());
+    }
+
+    #[test]
+    fn what_is_not_stored_is_not_wanted() {
+        let fill = fill();
+        fill.want();
+        assert!(!fill.is_abandoned(), "it may be one to be stored");
+        fill.begin(head(None, false), MOST.1);
+        assert!(fill.is_abandoned());
+    }
+
+    #[test]
+    fn the_front_does_not_wait_for_itself_for_ever() {
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let cx = Context::from_waker(&waker);
+        let at = |seconds| Tick::START + Duration::from_secs(seconds);
+        let passed = fill();
+        let mut reader = passed.read(true);
+        passed.begin(head(None, false), MOST.1);
+        assert_eq!(passed.idle_ends(at(1)), None);
+        passed.push(Bytes::from(pattern(AHEAD_MAX)), MOST);
+        // Whenever it is looked at, the wait began when nothing more was taken.
+        for seconds in 1..4 {
+            assert_eq!(passed.idle_ends(at(seconds)), Some(at(1) + IDLE_MAX));
+        }
+        read_all(&mut reader, &cx);
+        assert_eq!(passed.idle_ends(at(4)), None);
+        let kept = fill();
+        kept.want();
+        kept.begin(head(Some(10), true), MOST.1);
+        assert_eq!(kept.idle_ends(at(5)), Some(at(5) + IDLE_MAX));
+        let _reader = kept.read(false);
+        assert_eq!(kept.idle_ends(at(6)), None);
     }
 
     #[test]

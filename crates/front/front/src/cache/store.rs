@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use catamaran_coding::Coding;
 use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use slab::Slab;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::counts::CacheCounts;
@@ -95,6 +97,8 @@ pub(crate) struct Store {
     purges: AtomicU64,
     /// Fetches under way, by key and values of fields.
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
+    /// When each fetch began that has not ended, also of those that nobody may follow.
+    fetches: Arc<Mutex<Slab<Instant>>>,
     /// Bytes of bodies that are being received.
     filling: Arc<AtomicU64>,
     /// Places for those that code long bodies.
@@ -102,6 +106,19 @@ pub(crate) struct Store {
     /// Which uses of each worker are noted.
     turns: PerWorker<Count>,
     pub(crate) counts: CacheCounts,
+}
+
+/// A fetch that has not ended. Dropping it is its end.
+#[derive(Debug)]
+pub(crate) struct OpenFetch {
+    fetches: Arc<Mutex<Slab<Instant>>>,
+    key: usize,
+}
+
+impl Drop for OpenFetch {
+    fn drop(&mut self) {
+        lock(&self.fetches).remove(self.key);
+    }
 }
 
 /// A place among the fetches under way.
@@ -136,6 +153,7 @@ impl Store {
             bans: ArcSwap::default(),
             purges: AtomicU64::new(0),
             flights: Mutex::default(),
+            fetches: Arc::default(),
             filling: Arc::default(),
             coders: Arc::new(Semaphore::new(CODERS_MAX)),
             turns: PerWorker::new(workers, |_| Count::default()),
@@ -395,12 +413,23 @@ impl Store {
         Arc::clone(&self.filling)
     }
 
-    /// Bytes of bodies that are being received, and how many fetches there are.
-    pub(crate) fn under_way(&self) -> (u64, usize) {
-        (
-            self.filling.load(Ordering::Relaxed),
-            lock(&self.flights).len(),
-        )
+    /// A fetch begins.
+    pub(crate) fn begin_fetch(&self) -> OpenFetch {
+        OpenFetch {
+            key: lock(&self.fetches).insert(Instant::now()),
+            fetches: Arc::clone(&self.fetches),
+        }
+    }
+
+    /// How many fetches are under way, by [`FETCH_AGES`].
+    pub(crate) fn fetches(&self) -> [usize; FETCH_AGES.len()] {
+        let mut counts = [0; FETCH_AGES.len()];
+        for (_, began) in lock(&self.fetches).iter() {
+            let age = began.elapsed();
+            let class = FETCH_AGES.iter().position(|(_, most)| age < *most);
+            counts[class.unwrap_or(FETCH_AGES.len() - 1)] += 1;
+        }
+        counts
     }
 
     /// Requests that wait for, or read, what others fetch.
@@ -510,6 +539,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics under these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The ages by which fetches are counted: a name, and what each is younger than.
+pub(crate) const FETCH_AGES: [(&str, Duration); 4] = [
+    ("under-10s", Duration::from_secs(10)),
+    ("under-1m", Duration::from_secs(60)),
+    ("under-10m", Duration::from_secs(600)),
+    ("older", Duration::MAX),
+];
 
 /// What a response takes on average, for the first size of tables.
 const OBJECT_USUAL: u64 = 16 * 1024;
@@ -748,7 +785,10 @@ mod tests {
         assert!(matches!(store.join(&name, 1), Some(Flight::Follow(_))));
         let follower = fill.read(false);
         assert!(store.join(&name, 1).is_none(), "two read it");
-        assert_eq!((store.waiters(), store.under_way().1), (2, 1));
+        let fetch = store.begin_fetch();
+        assert_eq!((store.waiters(), store.fetches()), (2, [1, 0, 0, 0]));
+        drop(fetch);
+        assert_eq!(store.fetches(), [0; 4]);
         drop((reader, follower));
         store.land(&name, &fill);
         assert!(matches!(store.join(&name, 1), Some(Flight::Lead(_))));

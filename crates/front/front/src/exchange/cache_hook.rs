@@ -17,9 +17,11 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::cache::fill::{FetchFacts, Fill, FillFailure, FillHead};
 use crate::cache::object::{Body, Object};
+use crate::cache::store::OpenFetch;
 use crate::cache::{self, Cache};
 use crate::config::CacheConfig;
 use crate::counters::Reason;
+use crate::deadlines::Tick;
 use crate::exchange::outgoing::Outgoing;
 
 /// What a cache does with a response.
@@ -45,6 +47,8 @@ pub(crate) struct Tee {
     /// What the fetch is known by, if others may follow it; then nobody but readers gets the response.
     name: Option<Bytes>,
     fill: Arc<Fill>,
+    /// Counts it among the fetches, if it is one.
+    _fetch: Option<OpenFetch>,
     request: TeeRequest,
     /// When it was asked for, and how many purges there were.
     asked: Millis,
@@ -158,6 +162,15 @@ impl CacheHook {
         }
     }
 
+    /// When the response is given up, if it is fetched for readers who take nothing.
+    #[inline(never)]
+    pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
+        match self {
+            Self::Tee(tee) if tee.name.is_some() && !tee.is_over => tee.fill.idle_ends(now),
+            _ => None,
+        }
+    }
+
     /// Whether the response is fetched for readers, and there are none.
     #[inline(never)]
     pub(crate) fn is_abandoned(&self) -> bool {
@@ -218,6 +231,7 @@ impl Tee {
             asked: cache::now(),
             cache: cache.clone(),
             key,
+            _fetch: name.is_some().then(|| cache.store.begin_fetch()),
             name,
             fill,
             request,

@@ -507,7 +507,12 @@ fn plan(
         (Some(found), Some(Verdict::Stale(usage))) if usage.on_error && has_failed => {
             Plan::Serve(found, CacheResult::Stale)
         }
-        (Some(found), Some(Verdict::Stale(StaleUse { at_once: true, .. }))) => Plan::Refresh(found),
+        // What was fetched anew and could not be stored would be fetched again for each request, for nobody.
+        (Some(found), Some(Verdict::Stale(StaleUse { at_once: true, .. })))
+            if !entry.is_some_and(|entry| entry.is_uncacheable(now)) =>
+        {
+            Plan::Refresh(found)
+        }
         _ if directives.no_store => Plan::Direct,
         (Some(found), Some(Verdict::Stale(usage))) => Plan::Await(usage.on_error.then_some(found)),
         _ if entry.is_some_and(|entry| entry.is_uncacheable(now)) => Plan::Direct,

@@ -742,6 +742,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if let Some(at) = body {
             runs(at, Timeout::Body);
         }
+        if self.download == Download::Body
+            && let Some(at) = self.idle_ends()
+        {
+            runs(at, Timeout::Write);
+        }
         if let Some((limit, timeout)) = silence
             && !self.down.is_full()
             && !wants_body

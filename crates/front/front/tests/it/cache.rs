@@ -1,6 +1,7 @@
 //! A cache in front of an origin that says what each response is, and counts what it was asked.
 
 mod coded;
+mod fetches;
 mod hostile;
 mod operate;
 mod sharing;

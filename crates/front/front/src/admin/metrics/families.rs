@@ -180,7 +180,13 @@ pub(super) static CACHE_FILLS_OPEN: Family = Family {
     name: "catamaran_cache_fills_open",
     kind: Kind::Gauge,
     help: "Responses that are being fetched now for a cache.",
-    labels: &[("cache", "the cache")],
+    labels: &[
+        ("cache", "the cache"),
+        (
+            "age",
+            "for how long: `under-10s`, `under-1m`, `under-10m`, `older`",
+        ),
+    ],
 };
 
 pub(super) static CACHE_WAITERS: Family = Family {

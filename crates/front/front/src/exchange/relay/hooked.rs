@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use catamaran_message::ResponseHead;
 
+use crate::deadlines::Tick;
 use crate::exchange::cache_hook::HeadFacts;
 use crate::exchange::relay::{Relay, RelayError};
 
@@ -25,6 +26,13 @@ impl Relay<'_, '_, '_> {
     pub(super) fn has_room(&self) -> bool {
         let hook = self.progress.hook.as_ref();
         hook.is_none_or(|hook| hook.has_room())
+    }
+
+    /// When the response is given up because readers of the cache take nothing of it.
+    #[inline]
+    pub(super) fn idle_ends(&self) -> Option<Tick> {
+        let hook = self.progress.hook.as_ref();
+        hook.and_then(|hook| hook.idle_ends(self.now()))
     }
 
     /// Whether the response is for readers of the cache alone, and they have left.

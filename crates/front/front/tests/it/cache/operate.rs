@@ -99,6 +99,7 @@ fn what_a_cache_did_is_told() {
             "catamaran_cache_bypass_total{cache=\"pages\",reason=\"path-parameters\"} 1",
             "catamaran_cache_objects{cache=\"pages\"} 1",
             "catamaran_cache_waiters{cache=\"pages\"} 0",
+            "catamaran_cache_fills_open{cache=\"pages\",age=\"under-10s\"} 0",
         ];
         all.into_iter().all(has).then_some(())
     };

@@ -1,0 +1,76 @@
+//! Fetches for the cache: each has an end, whoever reads it.
+
+use std::time::Duration;
+
+use catamaran_testkit::Deadline;
+
+use super::operate::{admin, steered};
+use super::*;
+
+/// More than the front and the sockets' buffers hold.
+const LONG: usize = 16 << 20;
+
+/// Waits until no fetch is under way.
+fn await_no_fetch(front: &Running) {
+    let is_over = || {
+        let (_, text) = admin(front, "GET", "/api/v1/caches", "");
+        text.contains("\"fills_open\":0").then_some(())
+    };
+    Deadline::default()
+        .poll("no fetch is under way", is_over)
+        .unwrap();
+}
+
+/// A page that is stale at once, and whose next response is long and may not be stored.
+fn stale_then(fields: &'static str, chunked: bool) -> Origin {
+    Origin::start(move |asked| {
+        let bytes = match (&asked.target[..], asked.count) {
+            ("/page", 1) => ok(
+                "Cache-Control: max-age=0, stale-while-revalidate=600\r\n",
+                "page",
+            ),
+            ("/page", _) if chunked => {
+                let body = "x".repeat(LONG);
+                format!(
+                    "HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: chunked\r\n\r\n{LONG:x}\r\n{body}\r\n0\r\n\r\n"
+                )
+                .into_bytes()
+            }
+            ("/page", _) => ok(fields, &"x".repeat(LONG)),
+            _ => ok("Cache-Control: no-store\r\n", "other"),
+        };
+        (bytes, false)
+    })
+}
+
+#[test]
+fn fetches_that_nobody_reads_take_no_connection() {
+    for (fields, chunked) in [
+        ("Cache-Control: max-age=60\r\nSet-Cookie: a=b\r\n", false),
+        ("Cache-Control: no-store\r\n", false),
+        ("Cache-Control: no-store\r\n", true),
+        // It turns out to be too long.
+        ("Cache-Control: max-age=60\r\n", true),
+    ] {
+        let origin = stale_then(fields, chunked);
+        let (front, _directory) = steered(&origin, |config| {
+            let backend = &mut config.upstreams[0].backends[0];
+            backend.connections_max = 1;
+            backend.queue_timeout = Duration::from_millis(500);
+        });
+        for _ in 0..10 {
+            let page = get(&front, "/page");
+            assert!(matches!(page.body.len(), 4 | LONG), "{fields}: {page:?}");
+        }
+        Deadline::default()
+            .poll("the page is fetched anew", || {
+                (origin.count("/page") > 1).then_some(())
+            })
+            .unwrap();
+        await_no_fetch(&front);
+        for _ in 0..4 {
+            assert_eq!(body(&get(&front, "/other")), "other", "{fields}");
+        }
+        end(front);
+    }
+}
