@@ -6,7 +6,9 @@
 use catamaran_cache::directives::{Directives, SECONDS_MAX};
 use catamaran_cache::freshness::{self, FreshnessRules};
 use catamaran_cache::object;
-use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, SetCookie};
+use catamaran_cache::storable::{
+    self, Credentials, RequestFacts, RequestScope, ResponseFacts, SetCookie,
+};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::verdict::{Demand, Stored, Verdict};
 use catamaran_cache::{merge, tags};
@@ -49,6 +51,7 @@ pub(crate) fn judge(input: &[u8]) {
         path: b"/a.css",
         has_query: false,
         no_store: false,
+        scope: RequestScope::of(&request),
         credentials: Credentials::default(),
     };
     let arrived = ResponseFacts {

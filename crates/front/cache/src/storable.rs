@@ -1,6 +1,8 @@
 //! Whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
 
-use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED, SET_COOKIE};
+use http::header::{
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, SET_COOKIE,
+};
 use http::{Method, StatusCode};
 
 use crate::directives::Directives;
@@ -25,6 +27,38 @@ impl Credentials {
     }
 }
 
+/// How much a request lets its response be. A backend answers a range or a condition with what is no answer to
+/// others: a part, an error, or nothing but fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequestScope {
+    /// The whole response.
+    #[default]
+    Whole,
+    /// What a condition leaves of it, or a difference to what the client has (RFC 3229).
+    Condition,
+    /// A part.
+    Range,
+}
+
+impl RequestScope {
+    /// What one field makes of a request. All names in `If-` are those of conditions.
+    #[must_use]
+    pub fn of_field(name: &HeaderName) -> Self {
+        match name.as_str() {
+            "range" | "if-range" => Self::Range,
+            "if" | "a-im" => Self::Condition,
+            name if name.starts_with("if-") => Self::Condition,
+            _ => Self::Whole,
+        }
+    }
+
+    /// What all fields make of a request.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        headers.keys().map(Self::of_field).max().unwrap_or_default()
+    }
+}
+
 /// What a response's storing depends on of its request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts<'r> {
@@ -36,6 +70,8 @@ pub struct RequestFacts<'r> {
     pub has_query: bool,
     /// Whether it says `no-store`.
     pub no_store: bool,
+    /// How much of the response the backend was asked for.
+    pub scope: RequestScope,
     /// What its response may be meant for alone.
     pub credentials: Credentials,
 }
@@ -100,7 +136,12 @@ impl Terms {
 pub enum Refusal {
     /// The request is no GET.
     Method,
-    /// The status is one that is never stored: 206, 304.
+    /// The request is for a part.
+    Range,
+    /// The request has a condition.
+    Condition,
+    /// The status is one that is never stored: it says nothing to those who did not ask for a part, or on a
+    /// condition.
     Status,
     /// The client asks for it not to be stored.
     RequestNoStore,
@@ -134,6 +175,8 @@ impl Refusal {
     pub fn token(self) -> &'static str {
         match self {
             Self::Method => "method",
+            Self::Range => "range",
+            Self::Condition => "condition",
             Self::Status => "status",
             Self::RequestNoStore => "request-no-store",
             Self::NoStore => "no-store",
@@ -167,7 +210,12 @@ pub fn judge(
     if *request.method != Method::GET {
         return Err(Refusal::Method);
     }
-    if matches!(status.as_u16(), 100..=199 | 206 | 304) {
+    match request.scope {
+        RequestScope::Whole => {}
+        RequestScope::Condition => return Err(Refusal::Condition),
+        RequestScope::Range => return Err(Refusal::Range),
+    }
+    if matches!(status.as_u16(), 100..=199 | 206 | 226 | 304 | 412 | 416) {
         return Err(Refusal::Status);
     }
     if request.no_store {
@@ -283,8 +331,6 @@ fn is_of_use(terms: &Terms, status: StatusCode, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::header::HeaderName;
-
     use super::*;
 
     const NOW: Millis = 784_111_777_000;
@@ -316,6 +362,7 @@ mod tests {
         path: b"/",
         has_query: false,
         no_store: false,
+        scope: RequestScope::Whole,
         credentials: Credentials {
             authorization: false,
             session: false,
@@ -437,6 +484,22 @@ mod tests {
             no_store: true,
             ..PLAIN
         };
+        for (name, expected) in [
+            ("range", Some(Refusal::Range)),
+            ("if-range", Some(Refusal::Range)),
+            ("if-none-match", Some(Refusal::Condition)),
+            ("if-schedule-tag-match", Some(Refusal::Condition)),
+            ("if", Some(Refusal::Condition)),
+            ("accept", None),
+        ] {
+            let name = HeaderName::from_static(name);
+            let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("x"))]);
+            let request = RequestFacts {
+                scope: RequestScope::of(&headers),
+                ..PLAIN
+            };
+            assert_eq!(with(request), expected, "{headers:?}");
+        }
         let script = RequestFacts {
             path: b"/account/x.js",
             ..PLAIN

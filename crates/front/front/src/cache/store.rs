@@ -607,6 +607,7 @@ mod tests {
             path: b"/",
             has_query: false,
             no_store: false,
+            scope: storable::RequestScope::Whole,
             credentials: storable::Credentials::default(),
         };
         let response = ResponseFacts {

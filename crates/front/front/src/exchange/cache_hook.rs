@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::object::{ObjectDetails, ObjectHead};
-use catamaran_cache::storable::{self, Credentials, RequestFacts, ResponseFacts, Terms};
+use catamaran_cache::storable::{
+    self, Credentials, RequestFacts, RequestScope, ResponseFacts, Terms,
+};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::{Millis, freshness, merge, object, tags};
 use catamaran_message::ResponseHead;
@@ -74,6 +76,7 @@ pub(crate) struct TeeRequest {
     pub(crate) path: Bytes,
     pub(crate) has_query: bool,
     pub(crate) no_store: bool,
+    pub(crate) scope: RequestScope,
     pub(crate) credentials: Credentials,
 }
 
@@ -506,6 +509,7 @@ impl TeeRequest {
             path: &self.path,
             has_query: self.has_query,
             no_store: self.no_store,
+            scope: self.scope,
             credentials: self.credentials,
         }
     }

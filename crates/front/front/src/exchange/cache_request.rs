@@ -206,7 +206,8 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     if has(|name| UNKEYED.contains(&name.as_str())) {
         return Some("unkeyed-field");
     }
-    has(|name| *name == IF_MATCH || *name == IF_UNMODIFIED_SINCE).then_some("precondition")
+    has(|name| *name == IF_MATCH || *name == IF_UNMODIFIED_SINCE || name.as_str() == "if")
+        .then_some("precondition")
 }
 
 /// Whether a path has a parameter in any form, or a separator that only some see.

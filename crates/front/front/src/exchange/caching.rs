@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use catamaran_cache::storable::RequestScope;
 use catamaran_cache::verdict::{StaleUse, Verdict};
 use catamaran_cache::{Millis, vary};
 use catamaran_upstream::Culprit;
-use http::header::{IF_RANGE, RANGE};
 use http::{Method, StatusCode};
 
 use crate::access_log::CacheLine;
@@ -279,7 +279,8 @@ impl<'a> Exchange<'a> {
         outgoing: &Outgoing<'a>,
         request: &CacheRequest<'a>,
     ) -> Result<(), Failure> {
-        let about = tee_request(request, outgoing, outgoing.method().clone());
+        let scope = RequestScope::of(&outgoing.facts(None).head.headers);
+        let about = tee_request(request, outgoing, (outgoing.method().clone(), scope));
         let tee = Tee::beside(request.cache, request.key.clone(), about);
         self.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
         upstream.retry_budget.request(self.scene.worker.index());
@@ -359,7 +360,7 @@ impl<'a> Exchange<'a> {
         named: (Bytes, Arc<Fill>),
         (entry, has_stale): (Option<&Entry>, bool),
     ) -> Tee {
-        let about = tee_request(request, outgoing, Method::GET);
+        let about = tee_request(request, outgoing, (Method::GET, RequestScope::Whole));
         let mut tee = Tee::leading(request.cache, request.key.clone(), named, about);
         let variants = entry.into_iter().flat_map(Entry::variants);
         let validated = |object: &&Arc<Object>| {
@@ -524,10 +525,7 @@ fn plan(
 
 /// Whether a part is asked for: of what is not stored, nothing more is fetched.
 fn has_range(outgoing: &Outgoing<'_>) -> bool {
-    let headers = &outgoing.facts(None).head.headers;
-    headers
-        .keys()
-        .any(|name| *name == RANGE || *name == IF_RANGE)
+    RequestScope::of(&outgoing.facts(None).head.headers) == RequestScope::Range
 }
 
 /// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each
@@ -547,13 +545,19 @@ fn flight_name(
     }
 }
 
-fn tee_request(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>, method: Method) -> TeeRequest {
+/// What storing depends on of a request that a backend gets with this method and scope.
+fn tee_request(
+    request: &CacheRequest<'_>,
+    outgoing: &Outgoing<'_>,
+    (method, scope): (Method, RequestScope),
+) -> TeeRequest {
     let facts = outgoing.facts(None);
     TeeRequest {
         method,
         path: facts.path.forward.clone(),
         has_query: facts.head.target.query.is_some(),
         no_store: request.demand.directives.no_store,
+        scope,
         credentials: request.demand.credentials,
     }
 }

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use catamaran_cache::storable::RequestScope;
 use http::Method;
-use http::header::{HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
+use http::header::{HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 
 use crate::cache::fill::FillFailure;
 use crate::cache::object::Object;
@@ -62,7 +63,9 @@ impl FetchOrder {
 fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>]) {
     let head = request.head_mut();
     head.method = Method::GET;
-    for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_RANGE, RANGE] {
+    let is_partial = |name: &&HeaderName| RequestScope::of_field(name) != RequestScope::Whole;
+    let partial: Vec<HeaderName> = head.headers.keys().filter(is_partial).cloned().collect();
+    for name in partial {
         head.headers.remove(name);
     }
     let fields = validating.iter().map(|object| &object.head.fields);

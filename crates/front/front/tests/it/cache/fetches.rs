@@ -7,9 +7,6 @@ use catamaran_testkit::Deadline;
 use super::operate::{admin, steered};
 use super::*;
 
-/// More than the front and the sockets' buffers hold.
-const LONG: usize = 16 << 20;
-
 /// Waits until no fetch is under way.
 fn await_no_fetch(front: &Running) {
     let is_over = || {
@@ -74,3 +71,6 @@ fn fetches_that_nobody_reads_take_no_connection() {
         end(front);
     }
 }
+
+/// More than the front and the sockets' buffers hold.
+const LONG: usize = 16 << 20;

@@ -85,6 +85,49 @@ fn what_the_key_does_not_know_does_not_poison() {
     end(front);
 }
 
+/// What a client gets because it asked for a part, or on a condition, is for nobody else.
+#[test]
+fn a_range_or_a_condition_of_one_client_is_not_everybodys() {
+    const ASKING: [&str; 7] = [
+        "Range: bytes=900-\r\n",
+        "Range: bytes=0-\r\n",
+        "Range: bytes=0-1\r\nIf-Range: \"x\"\r\n",
+        "If-None-Match: \"x\"\r\n",
+        "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+        "If: (<urn:x>)\r\n",
+        "A-IM: vcdiff\r\n",
+    ];
+    let origin = Origin::start(|asked| {
+        let names = ["range", "if-range", "if-none-match", "if-modified-since"];
+        let all = [&names[..], &["if", "a-im"]].concat();
+        let fields = "Cache-Control: public, max-age=60\r\nX-Of: one\r\n";
+        let status = asked.target.split('/').nth(1).unwrap_or_default();
+        let bytes = match all.iter().any(|name| asked.field(name).is_some()) {
+            false => ok("Cache-Control: public, max-age=60\r\n", "page"),
+            true if status == "304" => {
+                format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes()
+            }
+            true => response(&format!("{status} So"), fields, "part"),
+        };
+        (bytes, false)
+    });
+    let mut pages = cache();
+    pages.freshness.ttl = vec![(200..=205, 60), (400..=499, 60)];
+    let front = front(&origin, pages);
+    for status in ["416", "412", "200", "206", "226", "304", "404"] {
+        for (at, asking) in ASKING.iter().enumerate() {
+            for session in ["", "Cookie: JSESSIONID=a\r\n"] {
+                let target = format!("/{status}/{at}/{}", session.len());
+                get_as(&front, &target, &format!("{asking}{session}"));
+                let victim = get(&front, &target);
+                let seen = (victim.status, body(&victim), field(&victim, "x-of"));
+                assert_eq!(seen, (200, "page", None), "{target} after {asking}");
+            }
+        }
+    }
+    end(front);
+}
+
 #[test]
 fn hosts_do_not_share() {
     let origin = Origin::start(|asked| (ok(FRESH, asked.field("host").unwrap_or("-")), false));
