@@ -243,7 +243,7 @@ impl FileBody {
         self.thread_reads += 1;
         let warming = Box::pin(async move {
             let read = threads
-                .run(move || warm_blocking(&fd, from, window))
+                .run(move |_| warm_blocking(&fd, from, window))
                 .await?;
             read.map(|()| Bytes::new())
         });
@@ -302,7 +302,9 @@ impl FileBody {
                 let threads = self.threads.clone();
                 self.thread_reads += 1;
                 self.reading = Some(Box::pin(async move {
-                    let read = threads.run(move || read_blocking(&fd, from, piece)).await?;
+                    let read = threads
+                        .run(move |_| read_blocking(&fd, from, piece))
+                        .await?;
                     read.map_err(FileBodyError::Read)
                 }));
                 Ok(None)

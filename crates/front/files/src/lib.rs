@@ -32,4 +32,4 @@ pub use open::{Access, OpenError};
 pub use response::{FileResponse, FileSending};
 pub use table::{FileTable, TableLimits};
 pub use tags::TagWork;
-pub use threads::{FileThreads, ThreadsBusy};
+pub use threads::{FileThreads, ThreadsBusy, Waiter};

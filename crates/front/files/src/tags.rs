@@ -8,9 +8,11 @@ use std::time::SystemTime;
 use http::HeaderValue;
 use rustix::io::{Errno, pread};
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::directory::Directory;
 use crate::found::{FileContent, FileFacts, FoundFile, content_tag};
+use crate::threads::{FileThreads, Waiter};
 
 /// The tags of a directory, by version; `None` of one that a thread reads.
 #[derive(Debug, Default)]
@@ -54,16 +56,19 @@ pub struct TagWork {
     facts: FileFacts,
     content: FileContent,
     tag: Option<HeaderValue>,
+    /// Held for a file that takes long.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl TagWork {
     /// The work that is to be done before a file is sent whose tag is that of its content; `None` if it
-    /// is done, is no such file, or another request has it done: the file has no tag until then.
+    /// is done, is no such file, or too large a one. `None` also if another request has it done, or too many
+    /// large files are read at the moment: the file has no tag until then.
     #[must_use]
-    pub fn of(directory: &Arc<Directory>, file: &FoundFile) -> Option<Self> {
-        let version = file.version();
+    pub fn of(directory: &Arc<Directory>, file: &FoundFile, threads: &FileThreads) -> Option<Self> {
+        let (version, size) = (file.version(), file.facts().size);
         let is_wanted = version.facts.is_tagged_by_content(directory.config());
-        if !is_wanted || version.content_tag.get().is_some() {
+        if !is_wanted || size > TAGGED_MAX || version.content_tag.get().is_some() {
             return None;
         }
         match directory.tags.begin(version.facts) {
@@ -72,21 +77,29 @@ impl TagWork {
                 None
             }
             Err(IsMine(false)) => None,
-            Err(IsMine(true)) => Some(Self {
-                directory: Arc::clone(directory),
-                facts: version.facts,
-                content: file.content.clone(),
-                tag: None,
-            }),
+            Err(IsMine(true)) => {
+                let is_long = size > SHORT_MAX;
+                let permit = is_long.then(|| threads.begin_long()).flatten();
+                let may_begin = permit.is_some() || !is_long;
+                let work = Self {
+                    directory: Arc::clone(directory),
+                    facts: version.facts,
+                    content: file.content.clone(),
+                    tag: None,
+                    _permit: permit,
+                };
+                // Dropped, it is given up.
+                may_begin.then_some(work)
+            }
         }
     }
 
-    /// Reads the file, whatever that takes. Of one that is being changed there is no tag.
-    pub fn run_blocking(mut self) {
+    /// Reads the file, for as long as somebody waits for that. Of one that is being changed there is no tag.
+    pub fn run_blocking(mut self, waiter: &Waiter) {
         self.tag = match &self.content {
             FileContent::Memory(body) => content_tag(&Sha256::digest(&body.bytes)),
             FileContent::Open(fd) => {
-                let digest = digest(fd, self.facts.size).ok();
+                let digest = digest(fd, self.facts.size, waiter);
                 let is_one_version =
                     self.facts.hold(fd) && self.facts.is_settled(SystemTime::now());
                 digest
@@ -103,12 +116,16 @@ impl Drop for TagWork {
     }
 }
 
-/// The digest of a file of this size. Of one that grows meanwhile no more is read.
-fn digest(fd: &OwnedFd, size: u64) -> Result<Vec<u8>, Errno> {
+/// The digest of a file of this size; `None` if it cannot be read, or nobody waits. Of one that grows meanwhile no
+/// more is read.
+fn digest(fd: &OwnedFd, size: u64, waiter: &Waiter) -> Option<Vec<u8>> {
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];
     let mut at = 0;
     while at < size {
+        if waiter.has_left() {
+            return None;
+        }
         match pread(fd, &mut piece[..], at) {
             Ok(0) => break,
             Ok(read) => {
@@ -116,10 +133,10 @@ fn digest(fd: &OwnedFd, size: u64) -> Result<Vec<u8>, Errno> {
                 at += read as u64;
             }
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+            Err(_) => return None,
         }
     }
-    Ok(digest.finalize().to_vec())
+    Some(digest.finalize().to_vec())
 }
 
 /// Versions of which a directory keeps the tags.
@@ -127,6 +144,12 @@ const TAGS_MAX: usize = 4096;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
+
+/// The largest file of which there is a tag: its first request waits about a second.
+const TAGGED_MAX: u64 = 256 << 20;
+
+/// The largest file that is read in about the time of any other read.
+const SHORT_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -159,13 +182,30 @@ mod tests {
         }
     }
 
+    fn work(directory: &Arc<Directory>, file: &FoundFile) -> Option<TagWork> {
+        TagWork::of(directory, file, &FileThreads::default())
+    }
+
+    /// Does the work while somebody waits for it.
+    fn run(work: TagWork) {
+        let waits = Arc::new(());
+        work.run_blocking(&Waiter::new(&waits));
+    }
+
+    /// A file of that many bytes, all of them zero, that says nothing by its time.
+    fn vast(top: &std::path::Path, name: &str, size: u64) {
+        let file = fs::File::create(top.join(name)).unwrap();
+        file.set_len(size).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+    }
+
     /// The tag and the date of a response, once all work for it is done.
     fn validators(directory: &Arc<Directory>, path: &str) -> (Option<String>, bool) {
         let file = find(directory, path);
-        if let Some(work) = TagWork::of(directory, &file) {
-            work.run_blocking();
+        if let Some(work) = work(directory, &file) {
+            run(work);
         }
-        assert!(TagWork::of(directory, &file).is_none(), "it is done once");
+        assert!(work(directory, &file).is_none(), "it is done once");
         let asked = HeaderMap::new();
         match FileResponse::new(&Method::GET, &asked, &file, directory.config()) {
             FileResponse::Send(sending) => {
@@ -219,14 +259,50 @@ mod tests {
         write(&top.path().join("page.html"), "one", 0);
         let directory = Arc::new(Directory::new(FilesConfig::new(top.path())));
         let file = find(&directory, "/page.html");
-        let work = TagWork::of(&directory, &file).unwrap();
-        assert!(TagWork::of(&directory, &file).is_none());
+        let first = work(&directory, &file).unwrap();
+        assert!(work(&directory, &file).is_none());
         assert_eq!(file.entity_tag(directory.config()), None);
         // Given up: the next one does it.
-        drop(work);
-        TagWork::of(&directory, &file).unwrap().run_blocking();
-        assert!(TagWork::of(&directory, &file).is_none());
+        drop(first);
+        run(work(&directory, &file).unwrap());
+        assert!(work(&directory, &file).is_none());
         assert!(file.entity_tag(directory.config()).is_some());
+    }
+
+    #[test]
+    fn a_tag_is_given_up_with_the_client_that_waits_for_it() {
+        let top = tempfile::tempdir().unwrap();
+        vast(top.path(), "vast", TAGGED_MAX);
+        let directory = Arc::new(Directory::new(FilesConfig::new(top.path())));
+        let file = find(&directory, "/vast");
+        let left = Waiter::new(&Arc::new(()));
+        work(&directory, &file).unwrap().run_blocking(&left);
+        assert_eq!(file.entity_tag(directory.config()), None);
+        assert!(work(&directory, &file).is_some(), "the next one does it");
+    }
+
+    #[test]
+    fn large_files_are_read_one_at_a_time_and_huge_ones_never() {
+        let top = tempfile::tempdir().unwrap();
+        let sizes = [
+            ("one", TAGGED_MAX),
+            ("two", SHORT_MAX + 1),
+            ("short", SHORT_MAX),
+            ("huge", TAGGED_MAX + 1),
+        ];
+        for (name, size) in sizes {
+            vast(top.path(), name, size);
+        }
+        let directory = Arc::new(Directory::new(FilesConfig::new(top.path())));
+        let threads = FileThreads::default();
+        let work = |path| TagWork::of(&directory, &find(&directory, path), &threads);
+        let first = work("/one").unwrap();
+        assert!(work("/two").is_none() && work("/short").is_some() && work("/huge").is_none());
+        drop(first);
+        run(work("/two").unwrap());
+        let (_other, two) = (work("/one").unwrap(), find(&directory, "/two"));
+        assert!(TagWork::of(&directory, &two, &threads).is_none());
+        assert!(two.entity_tag(directory.config()).is_some(), "it is known");
     }
 
     #[test]
@@ -237,11 +313,8 @@ mod tests {
         config.etag = EtagRule::Content;
         let directory = Arc::new(Directory::new(config));
         let file = find(&directory, "/page.html");
-        TagWork::of(&directory, &file).unwrap().run_blocking();
-        assert!(
-            TagWork::of(&directory, &file).is_some(),
-            "it is tried again"
-        );
+        run(work(&directory, &file).unwrap());
+        assert!(work(&directory, &file).is_some(), "it is tried again");
     }
 
     #[test]

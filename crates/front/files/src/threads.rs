@@ -1,10 +1,10 @@
 //! Threads that wait for a disk.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 /// The threads of one worker that wait for disks. A disk that is slow is felt by those who need it, and by
@@ -12,7 +12,25 @@ use tokio::task::spawn_blocking;
 #[derive(Clone, Debug)]
 pub struct FileThreads {
     permits: Arc<Semaphore>,
+    /// For work that takes long, so that it leaves threads to the others.
+    long: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
+}
+
+/// Whoever waits for some work.
+#[derive(Clone, Debug)]
+pub struct Waiter(Weak<()>);
+
+impl Waiter {
+    pub(crate) fn new(waits: &Arc<()>) -> Self {
+        Self(Arc::downgrade(waits))
+    }
+
+    /// Whether nobody wants the result any more.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 /// More requests wait for the disk than may.
@@ -24,6 +42,7 @@ impl Default for FileThreads {
     fn default() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(THREADS_MAX)),
+            long: Arc::new(Semaphore::new(LONG_MAX)),
             waiting: Arc::default(),
         }
     }
@@ -36,20 +55,27 @@ impl FileThreads {
     /// Too much work waits already.
     ///
     /// # Cancel safety
-    /// What waits is given up. What has begun ends by itself.
+    /// What waits is given up. What has begun ends by itself: work that takes long asks whether its waiter has left.
     pub async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(Waiter) -> T + Send + 'static,
     ) -> Result<T, ThreadsBusy> {
+        let waits = Arc::new(());
+        let waiter = Waiter::new(&waits);
         let place = Place::new(&self.waiting)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         drop(place);
         let permit = permit.map_err(|_| ThreadsBusy)?;
         let done = spawn_blocking(move || {
             let _permit = permit;
-            work()
+            work(waiter)
         });
         done.await.map_err(|_| ThreadsBusy)
+    }
+
+    /// The right to do some work that takes long, to be held until it has ended; `None` if too much of it is done.
+    pub(crate) fn begin_long(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.long).try_acquire_owned().ok()
     }
 }
 
@@ -76,6 +102,9 @@ impl Drop for Place<'_> {
 /// Threads of one worker that may wait for disks at a time.
 const THREADS_MAX: usize = 4;
 
+/// Those of them that may do work that takes long.
+const LONG_MAX: usize = 1;
+
 /// Requests of one worker that may wait for a thread.
 const WAITING_MAX: usize = 1024;
 
@@ -95,7 +124,7 @@ mod tests {
         for _ in 0..THREADS_MAX + WAITING_MAX {
             let (threads, held, begun) = (threads.clone(), Arc::clone(&held), Arc::clone(&begun));
             tasks.spawn(async move {
-                let work = move || {
+                let work = move |_| {
                     begun.fetch_add(1, Ordering::Relaxed);
                     held.lock().unwrap().recv().unwrap();
                 };
@@ -105,7 +134,7 @@ mod tests {
         while threads.waiting.load(Ordering::Relaxed) < WAITING_MAX {
             tokio::task::yield_now().await;
         }
-        assert_eq!(threads.run(|| ()).await, Err(ThreadsBusy));
+        assert_eq!(threads.run(|_| ()).await, Err(ThreadsBusy));
         assert!(begun.load(Ordering::Relaxed) <= THREADS_MAX);
         for _ in 0..THREADS_MAX + WAITING_MAX {
             release.send(()).unwrap();
@@ -113,6 +142,25 @@ mod tests {
         while let Some(done) = tasks.join_next().await {
             assert_eq!(done.unwrap(), Ok(()));
         }
-        assert_eq!(threads.run(|| 7).await, Ok(7));
+        assert_eq!(threads.run(|_| 7).await, Ok(7));
+    }
+    #[tokio::test]
+    async fn work_that_has_begun_learns_that_its_waiter_has_left() {
+        let threads = FileThreads::default();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let work = move |waiter: Waiter| {
+            begin.send(waiter.has_left()).ok();
+            goes_on.recv().ok();
+            end.send(waiter.has_left()).ok();
+        };
+        tokio::select! {
+            biased;
+            _ = threads.run(work) => unreachable!("it is told to go on below"),
+            begun = begun => assert_eq!(begun, Ok(false)),
+        }
+        go_on.send(()).unwrap();
+        assert_eq!(ended.await, Ok(true));
     }
 }

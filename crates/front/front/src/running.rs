@@ -418,7 +418,11 @@ impl RunningWorker {
         let (assignments, assigned) = mpsc::channel(4);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{}", worker.index()))
-            .spawn(move || runtime.block_on(event_loop::run(worker, assigned)))?;
+            .spawn(move || {
+                runtime.block_on(event_loop::run(worker, assigned));
+                // A thread that reads, resolves or compresses is not waited for.
+                runtime.shutdown_background();
+            })?;
         Ok(Self {
             thread,
             runtime: handle,
@@ -429,3 +433,36 @@ impl RunningWorker {
 
 /// How long the start waits for the first answers of sources of members.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::config::{ListenerConfig, UpstreamConfig};
+
+    #[test]
+    fn a_thread_that_waits_for_a_disk_does_not_hold_the_end_up() {
+        let address = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        let upstream = UpstreamConfig::new("app", Vec::new());
+        let config = Config::of_one(vec![ListenerConfig::new(address)], upstream);
+        let running = start(config).unwrap();
+        let (begin, begun) = channel();
+        let (release, released) = channel::<()>();
+        running.workers[0].runtime.spawn_blocking(move || {
+            begin.send(()).ok();
+            released.recv().ok();
+        });
+        begun.recv().unwrap();
+        running.drain();
+        let (end, ended) = channel();
+        std::thread::spawn(move || {
+            running.join();
+            end.send(()).ok();
+        });
+        ended.recv_timeout(DEADLINE).expect("the front ends");
+        drop(release);
+    }
+
+    const DEADLINE: Duration = Duration::from_secs(20);
+}

@@ -172,13 +172,13 @@ impl<'a> Exchange<'a> {
             file.may_be_coded();
         }
         let threads = &self.scene.worker.files().threads;
-        if let Some(work) = TagWork::of(request.directory, &file) {
-            let working = Box::pin(threads.run(move || work.run_blocking()));
+        if let Some(work) = TagWork::of(request.directory, &file, threads) {
+            let working = Box::pin(threads.run(move |waiter| work.run_blocking(&waiter)));
             if let Err(error) = unless_left(working, self.scene, down).await {
                 return Some(FileEnd::Failed(Failure::from_client(&error)));
             }
             // That there was no thread for it costs no more than the tag.
-            drop(TagWork::of(request.directory, &file));
+            drop(TagWork::of(request.directory, &file, threads));
         }
         let (head, config) = (request.head(), request.directory.config());
         let response = FileResponse::new(&head.method, &head.headers, &file, config);

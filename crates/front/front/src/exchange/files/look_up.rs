@@ -120,7 +120,7 @@ async fn search(
         let (directory, query) = (Arc::clone(directory), query.clone());
         files
             .threads
-            .run(move || directory.search(&query, Access::Blocking))
+            .run(move |_| directory.search(&query, Access::Blocking))
     };
     let mut may_close = true;
     loop {

@@ -1,8 +1,9 @@
 //! Large files, which the kernel sends itself where it can: whole, in parts, one after the other, and to clients
 //! that read slowly.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
+use std::time::UNIX_EPOCH;
 
 use catamaran_front::config::FilesConfig;
 use catamaran_testkit::HttpClient;
@@ -106,6 +107,21 @@ fn a_client_that_reads_nothing_holds_nobody_up() {
     for client in &mut slow {
         assert!(client.receive().unwrap().body == pattern(LEN));
     }
+    stop(running);
+}
+
+/// To make a digest of it takes about an hour. Until then nobody would get a byte, and the front could not end.
+#[test]
+fn a_file_that_is_too_large_for_a_digest_is_sent_without_a_tag() {
+    let tree = Tree::new();
+    let file = File::create(tree.root().join("huge")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    file.set_modified(UNIX_EPOCH).unwrap();
+    let running = front(FilesConfig::new(tree.root()), |_| {});
+    let range = [("range", "bytes=-10".to_owned())];
+    let part = Client::Http1.ask(address(&running), "GET", "/huge", &range);
+    assert_eq!((part.status, part.header("etag")), (206, ""));
+    assert_eq!(part.body, [0; 10]);
     stop(running);
 }
 
