@@ -10,7 +10,7 @@ use crate::own_log;
 /// Why a command ends.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The arguments ask for what cannot be; exit code 2.
+    /// The arguments ask for what cannot be, or 1 is a verdict of the command; exit code 2.
     Usage(String),
     /// Something could not be done; exit code 1.
     Fault(String),
@@ -33,6 +33,14 @@ impl Failure {
             cause = error.source();
         }
         Self::Fault(message)
+    }
+
+    /// The same of a command whose exit code 1 is a verdict: a fault must not look like one.
+    pub(crate) fn without_verdict(self) -> Self {
+        match self {
+            Self::Fault(message) => Self::Usage(message),
+            other => other,
+        }
     }
 
     /// Says what is left to say, and gives the exit code.

@@ -38,7 +38,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let done = bench(&invocation);
     match invocation.mode() {
         Mode::Ab => done.unwrap_or_else(Failure::exit),
-        Mode::Ours => done.unwrap_or_else(fault_as_2),
+        Mode::Ours => done
+            .map_err(Failure::without_verdict)
+            .unwrap_or_else(Failure::exit),
     }
 }
 
@@ -59,17 +61,6 @@ fn bench(invocation: &Invocation) -> Result<ExitCode, Failure> {
         },
     };
     Ok(catamaran_bench::run(invocation, &program).map(ExitCode::from)?)
-}
-
-/// What could not be done is 2 here, since 1 is said of the server.
-fn fault_as_2(failure: Failure) -> ExitCode {
-    match &failure {
-        Failure::Fault(_) | Failure::Said(_) => {
-            failure.say();
-            ExitCode::from(2)
-        }
-        Failure::Usage(_) | Failure::OutputClosed => failure.exit(),
-    }
 }
 
 impl From<BenchFailure> for Failure {

@@ -51,6 +51,22 @@ fn what_is_no_report_and_what_is_not_there() {
 }
 
 #[test]
+fn results_that_cannot_be_compared_are_no_verdict() {
+    let result = |name: &str| {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab");
+        format!("{docs}/{name}/result.json")
+    };
+    for (other, said) in [
+        (result("echo"), "different experiments"),
+        ("/nonexistent/result.json".to_owned(), "/nonexistent"),
+    ] {
+        let (code, _, stderr) = outcome(&["lab", "compare", &result("front-page"), &other]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
 fn experiments_are_listed_and_checked() {
     let (code, stdout, stderr) = outcome(&["lab", "list"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));

@@ -4,6 +4,7 @@
 //! server give one value together, their median: what a start has brought is in all of them. The interval over starts is
 //! one of order statistics; several claims are held together by Holm's procedure over exact sign tests.
 
+mod control;
 mod gates;
 mod moved;
 mod planted;
@@ -28,6 +29,8 @@ use crate::measure::{Measure, Spoiler};
 use crate::run::Run;
 use crate::screen;
 
+pub use self::control::ControlRatio;
+pub(crate) use self::control::over_control;
 pub use self::gates::CaseSubject;
 pub(crate) use self::gates::GATES;
 use self::gates::SCREENED;
@@ -114,17 +117,16 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
 /// What became of all claims, of servers whose starts last so long.
 fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
-    let mut drawn = Vec::new();
-    for claim in &experiment.claims {
-        for case in &claim.cases {
-            let (pass, screened) = passes.of_case(case);
-            let mut of_case = CaseEstimate::of(experiment, lasting, (claim, case), &pass.valid);
-            of_case.gates.extend(screened);
-            of_case.survive(experiment, &pass.all);
-            drawn.push(of_case);
-        }
-    }
-    conclude(drawn)
+    let drawn = |claim| move |case| (claim, case);
+    let cases = experiment
+        .claims
+        .iter()
+        .flat_map(|it| it.cases.iter().map(drawn(it)));
+    conclude(
+        cases
+            .map(|about| passes.estimate(experiment, lasting, about))
+            .collect(),
+    )
 }
 
 /// What all claims come to beside each other.
@@ -328,6 +330,20 @@ impl<'a> Passes<'a> {
         }
     }
 
+    /// A case's ratios in the runs that it rests on.
+    fn estimate<'c>(
+        &self,
+        experiment: &Experiment,
+        lasting: &StartSpans,
+        about: (&'c Claim, &'c Case),
+    ) -> CaseEstimate<'c> {
+        let (pass, screened) = self.of_case(about.1);
+        let mut estimate = CaseEstimate::of(experiment, lasting, about, &pass.valid);
+        estimate.gates.extend(screened);
+        estimate.survive(experiment, &pass.all);
+        estimate
+    }
+
     /// The runs that a case rests on, and a note if those are the screen's.
     fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<GateFinding>) {
         let all_in = |part: &[usize]| {
@@ -491,6 +507,13 @@ fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Opt
 }
 
 impl Outcome {
+    /// Why nothing may be said of it, as a sentence; `None` if it has a verdict.
+    #[must_use]
+    pub fn without_verdict(&self) -> Option<&str> {
+        let has_none = matches!(self.verdict, Verdict::NoClaim | Verdict::TooFew);
+        has_none.then_some(&self.sentence)
+    }
+
     /// How large its sample is.
     #[must_use]
     pub fn sample(&self) -> usize {

@@ -3,20 +3,21 @@
 //! Cells are never set beside cells of the other result, since the machine may have moved. What is
 //! compared are ratios within each result: those of its claims, and each cell over the control.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use catamaran_stats::{Spread, order, rank};
+use catamaran_stats::{Share, fisher, order, rank};
 
-use crate::claim::number;
-use crate::experiment::{Levels, label};
+use crate::claim::{Outcome, number};
+use crate::experiment::label;
+use crate::gate::of;
 use crate::measure::{Better, Measure};
 use crate::result::{CellResult, ResultDocument};
 
 /// What has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// A row for each claim, and for each cell and measure.
+    /// A row for each claim of the first result, for each of its cells and measures, and for each cell that lost more
+    /// runs in one of them.
     pub rows: Vec<RatioChange>,
     /// The change that is none, such as 0.05.
     pub margin: f64,
@@ -27,25 +28,32 @@ pub struct Comparison {
 pub struct RatioChange {
     /// What is divided by what.
     pub what: String,
-    /// The change of the ratio, as a factor; above 1 it has got worse.
-    pub worse: f64,
-    /// The lower end of its interval of 95 %.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
     /// What came of it.
     pub fate: Fate,
 }
 
 /// What came of a ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
     /// It is not worse by the margin.
-    NotWorse,
+    NotWorse(ChangeFactor),
     /// It is worse.
-    Worse,
+    Worse(ChangeFactor),
     /// Nothing is shown.
-    Open,
+    Open(ChangeFactor),
+    /// One of the results says nothing about it: a gate forbids that, starts are too few, or it was not measured.
+    NoVerdict(String),
+}
+
+/// By which factor a ratio has changed; above 1 it has got worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangeFactor {
+    /// The estimate.
+    pub worse: f64,
+    /// The lower end of its interval of 95 %.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// Why two results cannot be compared.
@@ -58,7 +66,7 @@ pub enum CompareFault {
     #[error("one is the short form and the other the whole one")]
     Forms,
     /// Their cells or claims have nothing in common.
-    #[error("they have no cell and no claim in common of which there are starts enough")]
+    #[error("they have no cell and no claim in common")]
     Nothing,
 }
 
@@ -80,121 +88,178 @@ pub fn compare(
     if before.is_quick != after.is_quick {
         return Err(CompareFault::Forms);
     }
-    let mut found = claims(before, after);
-    found.extend(cells(before, after));
-    if found.is_empty() {
+    let pairs = [claims(before, after), cells(before, after)].concat();
+    if pairs.iter().all(|pair| pair.after.is_none()) {
         return Err(CompareFault::Nothing);
     }
-    let probabilities: Vec<f64> = found.iter().map(|(_, shift)| shift.p).collect();
-    let holds = order::holm(&probabilities, LEVEL);
-    let row = |((what, shift), holds): ((String, rank::Shift), bool)| {
-        let (low, high) = (shift.low.exp(), shift.high.exp());
-        let fate = match () {
-            () if high < 1.0 + margin => Fate::NotWorse,
-            () if low > 1.0 && holds => Fate::Worse,
-            () => Fate::Open,
-        };
-        let worse = shift.estimate.exp();
-        RatioChange {
-            what,
-            worse,
-            low,
-            high,
-            fate,
-        }
-    };
-    Ok(Comparison {
-        rows: found.into_iter().zip(holds).map(row).collect(),
-        margin,
-    })
+    let mut rows = survivors(before, after);
+    rows.extend(judge(&pairs, margin));
+    Ok(Comparison { rows, margin })
 }
 
 impl Comparison {
     /// Whether any ratio is worse; `None` if that is open for one, and none is.
     #[must_use]
     pub fn is_worse(&self) -> Option<bool> {
-        if self.rows.iter().any(|row| row.fate == Fate::Worse) {
+        let mut fates = self.rows.iter().map(|row| &row.fate);
+        if fates.clone().any(|fate| matches!(fate, Fate::Worse(_))) {
             return Some(true);
         }
-        let all = self.rows.iter().all(|row| row.fate == Fate::NotWorse);
+        let all = fates.all(|fate| matches!(fate, Fate::NotWorse(_)));
         all.then_some(false)
     }
 }
 
-/// The claims that both have, each by the ratios of its rounds.
-fn claims(before: &ResultDocument, after: &ResultDocument) -> Vec<(String, rank::Shift)> {
-    let row = |claim: &crate::claim::Outcome| {
-        let same = |it: &&crate::claim::Outcome| {
+/// A ratio of the first result, and the same of the second.
+#[derive(Clone, Debug)]
+struct Pair<'a> {
+    what: String,
+    measure: Measure,
+    before: RatioSample<'a>,
+    after: Option<RatioSample<'a>>,
+}
+
+/// What a result says of a ratio.
+#[derive(Clone, Copy, Debug)]
+struct RatioSample<'a> {
+    /// Of each start of servers.
+    starts: &'a [f64],
+    /// Why it has no verdict.
+    without_verdict: Option<&'a str>,
+}
+
+impl Pair<'_> {
+    /// The change for the worse, as a logarithm, or why there is none to see.
+    fn shift(&self) -> Result<rank::Shift, String> {
+        let Some(after) = self.after else {
+            return Err("B does not have it".to_owned());
+        };
+        for (name, side) in [("A", self.before), ("B", after)] {
+            if let Some(why) = side.without_verdict {
+                return Err(format!("in {name}: {why}"));
+            }
+        }
+        let shift = changed(&self.measure, self.before.starts, after.starts);
+        shift.ok_or_else(|| "too few starts".to_owned())
+    }
+}
+
+/// What came of each pair, beside the others.
+fn judge(pairs: &[Pair<'_>], margin: f64) -> Vec<RatioChange> {
+    let shifts: Vec<_> = pairs.iter().map(Pair::shift).collect();
+    let probabilities = shifts.iter().flatten().map(|shift| shift.p);
+    let mut holds = order::holm(&probabilities.collect::<Vec<_>>(), LEVEL).into_iter();
+    let fate = |shift: Result<rank::Shift, String>| {
+        let shift = match shift {
+            Ok(shift) => shift,
+            Err(why) => return Fate::NoVerdict(why),
+        };
+        let holds = holds.next().expect("one for each shift");
+        let factor = ChangeFactor {
+            worse: shift.estimate.exp(),
+            low: shift.low.exp(),
+            high: shift.high.exp(),
+        };
+        match () {
+            () if factor.high < 1.0 + margin => Fate::NotWorse(factor),
+            () if factor.low > 1.0 && holds => Fate::Worse(factor),
+            () => Fate::Open(factor),
+        }
+    };
+    let fates = shifts.into_iter().map(fate);
+    let row = |(pair, fate): (&Pair<'_>, Fate)| RatioChange {
+        what: pair.what.clone(),
+        fate,
+    };
+    pairs.iter().zip(fates).map(row).collect()
+}
+
+/// The claims of the first result, each by the ratios of its starts.
+fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair<'a>> {
+    fn sample(claim: &Outcome) -> RatioSample<'_> {
+        RatioSample {
+            starts: &claim.starts,
+            without_verdict: claim.without_verdict(),
+        }
+    }
+    let pair = |claim: &'a Outcome| {
+        let same = |it: &&Outcome| {
             it.says == claim.says && it.each == claim.each && it.measure == claim.measure
         };
-        let other = after.claims.iter().find(same)?;
-        let shift = changed(&claim.measure, &claim.starts, &other.starts)?;
         let each = match &claim.each {
             each if each.is_empty() => String::new(),
             each => format!(" at {}", label(each)),
         };
-        Some((format!("\"{}\"{each}", claim.says), shift))
+        Pair {
+            what: format!("\"{}\"{each}", claim.says),
+            measure: claim.measure.clone(),
+            before: sample(claim),
+            after: after.claims.iter().find(same).map(sample),
+        }
     };
-    before.claims.iter().filter_map(row).collect()
+    before.claims.iter().map(pair).collect()
 }
 
-/// Each cell over the control, by measure.
-fn cells(before: &ResultDocument, after: &ResultDocument) -> Vec<(String, rank::Shift)> {
-    let mut rows = Vec::new();
-    let find = |result: &'_ ResultDocument, levels: &Levels| {
-        result.cells.iter().position(|it| it.levels == *levels)
-    };
-    let Some(control) = before.cells.get(before.control) else {
-        return rows;
-    };
-    let Some(other_control) = find(after, &control.levels) else {
-        return rows;
-    };
-    for cell in before.cells.iter().filter(|it| it.levels != control.levels) {
-        let Some(other) = find(after, &cell.levels) else {
-            continue;
-        };
-        for name in cell.measures.keys().filter(|name| is_compared(name)) {
-            let Ok(measure) = Measure::parse(name) else {
-                continue;
-            };
-            let one = ratios(before, [cell, control], name);
-            let cells = [&after.cells[other], &after.cells[other_control]];
-            let two = ratios(after, cells, name);
-            if let Some(shift) = changed(&measure, &one, &two) {
-                rows.push((format!("{}: {name} over the control's", cell.label), shift));
-            }
+/// Each cell of the first result over the control, by measure. None if they have different controls.
+fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair<'a>> {
+    let control = |result: &'a ResultDocument| Some(&result.cells.get(result.control)?.levels);
+    if control(before) != control(after) {
+        return Vec::new();
+    }
+    fn sample<'a>(cell: &'a CellResult, name: &str) -> Option<RatioSample<'a>> {
+        let ratio = cell.over_control.get(name)?;
+        Some(RatioSample {
+            starts: &ratio.starts,
+            without_verdict: ratio.without_verdict.as_deref(),
+        })
+    }
+    let mut pairs = Vec::new();
+    for cell in &before.cells {
+        for name in cell.over_control.keys() {
+            let known = Measure::parse(name).ok().zip(sample(cell, name));
+            pairs.extend(known.map(|(measure, before)| Pair {
+                what: format!("{}: {name} over the control's", cell.label),
+                measure,
+                before,
+                after: same_cell(after, cell).and_then(|other| sample(other, name)),
+            }));
         }
     }
-    rows
+    pairs
 }
 
-/// Measures of servers by themselves say the same again.
-fn is_compared(name: &str) -> bool {
-    ["throughput", "cpu", "p99", "memory", "syscalls"].contains(&name)
+fn same_cell<'a>(result: &'a ResultDocument, cell: &CellResult) -> Option<&'a CellResult> {
+    result.cells.iter().find(|it| it.levels == cell.levels)
 }
 
-/// One cell over the other in rounds that were valid in both: the median of each start of servers.
-fn ratios(result: &ResultDocument, [cell, control]: [&CellResult; 2], name: &str) -> Vec<f64> {
-    let values = |cell: &CellResult| {
-        let measure = cell.measures.get(name);
-        measure.map_or_else(Vec::new, |measure| {
-            let rounds = measure.rounds.iter().copied();
-            rounds.zip(measure.values.iter().copied()).collect()
-        })
+/// A row for each cell that lost more runs in one result than in the other, and one for all cells together. A void run is
+/// made again, so what is compared are the survivors. Nothing is called not worse on that ground, so chance is ruled out
+/// at 10 % and not at 5 %.
+fn survivors(before: &ResultDocument, after: &ResultDocument) -> Vec<RatioChange> {
+    let share = |cell: &CellResult| Share {
+        part: cell.void as u64,
+        whole: (cell.void + cell.runs) as u64,
     };
-    let below: Vec<(usize, f64)> = values(control);
-    let mut starts: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for (round, above) in values(cell) {
-        let known = below.iter().find(|(other, _)| *other == round);
-        let Some((_, below)) = known.filter(|(_, below)| *below > 0.0) else {
-            continue;
-        };
-        let start = result.starts.get(round).copied().unwrap_or(round);
-        starts.entry(start).or_default().push(above / below);
-    }
-    let medians = starts.values().filter_map(|ratios| Spread::of(ratios));
-    medians.map(|spread| spread.median).collect()
+    let cells = before.cells.iter().filter_map(|cell| {
+        let shares = [share(cell), share(same_cell(after, cell)?)];
+        Some((cell.label.clone(), shares))
+    });
+    let mut cells: Vec<(String, [Share; 2])> = cells.collect();
+    let sum = |at: usize| Share {
+        part: cells.iter().map(|(_, shares)| shares[at].part).sum(),
+        whole: cells.iter().map(|(_, shares)| shares[at].whole).sum(),
+    };
+    cells.push(("all cells".to_owned(), [sum(0), sum(1)]));
+    cells.retain(|(_, [one, two])| fisher(*one, *two) <= 2.0 * (1.0 - LEVEL));
+    let row = |(label, [one, two]): (String, [Share; 2])| RatioChange {
+        what: format!("{label}: void runs"),
+        fate: Fate::NoVerdict(format!(
+            "{} in A, {} in B: only the survivors are compared",
+            of(one.part, one.whole),
+            of(two.part, two.whole)
+        )),
+    };
+    cells.into_iter().map(row).collect()
 }
 
 /// The change for the worse, as a logarithm.
@@ -214,19 +279,13 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.margin * 100.0;
         for row in &self.rows {
-            let fate = match row.fate {
-                Fate::NotWorse => "not worse",
-                Fate::Worse => "WORSE",
-                Fate::Open => "open",
+            let (word, found) = match &row.fate {
+                Fate::NotWorse(factor) => ("not worse", factor.to_string()),
+                Fate::Worse(factor) => ("WORSE", factor.to_string()),
+                Fate::Open(factor) => ("open", factor.to_string()),
+                Fate::NoVerdict(why) => ("no verdict", why.clone()),
             };
-            writeln!(
-                f,
-                "  {fate:<10} {}: ×{} [{}..{}]",
-                row.what,
-                number(row.worse),
-                number(row.low),
-                number(row.high)
-            )?;
+            writeln!(f, "  {word:<10} {}: {found}", row.what)?;
         }
         let words = match self.is_worse() {
             Some(true) => "Something is worse.".to_owned(),
@@ -240,41 +299,71 @@ impl fmt::Display for Comparison {
     }
 }
 
+impl fmt::Display for ChangeFactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [worse, low, high] = [self.worse, self.low, self.high].map(number);
+        write!(f, "×{worse} [{low}..{high}]")
+    }
+}
+
 const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Experiment;
+    use crate::experiment::{Experiment, Levels};
+    use crate::gate::{Effect, GateFinding};
     use crate::run::Run;
     use crate::store::StoredResult;
 
     /// A result in which kept connections take `ratio` times the CPU, on a machine that is `machine`
     /// times as slow.
     fn result(ratio: f64, machine: f64) -> ResultDocument {
+        result_of(ratio, machine, |_| {})
+    }
+
+    /// The same of runs that `change` has changed.
+    fn result_of(ratio: f64, machine: f64, change: impl Fn(&mut Vec<Run>)) -> ResultDocument {
         let text = include_str!("../fixtures/keepalive.toml");
         let experiment = Experiment::read("k.toml", text, true).unwrap();
         let mut runs = Vec::new();
         for (round, cell) in (0..8).flat_map(|round| (0..5).map(move |cell| (round, cell))) {
             let levels = experiment.cells[cell].clone();
-            let is_kept = levels["keep"].to_string() == "on";
             // Noise of a few per cent that differs between rounds and cells.
             let noise = 1.0 + ((round * 7 + cell * 3) % 5) as f64 / 200.0;
-            let factor = if is_kept { ratio } else { 1.0 } * machine * noise;
+            let factor = if is_kept(&levels) { ratio } else { 1.0 } * machine * noise;
+            let measures = [
+                "cpu",
+                "p99",
+                "memory",
+                "syscalls",
+                "bytes.httpd.http",
+                "throughput",
+            ];
+            let value = |name: &str| match name {
+                "throughput" => 9000.0 / factor,
+                _ => 50.0 * factor,
+            };
             runs.push(Run {
                 cell,
                 round,
                 levels,
-                measures: [
-                    ("cpu".to_owned(), 50.0 * factor),
-                    ("throughput".to_owned(), 9000.0 / factor),
-                ]
-                .into(),
+                measures: measures.map(|name| (name.to_owned(), value(name))).into(),
                 ..Run::default()
             });
         }
+        change(&mut runs);
         let stored = StoredResult::of(experiment, runs);
         ResultDocument::of(&stored, true)
+    }
+
+    fn is_kept(levels: &Levels) -> bool {
+        levels["keep"].to_string() == "on"
+    }
+
+    fn fired(run: &mut Run, gate: &str, effect: Effect) {
+        run.gates
+            .push(GateFinding::new(gate, effect, format!("{gate} fired.")));
     }
 
     #[test]
@@ -297,6 +386,105 @@ mod tests {
         // What got better is not worse.
         let comparison = compare(&result(0.6, 1.0), &result(0.5, 1.0), 0.05).unwrap();
         assert_eq!(comparison.is_worse(), Some(false), "{comparison}");
+    }
+
+    #[test]
+    fn a_gate_counts_as_in_the_report() {
+        let busy = |runs: &mut Vec<Run>| {
+            for run in runs {
+                fired(run, "generator", Effect::Time);
+            }
+        };
+        for [before, after] in [
+            [result(0.5, 1.0), result_of(0.8, 1.0, busy)],
+            [result_of(0.5, 1.0, busy), result(0.8, 1.0)],
+        ] {
+            let comparison = compare(&before, &after, 0.05).unwrap();
+            for row in &comparison.rows {
+                let is_time = ["throughput", "slower", "p99"];
+                if is_time.iter().any(|word| row.what.contains(word)) {
+                    assert!(
+                        matches!(&row.fate, Fate::NoVerdict(why) if why.contains("generator fired.")),
+                        "{row:?}"
+                    );
+                } else {
+                    assert!(!matches!(row.fate, Fate::NoVerdict(_)), "{row:?}");
+                }
+            }
+        }
+        // The same server beside a load that was the limit in one result: nothing is shown.
+        let comparison = compare(&result(0.5, 1.0), &result_of(0.5, 1.0, busy), 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
+        let said = comparison.to_string();
+        assert!(
+            said.contains("no verdict \"Keep-alive raises throughput\" at mpm=prefork: in B: No claim: generator fired.\n"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_build_that_crashes_is_not_shown_to_be_no_worse() {
+        // Seven of fourteen runs of each cell with kept connections, and each was made again.
+        let crashing = |runs: &mut Vec<Run>| {
+            let mut lost: Vec<Run> = runs
+                .iter()
+                .filter(|it| is_kept(&it.levels))
+                .cloned()
+                .collect();
+            lost.retain(|run| run.round < 7);
+            for run in &mut lost {
+                fired(run, "died", Effect::Void);
+            }
+            runs.extend(lost);
+        };
+        let crashing = result_of(0.5, 1.0, crashing);
+        let comparison = compare(&result(0.5, 1.0), &crashing, 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
+        let said = comparison.to_string();
+        assert!(
+            said.contains(
+                "void runs: 0 of 8 in A, 7 of 15 in B: only the survivors are compared\n"
+            ),
+            "{said}"
+        );
+        // Both builds crash alike in all cells, so that no result has unequal levels by itself.
+        let all = |runs: &mut Vec<Run>| {
+            let mut lost = runs.clone();
+            lost.iter_mut()
+                .for_each(|run| fired(run, "died", Effect::Void));
+            runs.extend(lost);
+        };
+        let comparison = compare(&result(0.5, 1.0), &result_of(0.5, 1.0, all), 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
+        let rows = comparison.rows.iter();
+        let of_survivors = rows
+            .filter(|row| matches!(row.fate, Fate::NoVerdict(_)))
+            .count();
+        assert_eq!(of_survivors, 6, "each cell and all of them: {comparison}");
+    }
+
+    #[test]
+    fn what_one_result_lacks_is_open() {
+        let never = |runs: &mut Vec<Run>| {
+            for run in runs.iter_mut().filter(|it| is_kept(&it.levels)) {
+                fired(run, "died", Effect::Void);
+            }
+        };
+        let comparison = compare(&result(0.5, 1.0), &result_of(0.5, 1.0, never), 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
+        let mut lacking = result(0.5, 1.0);
+        lacking
+            .claims
+            .retain(|claim| claim.says != "Keep-alive saves CPU");
+        let comparison = compare(&result(0.5, 1.0), &lacking, 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
+        assert!(
+            comparison.to_string().contains("B does not have it"),
+            "{comparison}"
+        );
+        let few = |runs: &mut Vec<Run>| runs.retain(|run| run.round < 4);
+        let comparison = compare(&result(0.5, 1.0), &result_of(0.5, 1.0, few), 0.05).unwrap();
+        assert_eq!(comparison.is_worse(), None, "{comparison}");
     }
 
     #[test]

@@ -13,7 +13,10 @@ pub use self::answer::answer;
 pub(crate) use self::over_time::median_run;
 pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
-use crate::claim::{Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds};
+use crate::claim::{
+    ControlRatio, Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds,
+    over_control,
+};
 use crate::drive::ServerRecord;
 use crate::experiment::{Claim, Experiment, Factor, Levels, OriginalRun, Selection};
 use crate::gate::{self, Effect, GateFinding};
@@ -103,6 +106,10 @@ pub struct CellResult {
     pub void: usize,
     /// What was measured, of valid runs.
     pub measures: BTreeMap<String, MeasureResult>,
+    /// Its measures over the control's, with gates and void runs as claims have them. Empty of the control, and of a
+    /// result by an older version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub over_control: BTreeMap<String, ControlRatio>,
     /// Calls of each server for one request, the mean of valid runs.
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// The longest request of all valid runs, in milliseconds; no claim is made on it.
@@ -348,6 +355,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         runs: valid.len(),
         void: of_cell().count() - valid.len(),
         measures: names.into_iter().filter_map(measure).collect(),
+        over_control: over_control(experiment, cell, runs),
         calls: calls(&valid),
         max_ms: latencies.reduce(f64::max),
         over_time: None,

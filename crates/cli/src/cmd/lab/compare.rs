@@ -11,7 +11,7 @@ use catamaran_lab::store::open_result_file;
 use crate::failure::Failure;
 
 /// Compare two results of one experiment: exit code 0 if B is shown not to be worse than A, 1 if it is
-/// worse, 3 if that is open
+/// worse, 2 if they cannot be compared, 3 if that is open
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The directory of the older result, or its result.json
@@ -28,6 +28,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    verdict(args).map_err(Failure::without_verdict)
+}
+
+fn verdict(args: &Args) -> Result<ExitCode, Failure> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let compared = compare(&before, &after, args.worse);
     let comparison = compared.map_err(|fault| Failure::Fault(fault.to_string()))?;
