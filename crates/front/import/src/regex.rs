@@ -2,7 +2,8 @@
 //!
 //! An expression becomes a set of paths that has at least those it matches. Whether it has them and no
 //! others is said beside it: a rule that only opens may be written for an exact set alone, and a rule that
-//! closes may be written for the larger set.
+//! closes may be written for the larger set. An expression with a part that is not read here, such as `\x2e`, an
+//! atomic group or a flag, has every path: the reader gives up instead of taking such a part for something else.
 
 use crate::condition::HostTest;
 use crate::matcher::Matcher;
@@ -33,7 +34,20 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
             vec![format!("{START}*{END}")]
         }
     };
-    let mut globs: Vec<String> = texts.iter().map(|it| glob(it)).collect();
+    // What begins with another sign matches no path, as one half of `^/?app`.
+    let begins_a_path = |it: &&String| {
+        let rest = it.strip_prefix(START).unwrap_or_default();
+        rest.is_empty() || rest.starts_with(['/', '*', END])
+    };
+    let mut globs: Vec<String> = texts
+        .iter()
+        .filter(begins_a_path)
+        .map(|it| glob(it))
+        .collect();
+    if globs.is_empty() {
+        reader.is_exact = false;
+        globs = texts.iter().map(|it| glob(it)).collect();
+    }
     let mut is_exact = reader.is_exact && globs.iter().all(|it| it.is_ascii());
     if reader.ignores_case {
         let has_letters = |glob: &String| glob.bytes().any(|it| it.is_ascii_alphabetic());
@@ -226,7 +240,6 @@ fn glob(text: &str) -> String {
     }
     match plain.starts_with(['/', '*']) {
         true => plain,
-        // An anchored text that begins otherwise matches no path; a larger set does no harm.
         false => format!("/{plain}"),
     }
 }
@@ -264,7 +277,7 @@ impl Reader<'_> {
         let mut texts = vec![String::new()];
         while !self.rest.is_empty() && !self.rest.starts_with(['|', ')']) {
             let atom = self.atom()?;
-            let pieces = self.repeated(atom);
+            let pieces = self.repeated(atom)?;
             let mut next = Vec::new();
             for text in &texts {
                 next.extend(pieces.iter().map(|piece| format!("{text}{piece}")));
@@ -288,11 +301,8 @@ impl Reader<'_> {
             '$' => END.to_string(),
             '.' => ANY.to_owned(),
             '\\' => self.escape()?,
-            // Signs that a pattern reads otherwise.
-            '*' | '?' | '+' | '{' => {
-                self.is_exact = false;
-                "*".to_owned()
-            }
+            // There is nothing to repeat.
+            '*' | '?' | '+' | '{' => return None,
             sign => sign.to_string(),
         };
         Some(vec![text])
@@ -305,15 +315,11 @@ impl Reader<'_> {
             return Some(vec![String::new()]);
         }
         let mut looks = false;
-        if let Some(rest) = self.rest.strip_prefix('?') {
-            match rest.strip_prefix(':') {
-                Some(rest) => self.rest = rest,
-                None => {
-                    looks = true;
-                    let skipped = rest.find(|it: char| !"=!<>P".contains(it))?;
-                    self.rest = &rest[skipped..];
-                }
-            }
+        if self.rest.starts_with('?') {
+            let groups = ["?:", "?=", "?!", "?<=", "?<!"];
+            let kind = groups.into_iter().find(|it| self.rest.starts_with(it))?;
+            looks = kind != "?:";
+            self.rest = &self.rest[kind.len()..];
         }
         let texts = self.alternatives()?;
         self.rest = self.rest.strip_prefix(')')?;
@@ -339,10 +345,20 @@ impl Reader<'_> {
         let skipped = self.rest.len() - from.len();
         let inner = &self.rest[..skipped + end];
         self.rest = &from[end + 1..];
-        let plain = inner.trim_start_matches('\\');
+        // `[:alpha:]` and `\Q` have a `]` of their own.
+        if ["[:", "[.", "[=", "\\Q"]
+            .iter()
+            .any(|it| inner.contains(it))
+        {
+            return None;
+        }
+        let plain = inner.strip_prefix('\\').unwrap_or(inner);
         let mut signs = plain.chars();
         if let (Some(only), None) = (signs.next(), signs.next())
-            && only != '^'
+            && match plain.len() == inner.len() {
+                true => !matches!(only, '^' | '\\'),
+                false => !only.is_alphanumeric(),
+            }
         {
             return Some(self.literal(only));
         }
@@ -354,18 +370,16 @@ impl Reader<'_> {
         let sign = self.rest.chars().next()?;
         self.rest = &self.rest[sign.len_utf8()..];
         Some(match sign {
-            'd' | 'w' | 's' | 'D' | 'W' | 'S' | '1'..='9' => {
+            'd' | 'w' | 's' | 'D' | 'W' | 'S' => {
                 self.is_exact = false;
                 "*".to_owned()
             }
-            'b' | 'B' | 'A' | 'z' | 'Z' | 'Q' | 'E' => {
+            'b' | 'B' | 'A' | 'z' | 'Z' => {
                 self.is_exact = false;
                 String::new()
             }
-            sign if sign.is_ascii_alphanumeric() => {
-                self.is_exact = false;
-                "*".to_owned()
-            }
+            // A code of a character, a class, a back reference, a quotation.
+            sign if sign.is_alphanumeric() => return None,
             sign => self.literal(sign),
         })
     }
@@ -379,34 +393,35 @@ impl Reader<'_> {
         sign.to_string()
     }
 
-    /// An element with what says how often it stands there.
-    fn repeated(&mut self, atom: Vec<String>) -> Vec<String> {
+    /// An element with what says how often it stands there; `None` if that cannot be said.
+    fn repeated(&mut self, atom: Vec<String>) -> Option<Vec<String>> {
         let any = atom.len() == 1 && atom[0] == ANY;
         let Some(sign) = self.rest.chars().next().filter(|it| "*+?{".contains(*it)) else {
-            return match any {
+            return Some(match any {
                 true => self.inexact(),
                 false => atom,
-            };
+            });
         };
         let taken = match sign {
-            '{' => self.rest.find('}').map_or(self.rest.len(), |end| end + 1),
+            '{' => counted(self.rest)?,
             _ => 1,
         };
         self.rest = &self.rest[taken..];
-        // Greedy or not, the same paths match.
-        self.rest = self.rest.strip_prefix(['?', '+']).unwrap_or(self.rest);
+        // Greedy or not, the same paths match; possessive, no more than these.
+        if let Some(rest) = self.rest.strip_prefix(['?', '+']) {
+            self.is_exact &= !self.rest.starts_with('+');
+            self.rest = rest;
+        }
         match sign {
             '?' if !any => {
                 let mut either = atom;
                 either.push(String::new());
-                either
+                Some(either)
             }
-            '*' if any => vec!["*".to_owned()],
-            _ if atom.iter().any(|it| it.contains([START, END])) => {
-                self.is_exact = false;
-                vec![String::new()]
-            }
-            _ => self.inexact(),
+            '*' if any => Some(vec!["*".to_owned()]),
+            // How often the beginning or the end of a path stands there.
+            _ if atom.iter().any(|it| it.contains([START, END])) => None,
+            _ => Some(self.inexact()),
         }
     }
 
@@ -414,6 +429,14 @@ impl Reader<'_> {
         self.is_exact = false;
         vec!["*".to_owned()]
     }
+}
+
+/// The length of `{2}`, `{2,}` or `{2,3}`: any other brace stands for itself, and is not read.
+fn counted(text: &str) -> Option<usize> {
+    let (inner, _) = text.strip_prefix('{')?.split_once('}')?;
+    let (least, most) = inner.split_once(',').unwrap_or((inner, ""));
+    let is_number = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
+    (!least.is_empty() && is_number(least) && is_number(most)).then_some(inner.len() + 2)
 }
 
 /// Stand for `^` and `$` within a text, and for `.` before it is known how often it stands.
@@ -484,6 +507,54 @@ mod tests {
                 "{expression} {path} {set:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_expression_with_a_part_that_is_not_read_has_every_path() {
+        for expression in [
+            "^/(?<t>[a-z]+)/admin",
+            "^/(?P<t>[a-z]+)/admin",
+            "^/(?'t'x)/admin",
+            "^/(?>a|ab)/admin",
+            "^/(?|a|b)/admin",
+            "^/(?#x)admin",
+            "(?-i)^/admin",
+            "(?s)^/admin",
+            "(?i:^/a)dmin",
+            "(*UTF8)^/admin",
+            "^/admin\\x2ephp$",
+            "^/\\Qa|b\\E/admin",
+            "^/\\p{L}/admin",
+            "^/\\141dmin",
+            "^/(a)\\1/admin",
+            "^/(a)\\g1/admin",
+            "^/[[:alpha:]]+/admin",
+            "^/[\\Q]\\E]/admin",
+            "^/a{|^/admin",
+            "^/a{b}/admin",
+            "^/x(/a$)+$",
+            "^*/admin",
+            "+/admin",
+            "^/admin)",
+            "^/[admin",
+            "^/admin\\",
+        ] {
+            for ignores_case in [false, true] {
+                let set = path_set(expression, ignores_case);
+                let whole = set.matchers.iter().any(|it| *it == Matcher::everything());
+                assert!(whole && !set.is_exact, "{expression} {set:?}");
+            }
+            assert_eq!(host_tests(expression), None, "{expression}");
+        }
+    }
+
+    #[test]
+    fn a_set_that_is_larger_than_its_expression_is_not_exact() {
+        for expression in ["^/a++b", "^/[\\d]$", "^admin/", "^/(a|.)/x", "^/x\\b/"] {
+            assert!(!path_set(expression, false).is_exact, "{expression}");
+        }
+        let digits = path_set("^/[\\d]$", false);
+        assert!(digits.matchers.iter().any(|it| it.has("/7")), "{digits:?}");
     }
 
     #[test]
