@@ -19,6 +19,7 @@ mod files;
 mod hosts;
 mod httpd;
 mod index;
+mod index_files;
 mod kept;
 mod ledger;
 mod matcher;
@@ -153,6 +154,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
         )?;
     }
     hosts::resolve(&mut plan, &mut ledger);
+    index_files::withdraw(&mut plan, &mut ledger);
     let tomcats = options.tomcats.iter();
     let tomcats = tomcats.map(|path| tomcat::read(&budget.read(files, path)?));
     let tomcats: Vec<tomcat::Tomcat> = tomcats.collect::<Result<_, _>>()?;

@@ -156,6 +156,27 @@ impl Matcher {
         }
     }
 
+    /// Whether it has a file of this name in a directory of a pattern that ends with `/`, and not the directory itself.
+    /// It may say yes where the answer is no.
+    pub(crate) fn takes_file(&self, directory: &str, name: &str) -> bool {
+        let file = |name: &str| format!("{directory}{name}");
+        let glob = match self {
+            Self::Exact(path) | Self::Prefix(path) => {
+                return matches(file(name).as_bytes(), path.as_bytes());
+            }
+            other => other.globs().concat(),
+        };
+        let takes = |glob: &str, name: &str| meet(glob.as_bytes(), file(name).as_bytes());
+        match glob.strip_suffix('*') {
+            // A text that ends before the name is in the path of the directory, too.
+            Some(start) => {
+                let mut beginnings = (1..=name.len()).filter_map(|end| name.get(..end));
+                beginnings.any(|it| takes(start, it))
+            }
+            None => takes(&glob, name),
+        }
+    }
+
     /// What is in both sets.
     pub(crate) fn common(&self, other: &Self) -> Common {
         if self.covers(other) {

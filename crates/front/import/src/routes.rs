@@ -183,7 +183,7 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
 
 /// Rules by what their paths begin with, so that most need not be compared with all.
 #[derive(Debug, Default)]
-struct Earlier {
+pub(crate) struct Earlier {
     /// Those of one path, or of all below it.
     plain: BTreeMap<String, Vec<usize>>,
     /// Those of patterns, by the text before their first wildcard.
@@ -191,7 +191,7 @@ struct Earlier {
 }
 
 impl Earlier {
-    fn add(&mut self, matcher: &Matcher, index: usize) {
+    pub(crate) fn add(&mut self, matcher: &Matcher, index: usize) {
         let map = match matcher.is_plain() {
             true => &mut self.plain,
             false => &mut self.patterns,
@@ -202,7 +202,7 @@ impl Earlier {
     }
 
     /// Those that may have paths in common with this one, and either cover it or be outranked by it.
-    fn related(&self, matcher: &Matcher) -> Vec<usize> {
+    pub(crate) fn related(&self, matcher: &Matcher) -> Vec<usize> {
         let start = matcher.start();
         let mut found: Vec<usize> = Vec::new();
         let mut take = |known: Option<&Vec<usize>>| found.extend(known.into_iter().flatten());

@@ -8,6 +8,7 @@ mod compress;
 mod files;
 mod growth;
 mod guards;
+mod index_files;
 mod kept;
 mod tomcat;
 

@@ -1,0 +1,114 @@
+//! Files that stand for others: the index of a directory, and the page in the place of what is missing.
+//!
+//! The source asks its rules about such a file as if a client had asked for it. The front serves it by the rule of the
+//! directory. So it has none where another rule of the source decides about the file.
+
+use crate::ledger::{Ledger, Weight};
+use crate::matcher::Matcher;
+use crate::plan::{Action, Plan, Rule};
+use crate::routes::Earlier;
+
+/// Takes from rules the files about which others decide.
+pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
+    for host in &mut plan.hosts {
+        let mut order = Earlier::default();
+        for (at, rule) in host.rules.iter().enumerate() {
+            order.add(&rule.matcher, at);
+        }
+        let serves = |it: &usize| matches!(host.rules[*it].action, Action::Serve(_));
+        let all = (0..host.rules.len()).filter(serves);
+        let found: Vec<(usize, bool, bool)> = all
+            .map(|at| {
+                let index = names(&host.rules[at], "index", "index.html");
+                let page = names(&host.rules[at], "fallback", "");
+                let meets = |it: &String| meets(&host.rules, &order, at, it);
+                let is_met = |it: &String| {
+                    path(&host.rules[at].matcher, it)
+                        .is_some_and(|it| decides(&host.rules, &order, at, it))
+                };
+                (at, index.iter().any(meets), page.iter().any(is_met))
+            })
+            .collect();
+        for (at, index, page) in found {
+            take(&mut host.rules[at], (index, page), ledger);
+        }
+    }
+}
+
+fn take(rule: &mut Rule, (index, page): (bool, bool), ledger: &mut Ledger) {
+    let Action::Serve(serve) = &mut rule.action else {
+        return;
+    };
+    if index {
+        serve.keys.insert("index".to_owned(), "[]".to_owned());
+        let text = "another rule of the source decides about the `index` of its directories: here they have none";
+        ledger.say(Weight::Risk, rule.place.clone(), text);
+    }
+    if page {
+        serve.keys.remove("fallback");
+        let text = "another rule of the source decides about the page in the place of what is missing: that is \
+                    answered 404";
+        ledger.say(Weight::Risk, rule.place.clone(), text);
+    }
+    // The application would get what the source answers by that rule.
+    if index && serve.upstream.is_some() {
+        rule.action = Action::Closed;
+    }
+}
+
+/// The names that a key has.
+fn names(rule: &Rule, key: &str, preset: &str) -> Vec<String> {
+    let Action::Serve(serve) = &rule.action else {
+        return Vec::new();
+    };
+    let text = serve.keys.get(key).map_or(preset, String::as_str);
+    let names = text.trim_matches(['[', ']']).split(", ");
+    let names = names.map(|it| it.trim_matches('"').to_owned());
+    names.filter(|it| !it.is_empty()).collect()
+}
+
+/// The path of a file in the directory of a rule's paths.
+fn path(matcher: &Matcher, name: &str) -> Option<String> {
+    match matcher {
+        Matcher::Prefix(path) => Some(format!("{path}/{name}")),
+        Matcher::Exact(path) => Some(format!("{}/{name}", path.trim_end_matches('/'))),
+        _ => None,
+    }
+}
+
+/// Whether another rule decides about a file of this name in a directory that a rule serves.
+fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
+    let directories = match &rules[at].matcher {
+        // It is sent to the path with a slash.
+        Matcher::Exact(path) if !path.ends_with('/') => return false,
+        Matcher::Exact(_) => {
+            let file = path(&rules[at].matcher, name);
+            return file.is_some_and(|it| decides(rules, order, at, it));
+        }
+        Matcher::Prefix(path) => vec![format!("{path}/"), format!("{path}/*/")],
+        other => vec![format!("{}/", other.shown())],
+    };
+    let is_one = |directory: &String| {
+        let files = Matcher::pattern(&format!("{directory}{name}"));
+        let before = order.related(&files).into_iter().filter(|it| *it < at);
+        let mut others = before.filter(|it| !is_alike(&rules[*it], &rules[at]));
+        others.any(|it| rules[it].matcher.takes_file(directory, name))
+    };
+    directories.iter().any(is_one)
+}
+
+/// Whether another rule than this decides about a path.
+fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
+    let file = Matcher::Exact(path.clone());
+    let mut related = order.related(&file).into_iter();
+    let first = related.find(|it| rules[*it].matcher.has(&path));
+    first.is_some_and(|it| it != at && !is_alike(&rules[it], &rules[at]))
+}
+
+/// Whether a rule shows files to the same clients as another.
+fn is_alike(one: &Rule, other: &Rule) -> bool {
+    let certificate = |it: &Rule| it.settings.keys.get("client_certificate").cloned();
+    matches!(one.action, Action::Serve(_) | Action::Files)
+        && one.settings.access == other.settings.access
+        && certificate(one) == certificate(other)
+}

@@ -1,0 +1,71 @@
+//! Files that stand for others are served if the rules about their own paths allow it.
+
+use super::*;
+
+/// The routes of a server of nginx.
+fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
+    let conf = format!("server {{\nlisten 80;\n{directives}\n}}\n");
+    let mut texts = vec![("/nginx.conf", conf.as_str())];
+    texts.extend(files.iter().map(|it| (*it, "")));
+    let import = with_directories(&texts, None);
+    (routes(&import), import)
+}
+
+#[test]
+fn an_index_meets_the_rules_about_its_own_path() {
+    for (directives, met) in [
+        ("location = /index.html { deny all; }", true),
+        ("location = /sub/index.html { return 404; }", true),
+        ("location ~ \\.html$ { deny all; }", true),
+        ("location ~ /index { auth_basic x; }", true),
+        ("location ^~ /in { internal; }", true),
+        ("location ~ \\.ht { deny all; }", true),
+        ("location ~ /\\.ht { deny all; }", false),
+        ("location ~ /\\. { deny all; }", false),
+        ("location /secret/ { deny all; }", false),
+        ("location = /other.html { deny all; }", false),
+        ("location ~* \\.(js|html)$ { expires 1d; }", false),
+        (
+            "if ($scheme = http) { return 301 https://$host$request_uri; }",
+            false,
+        ),
+    ] {
+        let (routes, import) = of_server(
+            &format!("root /srv;\n{directives}\nlocation / {{ }}"),
+            &["/srv/index.html", "/srv/sub/index.html", "/srv/a.css"],
+        );
+        let of_files = routes
+            .iter()
+            .find(|it| it.starts_with("path = \"/\"") && it.contains("files = "));
+        let without = of_files.is_some_and(|it| it.contains("index = []"));
+        assert_eq!(without, met, "{directives}\n{routes:?}");
+        let said = import.remarks.iter().any(|it| it.text.contains("`index`"));
+        assert_eq!(said, met, "{directives}");
+    }
+    let (routes, _) = of_server(
+        "root /srv; index index.jsp;\nlocation ~ \\.jsp$ { proxy_pass http://t:80; }",
+        &["/srv/index.jsp", "/srv/a.css"],
+    );
+    assert!(
+        routes.iter().any(|it| it.contains("index = []")),
+        "{routes:?}"
+    );
+    let (routes, _) = of_server(
+        "root /srv;\nlocation = / { }\nlocation / { deny all; }",
+        &["/srv/index.html", "/srv/a.css"],
+    );
+    assert!(routes[0].contains("index = []"), "{routes:?}");
+}
+
+#[test]
+fn a_page_for_what_is_missing_meets_the_rules_about_its_own_path() {
+    let (routes, import) = of_server(
+        "root /srv;\nlocation = /app.html { deny all; }\nlocation / { try_files $uri /app.html; }",
+        &["/srv/app.html", "/srv/a.css"],
+    );
+    assert!(
+        routes.iter().all(|it| !it.contains("fallback")),
+        "{routes:?}"
+    );
+    assert!(import.risks() > 0);
+}
