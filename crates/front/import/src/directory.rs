@@ -11,14 +11,14 @@ pub(crate) struct Contents {
     pub(crate) is_hidden: bool,
     /// Nothing but the page of the distribution.
     pub(crate) is_bare: bool,
-    /// `.htaccess`, which may guard what lies beside it.
-    pub(crate) has_htaccess: bool,
+    /// A file such as `.htaccess`, which may guard what lies beside it.
+    pub(crate) has_guards: bool,
     /// Sources that a server runs instead of showing them.
     pub(crate) has_scripts: bool,
 }
 
-/// Looks through a directory.
-pub(crate) fn contents(files: &dyn Files, directory: &Path) -> Contents {
+/// Looks through a directory. `guards` are names of files that may guard what lies beside them.
+pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -> Contents {
     let mut contents = Contents {
         is_bare: true,
         ..Contents::default()
@@ -33,6 +33,7 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path) -> Contents {
         for name in names {
             seen += 1;
             contents.note(&name, path == directory);
+            contents.has_guards |= guards.contains(&name);
             if seen > NAMES_MAX {
                 contents.is_hidden = true;
                 return contents;
@@ -48,7 +49,6 @@ impl Contents {
     fn note(&mut self, name: &str, is_top: bool) {
         let lower = name.to_ascii_lowercase();
         self.is_bare &= !is_top || DISTRIBUTION.contains(&name);
-        self.has_htaccess |= lower == ".htaccess";
         let extensions = lower.split('.').skip(1);
         self.has_scripts |= extensions.into_iter().any(|it| SCRIPTS.contains(&it));
     }

@@ -5,6 +5,7 @@
 //! routes that decide the same by the front's own order, and [`crate::proof`] compares the two.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
@@ -299,15 +300,30 @@ impl Fields {
         all.filter(is_it).count()
     }
 
+    /// Neither sets a field nor adds it.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.set.retain(|it, _| !it.eq_ignore_ascii_case(name));
+        self.add.retain(|it, _| !it.eq_ignore_ascii_case(name));
+    }
+
+    /// Removes a field, whatever was said of it before.
+    pub(crate) fn take(&mut self, name: &str) {
+        self.forget(name);
+        if !self.remove.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+            self.remove.push(name.to_owned());
+        }
+    }
+
+    /// Removes every field that these name: which value it has is not known.
+    pub(crate) fn take_all(&mut self, named: &Self) {
+        let names = named.remove.iter().chain(named.set.keys());
+        names.chain(named.add.keys()).for_each(|it| self.take(it));
+    }
+
     /// Adds what another section says; it goes before what is there.
     fn merge(&mut self, later: &Self) {
-        for name in &later.remove {
-            self.set.remove(name);
-            self.add.remove(name);
-            if !self.remove.contains(name) {
-                self.remove.push(name.clone());
-            }
-        }
+        later.remove.iter().for_each(|it| self.take(it));
+        later.set.keys().for_each(|it| self.forget(it));
         self.set.extend(later.set.clone());
         self.add.extend(later.add.clone());
     }
@@ -456,6 +472,11 @@ impl Plan {
             });
             self.listeners.len() - 1
         })
+    }
+
+    /// The same of an address with its port.
+    pub(crate) fn listen(&mut self, address: SocketAddr) -> usize {
+        self.listener(&address.to_string(), address.port())
     }
 
     /// Whether the written file has a secret.

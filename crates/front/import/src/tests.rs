@@ -9,6 +9,7 @@ mod files;
 mod growth;
 mod guards;
 mod index_files;
+mod httpd;
 mod kept;
 mod tomcat;
 

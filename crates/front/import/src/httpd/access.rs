@@ -81,6 +81,13 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
                     false => ledger.mapped(directive.id),
                 }
             }
+            "authmerging" => match directive.word(0).eq_ignore_ascii_case("off") {
+                true => ledger.mapped(directive.id),
+                false => {
+                    ledger.unmapped(directive.id, "its guards are joined with those above it");
+                    guards.authz = Some(Access::Unsaid);
+                }
+            },
             name if is_sign_on(name) => {
                 ledger.kept_or_risk(
                     directive.id,

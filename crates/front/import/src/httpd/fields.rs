@@ -109,8 +109,10 @@ fn field(
     };
     let word = |at: usize| words.get(at).map_or("", String::as_str);
     let name = word(1).trim_end_matches(':').to_owned();
-    let is_condition =
-        |it: &&String| it.starts_with("env=") || it.starts_with("expr=") || *it == "early";
+    // A request has no earlier value than the client's, so `early` is no condition on it.
+    let is_condition = |it: &&String| {
+        it.starts_with("env=") || it.starts_with("expr=") || *it == "early" && !of_request
+    };
     let mut conditions = words.iter().skip(2).filter(is_condition);
     let only_tls = conditions.clone().next().is_some() && conditions.clone().all(|it| asks_tls(it));
     if only_tls && tls == Some(false) {
@@ -131,29 +133,30 @@ fn field(
     if is_route && !of_request {
         return ledger.mapped(directive.id);
     }
-    if !sayable || is_ruled {
-        let is_name = !is_ruled && !name.is_empty() && name.bytes().all(is_name_byte);
-        if of_request && is_name && word(0).eq_ignore_ascii_case("set") {
-            // The application may trust what the source writes, so no client may write it.
-            fields.remove.push(name.clone());
+    let operation = word(0).to_ascii_lowercase();
+    match operation.as_str() {
+        _ if !sayable || is_ruled => {}
+        "set" => {
+            fields.forget(&name);
+            fields.set.insert(name, value);
+            return ledger.mapped(directive.id);
         }
-        return ledger.risk(
-            directive.id,
-            format!("the change of `{name}` was not converted"),
-        );
-    }
-    match word(0).to_ascii_lowercase().as_str() {
-        "set" => drop(fields.set.insert(name, value)),
-        "add" | "append" | "merge" => drop(fields.add.insert(name, value)),
-        "unset" => fields.remove.push(name),
-        other => {
-            return ledger.risk(
-                directive.id,
-                format!("`{other}` of `{name}` was not converted"),
-            );
+        "add" | "append" | "merge" => {
+            fields.add.insert(name, value);
+            return ledger.mapped(directive.id);
         }
+        "unset" => {
+            fields.take(&name);
+            return ledger.mapped(directive.id);
+        }
+        _ => {}
     }
-    ledger.mapped(directive.id);
+    if of_request && !name.is_empty() && name.bytes().all(is_name_byte) {
+        // The application may trust what the source writes, so no client may write it.
+        fields.take(&name);
+    }
+    let text = format!("`{operation}` of `{name}` was not converted");
+    ledger.risk(directive.id, text);
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -50,7 +50,7 @@ impl<'a> Site<'a> {
             ledger.dropped_if_open(other.id, "each virtual host has its own");
         }
         let path = directive.word(0).trim_end_matches('/');
-        let inside = contents(self.files, Path::new(path));
+        let inside = contents(self.files, Path::new(path), &self.guard_files());
         if self.files.names(Path::new(path)).is_some() && inside.is_bare {
             let text = "it has nothing but the page of the distribution";
             ledger.dropped(directive.id, text);
@@ -68,7 +68,7 @@ impl<'a> Site<'a> {
             return None;
         }
         let target = target.trim_end_matches('/');
-        let inside = contents(self.files, Path::new(target));
+        let inside = contents(self.files, Path::new(target), &self.guard_files());
         let rewrite = Some("/".to_owned());
         self.directory((directive.id, target), (inside, rewrite), ledger)
     }
@@ -97,8 +97,11 @@ impl<'a> Site<'a> {
                 has_scripts: true, ..
             } => "it has programs, of which the front would show the source",
             Contents {
-                has_htaccess: true, ..
+                has_guards: true, ..
             } if self.overrides() => "it has `.htaccess`, which may be a guard",
+            _ if self.overrides() && self.has_guards_above(path) => {
+                "`.htaccess` lies above it, which may be a guard"
+            }
             _ => {
                 ledger.mapped(id);
                 let serve = Serve {
@@ -182,8 +185,25 @@ impl<'a> Site<'a> {
         let sections = self.all().filter(|it| it.name.starts_with("directory"));
         let mut all = sections
             .flat_map(Directive::inside)
-            .filter(|it| it.name == "allowoverride");
+            .filter(|it| it.name.starts_with("allowoverride"));
         all.any(|it| !it.word(0).eq_ignore_ascii_case("none"))
+    }
+
+    /// The names that `.htaccess` has.
+    fn guard_files(&self) -> Vec<String> {
+        let named = self.all().filter(|it| it.name == "accessfilename");
+        let named = named.flat_map(|it| it.words.iter().cloned());
+        named.chain([".htaccess".to_owned()]).collect()
+    }
+
+    /// Whether a directory above this one has such a file.
+    fn has_guards_above(&self, path: &str) -> bool {
+        let guards = self.guard_files();
+        let mut above = Path::new(path).ancestors().skip(1);
+        above.any(|it| {
+            let names = self.files.names(it).unwrap_or_default();
+            names.iter().any(|it| guards.contains(it))
+        })
     }
 
     /// Who is let into a directory, and into those below it; `None` if that cannot be said.
@@ -366,23 +386,21 @@ fn files_section(section: &Directive, hidden: &mut Vec<String>, ledger: &mut Led
     }
 }
 
-/// Whether a section is about names that begin with a dot, which are hidden here.
+/// Whether a section is about names that begin with a dot alone, which are hidden here.
 fn is_of_dots(section: &Directive) -> bool {
     let text = section.words.last().map_or("", String::as_str);
-    let starts = [
-        ".ht",
-        "^\\.",
-        "/\\.",
-        "(^|/)\\.",
-        "(^|\\/)\\.",
-        "^(\\.",
-        "\\.ht",
-    ];
-    let is_one = |it: &&str| {
-        text.strip_prefix(*it)
-            .is_some_and(|rest| !rest.contains('|') || it.starts_with("(^"))
-    };
-    starts.iter().any(is_one)
+    let is_expression = section.name.ends_with("match") || section.words.len() > 1;
+    if !is_expression {
+        return text.starts_with(".ht");
+    }
+    let starts = ["^\\.", "/\\.", "(^|/)\\.", "(^|\\/)\\."];
+    let mut found = starts.iter().filter_map(|it| text.strip_prefix(*it));
+    found.any(|rest| {
+        // Alternatives of one group all lie behind the dot.
+        let group = rest.strip_prefix('(').and_then(|it| it.split_once(')'));
+        let rest = group.map_or(rest, |it| it.1);
+        !rest.contains('|') && (group.is_some() || !rest.starts_with(['?', '*', '{']))
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
 use crate::httpd::files::Site;
-use crate::httpd::listen::address_of;
+use crate::httpd::names::{Names, names};
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{is_stranger, overlay, proxies, settle};
@@ -42,12 +42,6 @@ pub(crate) fn convert(
     let ledger = &mut *expansion.ledger;
     server_mounts.extend(jk_mounts(&main, None, ledger));
     worker_mounts(&mut workers, &mut server_mounts);
-    let listens = main.iter().filter(|it| it.name == "listen");
-    for directive in listens {
-        let (address, port) = address_of(directive.word(0));
-        plan.listener(&address, port);
-        ledger.mapped(directive.id);
-    }
     let copies_all = main
         .iter()
         .any(|it| it.name == "jkmountcopy" && it.word(0).eq_ignore_ascii_case("all"));
@@ -60,7 +54,11 @@ pub(crate) fn convert(
         sources,
         single_names: false,
         named: HashMap::new(),
+        unsaid: Vec::new(),
     };
+    for directive in main.iter().filter(|it| it.name == "listen") {
+        reader.listen(directive);
+    }
     reader.split_addresses(&hosts);
     let mut is_copied = copies_all && !hosts.is_empty();
     for &host in &hosts {
@@ -92,6 +90,7 @@ pub(crate) fn convert(
     } else {
         reader.host(None, &main, &server_mounts, &[])?;
     }
+    reader.close_unsaid_names();
     reader.workers.finish(reader.files.ledger);
     let ledger = &mut *expansion.ledger;
     ledger.address_guards.enter(access::addresses(top), REMEDY);
@@ -259,7 +258,9 @@ pub(super) struct Reader<'a, 'e> {
     /// Whether all virtual hosts of each port are of one name, which stands for all addresses then.
     pub(super) single_names: bool,
     /// The virtual hosts that have a name.
-    named: HashMap<String, Vec<usize>>,
+    pub(super) named: HashMap<String, Vec<usize>>,
+    /// Names of each virtual host that no route can have.
+    pub(super) unsaid: Vec<Vec<String>>,
 }
 
 impl Reader<'_, '_> {
@@ -271,9 +272,10 @@ impl Reader<'_, '_> {
         inherited: &[Mount],
         wanted: &[String],
     ) -> Result<(), ImportError> {
+        let Names { sayable, others } = names(inner, self.files.ledger);
         let mut result = VirtualHost {
             place: host.map(|it| self.files.ledger.place(it.id).clone()),
-            names: names(inner, self.files.ledger),
+            names: sayable,
             ..VirtualHost::default()
         };
         if !wanted.is_empty() && !result.names.iter().any(|it| wanted.contains(it)) {
@@ -312,11 +314,20 @@ impl Reader<'_, '_> {
         };
         result.default_on = result.listeners.iter().filter(first).copied().collect();
         self.shadowed_names(&mut result);
+        let is_shadowed = self.is_shadowed(&result);
         result.rules = self.rules(host.is_some(), inner, inherited, &result.listeners)?;
-        if let Some(host) = host
-            && self.shares_address(host, &result.listeners)
-        {
-            let text = "the front cannot tell its address from others that have the port";
+        let unsaid = match host {
+            Some(host) if self.shares_address(host, &result.listeners) => Some((
+                host,
+                "the front cannot tell its address from others that have the port",
+            )),
+            Some(host) if is_shadowed => Some((
+                host,
+                "an earlier virtual host may have its names, by one that no route can have",
+            )),
+            _ => None,
+        };
+        if let Some((host, text)) = unsaid {
             self.files.ledger.unmapped(host.id, text);
             self.files.ledger.address_guards.void_all();
             let rules = result.rules.iter_mut();
@@ -326,30 +337,9 @@ impl Reader<'_, '_> {
         for name in &result.names {
             self.named.entry(name.clone()).or_default().push(at);
         }
+        self.unsaid.push(others);
         self.plan.hosts.push(result);
         Ok(())
-    }
-
-    /// An earlier wildcard takes the names of a later host.
-    fn shadowed_names(&mut self, host: &mut VirtualHost) {
-        let (hosts, named) = (&self.plan.hosts, &self.named);
-        let has_all = |at: &usize| {
-            let listens = &hosts[*at].listeners;
-            host.listeners.iter().all(|it| listens.contains(it))
-        };
-        let has = |name: &str| named.get(name).is_some_and(|it| it.iter().any(has_all));
-        let taken = |name: &String| {
-            let mut dots = name.match_indices('.');
-            has(name) || dots.any(|(at, _)| has(&format!("*{}", &name[at..])))
-        };
-        let (gone, kept): (Vec<String>, Vec<String>) = host.names.drain(..).partition(taken);
-        host.names = kept;
-        if !gone.is_empty() {
-            let text = format!("an earlier virtual host has {} already", gone.join(", "));
-            self.files
-                .ledger
-                .say(Weight::Note, host.place.clone(), text);
-        }
     }
 
     /// The rules of a host, in the order in which httpd's modules decide.
@@ -373,7 +363,13 @@ impl Reader<'_, '_> {
         let ports = listeners.iter().map(|&it| &self.plan.listeners[it]);
         let ports: Vec<Port> = ports.map(|it| (it.port, it.tls.is_some())).collect();
         let ledger = &mut *self.files.ledger;
-        let mut balancers = Balancers::new(preserve_host(inner, main, ledger));
+        let site = Site {
+            main,
+            inner,
+            files: self.files.files,
+        };
+        let verification = proxy::verification(site, ledger);
+        let mut balancers = Balancers::new(preserve_host(inner, main, ledger), verification);
         balancers.add(main, ledger);
         balancers.add(inner, ledger);
         let clients = Clients {
@@ -384,11 +380,6 @@ impl Reader<'_, '_> {
             Some(true) => redirect::rewrites(main.iter().chain(inner), clients, ledger),
             Some(false) => redirect::rewrites(inner.iter().chain(main), clients, ledger),
             None => redirect::rewrites(inner, clients, ledger),
-        };
-        let site = Site {
-            main,
-            inner,
-            files: self.files.files,
         };
         let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
@@ -478,47 +469,6 @@ impl Reader<'_, '_> {
             );
         }
     }
-}
-
-fn names(inner: &[Directive], ledger: &mut Ledger) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for directive in inner
-        .iter()
-        .filter(|it| matches!(it.name.as_str(), "servername" | "serveralias"))
-    {
-        ledger.mapped(directive.id);
-        for word in &directive.words {
-            let bare = word.rsplit_once("://").map_or(word.as_str(), |it| it.1);
-            let bare = bare
-                .split(':')
-                .next()
-                .unwrap_or(bare)
-                .trim_end_matches('.')
-                .to_ascii_lowercase();
-            let name = bare.strip_prefix("*.").unwrap_or(&bare);
-            let good = !name.is_empty()
-                && name.len() < 250
-                && name.split('.').all(|label| {
-                    let inner = label
-                        .bytes()
-                        .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
-                    inner
-                        && !label.is_empty()
-                        && label.len() < 64
-                        && !label.starts_with('-')
-                        && !label.ends_with('-')
-                });
-            match good {
-                true if !names.contains(&bare) => names.push(bare),
-                true => {}
-                false => ledger.risk(
-                    directive.id,
-                    format!("`{word}` is no host that a route can have"),
-                ),
-            }
-        }
-    }
-    names
 }
 
 /// The rules of mod_proxy, of a virtual host and of the server.

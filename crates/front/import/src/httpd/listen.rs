@@ -1,6 +1,6 @@
 //! Where httpd's servers listen: addresses, certificates, and what they ask of clients.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::directive::Directive;
@@ -10,27 +10,44 @@ use crate::ledger::Weight;
 use crate::plan::{Listener, Tls};
 
 impl Reader<'_, '_> {
+    /// Adds the addresses of a `Listen`.
+    pub(super) fn listen(&mut self, directive: &Directive) {
+        let (addresses, port) = addresses_of(directive.word(0));
+        self.files.ledger.mapped(directive.id);
+        if addresses.is_empty() {
+            let text = "only the source's machine knows the address of this name: write it here. Until then it is \
+                        kept from the network";
+            self.files.ledger.risk(directive.id, text);
+            self.plan.listen(SocketAddr::new(LOOPBACK[0], port));
+        }
+        for address in addresses {
+            self.plan.listen(address);
+        }
+    }
+
     pub(super) fn listeners(&mut self, words: &[String]) -> Vec<usize> {
         let mut found = Vec::new();
         for word in words {
-            let (address, port) = address_of(word);
+            let (addresses, port) = addresses_of(word);
             let has_port = word
                 .rsplit_once(':')
                 .is_some_and(|it| it.1.parse::<u16>().is_ok());
-            let any = address.starts_with("[::]:");
-            let fits =
-                |it: &Listener| (it.port == port || !has_port) && (any || it.address == address);
+            let any = addresses.iter().all(|it| it.ip().is_unspecified());
+            let is_one = |it: &Listener| addresses.iter().any(|own| own.to_string() == it.address);
+            let fits = |it: &Listener| (it.port == port || !has_port) && (any || is_one(it));
             let known: Vec<usize> = (0..self.plan.listeners.len())
                 .filter(|&index| fits(&self.plan.listeners[index]))
                 .collect();
             match known.is_empty() {
                 false => found.extend(known),
                 // A wildcard listener has the port of a narrower address as well.
-                true => {
-                    let wild = self.plan.listeners.iter().position(|it| it.port == port);
-                    let index = wild.unwrap_or_else(|| self.plan.listener(&address, port));
-                    found.push(index);
-                }
+                true => match self.plan.listeners.iter().position(|it| it.port == port) {
+                    Some(wild) => found.push(wild),
+                    None if addresses.is_empty() => {
+                        found.push(self.plan.listener(&format!("[::]:{port}"), port));
+                    }
+                    None => found.extend(addresses.iter().map(|it| self.plan.listen(*it))),
+                },
             }
         }
         found.sort_unstable();
@@ -176,34 +193,29 @@ impl Reader<'_, '_> {
     /// Gives each address of a virtual host a listener of its own, where all of a port are of one address.
     pub(super) fn split_addresses(&mut self, hosts: &[&Directive]) {
         let words = || hosts.iter().flat_map(|it| &it.words);
-        let bare = |word: &str| match word.rsplit_once(':') {
-            Some((host, port)) if port == "*" || port.parse::<u16>().is_ok() => host.to_owned(),
-            _ => word.to_owned(),
-        };
-        let mut names: Vec<String> = words().map(|it| bare(it)).collect();
-        names.sort();
+        let mut names: Vec<&str> = words().map(|it| host_of(it)).collect();
+        names.sort_unstable();
         names.dedup();
         // Such as one name throughout, which is the machine's own.
-        self.single_names = matches!(&names[..], [name] if name.parse::<IpAddr>().is_err());
+        self.single_names = matches!(&names[..], [name] if ips(name).is_empty());
         for index in 0..self.plan.listeners.len() {
             let (address, port) = (
                 &self.plan.listeners[index].address,
                 self.plan.listeners[index].port,
             );
-            if !address.starts_with("[::]:") {
+            if !address.starts_with("[::]:") && !address.starts_with("0.0.0.0:") {
                 continue;
             }
             let on = words().filter(|it| {
                 it.rsplit_once(':')
                     .is_none_or(|it| it.1 == "*" || it.1 == port.to_string())
             });
-            let ips: Vec<Option<IpAddr>> = on
-                .map(|it| bare(it).trim_matches(['[', ']']).parse().ok())
-                .collect();
-            let mut ips: Vec<IpAddr> = match ips.into_iter().collect::<Option<Vec<_>>>() {
-                Some(ips) if !ips.is_empty() && ips.iter().all(|it| !it.is_unspecified()) => ips,
-                _ => continue,
-            };
+            let own: Vec<Vec<IpAddr>> = on.map(|it| ips(host_of(it))).collect();
+            let is_any = |it: &Vec<IpAddr>| it.is_empty() || it.iter().any(IpAddr::is_unspecified);
+            if own.is_empty() || own.iter().any(is_any) {
+                continue;
+            }
+            let mut ips = own.concat();
             ips.sort();
             ips.dedup();
             let mut addresses = ips.iter().map(|it| SocketAddr::new(*it, port).to_string());
@@ -221,11 +233,15 @@ impl Reader<'_, '_> {
     /// Whether a virtual host is one of an address that is not told from others by a listener of its own.
     pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
         let own = |word: &String| {
-            let (address, _) = address_of(word);
-            is_of_one_address(word)
-                && !listeners
+            let (addresses, _) = addresses_of(word);
+            let has = |it: &SocketAddr| {
+                let address = it.to_string();
+                listeners
                     .iter()
-                    .any(|&it| self.plan.listeners[it].address == address)
+                    .any(|&at| self.plan.listeners[at].address == address)
+            };
+            let is_here = |it: &SocketAddr| it.ip().is_unspecified() || has(it);
+            !addresses.is_empty() && !addresses.iter().any(is_here)
         };
         !self.single_names && host.words.iter().any(own)
     }
@@ -252,28 +268,36 @@ fn is_newest_alone(words: &[String]) -> bool {
             .any(|it| it.to_ascii_lowercase().ends_with("tlsv1.3"))
 }
 
-/// Whether a word of `<VirtualHost>` names one address, or a host that stands for one.
-fn is_of_one_address(word: &str) -> bool {
-    let host = match word.rsplit_once(':') {
+/// The host of a word of `Listen` or `<VirtualHost>`.
+fn host_of(word: &str) -> &str {
+    match word.rsplit_once(':') {
         Some((host, port)) if port == "*" || port.parse::<u16>().is_ok() => host,
         _ => word,
-    };
-    !matches!(host, "" | "*" | "_default_" | "[::]" | "0.0.0.0")
-}
-
-/// `[::]:80` and its port.
-pub(super) fn address_of(text: &str) -> (String, u16) {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
-        _ => match text.parse::<u16>() {
-            Ok(port) => ("*", port),
-            Err(_) => (text, 80),
-        },
-    };
-    let is_any = matches!(host, "" | "*" | "_default_" | "[::]" | "0.0.0.0");
-    let bare = host.trim_matches(['[', ']']);
-    match bare.parse::<IpAddr>() {
-        Ok(address) if !is_any => (SocketAddr::new(address, port).to_string(), port),
-        _ => (format!("[::]:{port}"), port),
     }
 }
+
+/// The addresses of a host; none of a name that only the source's machine can resolve.
+fn ips(host: &str) -> Vec<IpAddr> {
+    match host {
+        "" | "*" | "_default_" => vec![Ipv6Addr::UNSPECIFIED.into()],
+        "localhost" => LOOPBACK.to_vec(),
+        other => other.trim_matches(['[', ']']).parse().into_iter().collect(),
+    }
+}
+
+/// What a word of `Listen` or `<VirtualHost>` stands for, with its port.
+fn addresses_of(text: &str) -> (Vec<SocketAddr>, u16) {
+    let port = text.rsplit_once(':').map_or(text, |it| it.1).parse::<u16>();
+    let host = match text.parse::<u16>() {
+        Ok(_) => "*",
+        Err(_) => host_of(text),
+    };
+    let port = port.unwrap_or(80);
+    let all = ips(host).into_iter().map(|it| SocketAddr::new(it, port));
+    (all.collect(), port)
+}
+
+const LOOPBACK: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];

@@ -1,9 +1,11 @@
 //! mod_proxy: `ProxyPass` as rules, balancers and lone workers as upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::directive::Directive;
 use crate::emit::{quoted, quoted_list};
+use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
@@ -18,14 +20,17 @@ pub(crate) struct Balancers {
     paths: BTreeMap<String, BTreeSet<String>>,
     /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
+    /// What backends of TLS are verified by; `None` if they are not.
+    verification: Option<Keys>,
 }
 
 impl Balancers {
-    pub(crate) fn new(preserve_host: bool) -> Self {
+    pub(crate) fn new(preserve_host: bool, verification: Option<Keys>) -> Self {
         Self {
             known: BTreeMap::new(),
             paths: BTreeMap::new(),
             preserve_host,
+            verification,
         }
     }
 
@@ -58,7 +63,8 @@ impl Balancers {
         }
     }
 
-    /// Without `ProxyPreserveHost` an HTTP backend is called by its own host.
+    /// Without `ProxyPreserveHost` an HTTP backend is called by its own host. One of TLS is verified if the source
+    /// says so.
     fn call(&self, upstream: &mut Upstream) {
         let is_http = upstream
             .backends
@@ -66,6 +72,14 @@ impl Balancers {
             .all(|it| !it.url.starts_with("ajp"));
         if is_http && !self.preserve_host {
             upstream.keys.insert("host".to_owned(), quoted("backend"));
+        }
+        let Some(verification) = &self.verification else {
+            return;
+        };
+        for backend in &mut upstream.backends {
+            if backend.keys.remove("verify").is_some() {
+                backend.keys.extend(verification.clone());
+            }
         }
     }
 
@@ -105,6 +119,46 @@ impl Balancers {
             balancer_key(&key, &value, id, (self.of(name), ledger));
         }
     }
+}
+
+/// By what `SSLProxyVerify` verifies backends: `None` if it does not.
+pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
+    let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
+    let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
+    let is_verify = |it: &&Directive| it.name == "sslproxyverify";
+    // One for some backends is for all here.
+    let said = in_sections().find(is_verify);
+    if let Some(section) = said {
+        ledger.risk(section.id, "it holds for all backends here");
+    }
+    let verify = said.or_else(|| site.find("sslproxyverify"))?;
+    match verify.word(0).to_ascii_lowercase().as_str() {
+        "none" => {
+            ledger.mapped(verify.id);
+            return None;
+        }
+        "require" => ledger.mapped(verify.id),
+        _ => ledger.risk(
+            verify.id,
+            "a certificate is always asked for here, and verified",
+        ),
+    }
+    let mut keys = Keys::new();
+    if let Some(path) = site.find("sslproxycacertificatepath") {
+        let text = "name one file in `ca_file`: until then backends are verified by the system's authorities";
+        ledger.risk(path.id, text);
+    }
+    if let Some(authority) = site.find("sslproxycacertificatefile") {
+        let path = Path::new(authority.word(0));
+        match site.files.read(path) {
+            Ok(_) => {
+                ledger.mapped(authority.id);
+                keys.insert("ca_file".to_owned(), quoted(&site.files.located(path)));
+            }
+            Err(error) => ledger.risk(authority.id, format!("it cannot be read: {error}")),
+        }
+    }
+    Some(keys)
 }
 
 fn parameters(words: &[String]) -> Vec<(String, String)> {

@@ -43,7 +43,7 @@ pub(crate) fn overlay(
             "its expression is no pattern, and its settings were left out",
         ),
     }
-    if !is_exact && !laid.guards.is_some() || laid.is_nothing() {
+    if laid.is_nothing() {
         return;
     }
     let place = ledger.place(section.id).clone();
@@ -76,12 +76,16 @@ impl Laid {
         !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()
     }
 
-    /// For more paths than the section is about: who is kept out cannot be said, and nothing else is changed.
+    /// For more paths than the section is about: who is kept out cannot be said, nor what fields of requests have,
+    /// and nothing else is changed.
     fn blur(&mut self) {
         let guards = self.guards.closes()
             || self.answer.is_some()
             || self.change.keys.contains_key("client_certificate");
-        self.change = SharedSettings::default();
+        let named = std::mem::take(&mut self.change);
+        if !named.request_fields.is_empty() {
+            self.change.request_fields.take_all(&named.request_fields);
+        }
         self.answer = None;
         self.guards = match guards {
             true => Guards::unsaid(),
@@ -128,6 +132,10 @@ impl Laid {
                 }
                 Common::Unsaid => {
                     is_left = true;
+                    if !self.change.request_fields.is_empty() {
+                        let fields = &mut rule.settings.request_fields;
+                        fields.take_all(&self.change.request_fields);
+                    }
                     // httpd redirects before it asks who the client is.
                     if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
                         next.extend(instead.take());
@@ -239,6 +247,7 @@ pub(crate) fn proxies<'d>(
     ledger: &mut Ledger,
 ) {
     let mut said: Option<Access> = None;
+    let mut change = SharedSettings::default();
     for section in sections {
         if !matches!(section.name.as_str(), "proxy" | "proxymatch") {
             continue;
@@ -247,6 +256,16 @@ pub(crate) fn proxies<'d>(
         let inner = section.inside();
         let access = guards(inner, ledger).joined();
         let all = matches!(section.words.last().map(String::as_str), Some("*" | ".*"));
+        let settings = of_section(inner, ledger);
+        if all {
+            change.merge(&settings);
+        } else if settings != SharedSettings::default() {
+            ledger.risk(
+                section.id,
+                "whose backends it is about cannot be said: its fields were left out",
+            );
+            change.request_fields.take_all(&settings.request_fields);
+        }
         // Of those for all backends the last counts; one for some of them cannot be told apart here.
         said = match (said, all) {
             (Some(Access::Unsaid), _) => Some(Access::Unsaid),
@@ -259,11 +278,12 @@ pub(crate) fn proxies<'d>(
             }
         };
     }
-    let Some(said) = said else { return };
+    let said = said.unwrap_or_default();
     let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
     let forwards = rules.iter_mut().filter(forwards);
     // A rule may be closed already.
     forwards.for_each(|it| {
+        it.settings.merge(&change);
         let before = std::mem::take(&mut it.settings.access);
         it.settings.access = access::both(before, said.clone());
     });

@@ -35,7 +35,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
         && (!own.ids.is_empty() || others.len() == hosts.len());
     let is_plain = all
         .iter()
-        .all(|it| it.is_plain && (it.has_protocol || !it.proxies.is_empty()));
+        .all(|it| it.is_plain && (it.has_protocol || it.has_header && !it.proxies.is_empty()));
     if is_one && is_plain {
         plan.trusted.clone_from(&first.proxies);
         for it in &all {
@@ -59,6 +59,8 @@ struct Scope {
     ids: Vec<Id>,
     proxies: Vec<String>,
     is_plain: bool,
+    /// Whether the field is named; without it mod_remoteip reads none.
+    has_header: bool,
     has_protocol: bool,
 }
 
@@ -73,9 +75,12 @@ fn scope(directives: &[Directive], ledger: &mut Ledger) -> Scope {
         let words = || directive.words.iter();
         match name.as_str() {
             "remoteipheader" | "rpafheader" => {
+                scope.has_header = true;
                 scope.is_plain &= directive.word(0).eq_ignore_ascii_case("x-forwarded-for");
             }
-            "remoteipinternalproxy" | "remoteiptrustedproxy" | "rpafproxyips" => {
+            // `RemoteIPTrustedProxy` is not taken at its word on private addresses.
+            "remoteipinternalproxy" | "rpafproxyips" => {
+                scope.has_header |= name == "rpafproxyips";
                 scope.is_plain &= words().all(|it| network(it).is_some());
                 scope.proxies.extend(words().filter_map(|it| network(it)));
             }

@@ -76,7 +76,7 @@ pub(crate) fn serve(
         );
         return Action::Files;
     }
-    let inside = contents(files, Path::new(directory));
+    let inside = contents(files, Path::new(directory), &[]);
     if files.names(Path::new(directory)).is_none() {
         let text = format!("`{directory}` is not here: its files are answered 404 until it is");
         ledger.kept_or_risk(root.id, &text);

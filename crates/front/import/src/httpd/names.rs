@@ -1,0 +1,133 @@
+//! Names of virtual hosts: which of several has one, and those that no route can have.
+//!
+//! httpd asks virtual hosts in their order, each for all of its names. A name with a wildcard in its middle is the
+//! host of no route. What it may stand for is closed then: hosts that nobody else has, and later virtual hosts.
+
+use crate::directive::Directive;
+use crate::httpd::host::Reader;
+use crate::ledger::{Ledger, Weight};
+use crate::matcher::Matcher;
+use crate::plan::{Action, Rule, VirtualHost};
+
+/// The names of a virtual host, in lower case.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Hosts and `*.`-wildcards.
+    pub(super) sayable: Vec<String>,
+    /// Others, with `*` and `?`.
+    pub(super) others: Vec<String>,
+}
+
+/// The names of a virtual host.
+pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
+    let mut names = Names::default();
+    for directive in inner
+        .iter()
+        .filter(|it| matches!(it.name.as_str(), "servername" | "serveralias"))
+    {
+        ledger.mapped(directive.id);
+        for word in &directive.words {
+            let bare = word.rsplit_once("://").map_or(word.as_str(), |it| it.1);
+            let bare = bare
+                .split(':')
+                .next()
+                .unwrap_or(bare)
+                .trim_end_matches('.')
+                .to_ascii_lowercase();
+            let name = bare.strip_prefix("*.").unwrap_or(&bare);
+            let good = !name.is_empty()
+                && name.len() < 250
+                && name.split('.').all(|label| {
+                    let inner = label
+                        .bytes()
+                        .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
+                    inner
+                        && !label.is_empty()
+                        && label.len() < 64
+                        && !label.starts_with('-')
+                        && !label.ends_with('-')
+                });
+            match good {
+                true if !names.sayable.contains(&bare) => names.sayable.push(bare),
+                true => {}
+                false => {
+                    let text = format!(
+                        "`{word}` is no host that a route can have: where another virtual host is the first of its \
+                         address, hosts that no other has are answered 403"
+                    );
+                    ledger.risk(directive.id, text);
+                    names.others.push(bare);
+                }
+            }
+        }
+    }
+    names
+}
+
+impl Reader<'_, '_> {
+    /// An earlier wildcard takes the names of a later host.
+    pub(super) fn shadowed_names(&mut self, host: &mut VirtualHost) {
+        let (hosts, named) = (&self.plan.hosts, &self.named);
+        let has_all = |at: &usize| {
+            let listens = &hosts[*at].listeners;
+            host.listeners.iter().all(|it| listens.contains(it))
+        };
+        let has = |name: &str| named.get(name).is_some_and(|it| it.iter().any(has_all));
+        let taken = |name: &String| {
+            let mut dots = name.match_indices('.');
+            has(name) || dots.any(|(at, _)| has(&format!("*{}", &name[at..])))
+        };
+        let (gone, kept): (Vec<String>, Vec<String>) = host.names.drain(..).partition(taken);
+        host.names = kept;
+        if !gone.is_empty() {
+            let text = format!("an earlier virtual host has {} already", gone.join(", "));
+            self.files
+                .ledger
+                .say(Weight::Note, host.place.clone(), text);
+        }
+    }
+
+    /// Whether an earlier host may have any of its names, by one that no route can have.
+    pub(super) fn is_shadowed(&self, host: &VirtualHost) -> bool {
+        let set = |name: &String| Matcher::pattern(&format!("/{name}"));
+        let own: Vec<Matcher> = host.names.iter().map(set).collect();
+        let earlier = self.plan.hosts.iter().zip(&self.unsaid);
+        let meets = earlier.filter(|(it, _)| shares_listener(it, host));
+        meets
+            .flat_map(|it| it.1)
+            .any(|name| own.iter().any(|it| it.overlaps(&set(name))))
+    }
+
+    /// Closes the hosts that no virtual host names where such a name may stand for them.
+    pub(super) fn close_unsaid_names(&mut self) {
+        for at in 0..self.unsaid.len() {
+            if self.unsaid[at].is_empty() {
+                continue;
+            }
+            let host = &self.plan.hosts[at];
+            let is_first = |it: &usize| host.default_on.contains(it);
+            let listeners: Vec<usize> = host
+                .listeners
+                .iter()
+                .copied()
+                .filter(|it| !is_first(it))
+                .collect();
+            let rule = Rule::new(host.place.as_ref(), Matcher::everything(), Action::Closed);
+            let closed = VirtualHost {
+                place: host.place.clone(),
+                default_on: listeners.clone(),
+                rules: vec![rule],
+                listeners,
+                ..VirtualHost::default()
+            };
+            for other in &mut self.plan.hosts {
+                other.default_on.retain(|it| !closed.listeners.contains(it));
+            }
+            self.plan.hosts.push(closed);
+        }
+    }
+}
+
+fn shares_listener(one: &VirtualHost, two: &VirtualHost) -> bool {
+    one.listeners.iter().any(|it| two.listeners.contains(it))
+}

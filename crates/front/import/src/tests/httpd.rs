@@ -1,0 +1,255 @@
+//! What httpd keeps from clients in ways that are easily overlooked.
+
+use super::*;
+
+/// Converts directives of httpd, with files beside them.
+fn of(directives: &str, files: &[(&str, &str)]) -> Import {
+    let texts = [&[("/httpd.conf", directives)], files].concat();
+    with_directories(&texts, None)
+}
+
+/// The same before one backend, as routes.
+fn before_backend(directives: &str) -> (Vec<String>, Import) {
+    let conf =
+        format!("Listen 80\nProxyPreserveHost On\n{directives}\nProxyPass / ajp://t:8009/\n");
+    let import = converted(&[("/httpd.conf", &conf)], None);
+    (routes(&import), import)
+}
+
+fn has(import: &Import, line: &str) -> bool {
+    import.text.lines().any(|it| it == line)
+}
+
+#[test]
+fn addresses_of_loopback_and_of_one_family_stay_so() {
+    for (listen, expected) in [
+        (
+            "Listen localhost:8080",
+            &["127.0.0.1:8080", "[::1]:8080"][..],
+        ),
+        ("Listen 0.0.0.0:8080", &["0.0.0.0:8080"]),
+        ("Listen [::]:8080", &["[::]:8080"]),
+        ("Listen *:8080", &["[::]:8080"]),
+        (
+            "Listen 8080\n<VirtualHost localhost:8080>\nProxyPass /a ajp://t:8009/a\n</VirtualHost>",
+            &["127.0.0.1:8080", "[::1]:8080"],
+        ),
+        // Only the source's machine can tell its address.
+        ("Listen intern.example.org:8080", &["127.0.0.1:8080"]),
+    ] {
+        let import = of(&format!("{listen}\nProxyPass / ajp://t:8009/\n"), &[]);
+        let addresses = import
+            .text
+            .lines()
+            .filter_map(|it| it.strip_prefix("address = "));
+        let addresses: Vec<&str> = addresses.map(|it| it.trim_matches('"')).collect();
+        assert_eq!(addresses, expected, "{listen}");
+    }
+    let import = of(
+        "Listen intern.example.org:8080\nProxyPass / ajp://t:8009/\n",
+        &[],
+    );
+    assert_eq!(import.risks(), 1, "{:?}", import.remarks);
+}
+
+#[test]
+fn backends_are_verified_as_the_source_verifies_them() {
+    for (directives, verified, authority, risks) in [
+        ("", false, false, 0),
+        ("SSLProxyVerify none", false, false, 0),
+        ("SSLProxyVerify require", true, false, 0),
+        (
+            "SSLProxyVerify require\nSSLProxyCACertificateFile /ca.pem",
+            true,
+            true,
+            0,
+        ),
+        (
+            "SSLProxyVerify require\nSSLProxyCACertificateFile /none.pem",
+            true,
+            false,
+            1,
+        ),
+        (
+            "SSLProxyVerify require\nSSLProxyCACertificatePath /certs",
+            true,
+            false,
+            1,
+        ),
+        ("SSLProxyVerify optional", true, false, 1),
+        (
+            "<Proxy *>\nSSLProxyVerify require\n</Proxy>",
+            true,
+            false,
+            1,
+        ),
+    ] {
+        let conf = format!("Listen 80\n{directives}\nProxyPass / https://t:8443/\n");
+        let import = of(&conf, &[("/ca.pem", "x")]);
+        assert_eq!(!has(&import, "verify = \"off\""), verified, "{directives}");
+        assert_eq!(
+            has(&import, "ca_file = \"/ca.pem\""),
+            authority,
+            "{directives}"
+        );
+        assert_eq!(import.risks(), risks, "{directives} {:?}", import.remarks);
+    }
+}
+
+#[test]
+fn a_field_whose_value_is_not_known_is_taken_from_clients() {
+    for directive in [
+        "RequestHeader unset X-User early",
+        "RequestHeader unset X-User env=ANYBODY",
+        "RequestHeader edit X-User ^admin$ nobody",
+        "RequestHeader edit* X-User a b",
+        "RequestHeader setifempty X-User nobody",
+        "RequestHeader append X-User \"%{REMOTE_USER}e\"",
+        "RequestHeader set X-User a\nRequestHeader edit x-user a b",
+        "RequestHeader set X-User a\nRequestHeader unset x-user",
+        "<Proxy *>\nRequestHeader unset X-User\n</Proxy>",
+        "<Proxy ajp://t:8009/>\nRequestHeader set X-User nobody\n</Proxy>",
+        "<ProxyMatch ^ajp>\nRequestHeader unset X-User\n</ProxyMatch>",
+        "<LocationMatch \"^/a+/x\">\nRequestHeader set X-User nobody\n</LocationMatch>",
+    ] {
+        let (_, import) = before_backend(directive);
+        let removed = import
+            .text
+            .lines()
+            .any(|it| it.eq_ignore_ascii_case("remove = \"X-User\""));
+        assert!(removed, "{directive}\n{}", import.text);
+        assert!(
+            !import.text.contains("set = {"),
+            "{directive}\n{}",
+            import.text
+        );
+    }
+    let (_, import) = before_backend("<Proxy *>\nRequestHeader set X-User nobody early\n</Proxy>");
+    assert!(
+        has(&import, "set = { X-User = \"nobody\" }"),
+        "{}",
+        import.text
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
+fn clients_are_known_by_a_proxy_only_as_the_source_knows_them() {
+    let guarded = "<Location /x>\nRequire ip 10.0.0.0/8\n</Location>";
+    for directives in [
+        // Private addresses are not taken from such a proxy.
+        "RemoteIPHeader X-Forwarded-For\nRemoteIPTrustedProxy 192.0.2.5",
+        // Without a field nothing is read.
+        "RemoteIPInternalProxy 192.0.2.5",
+    ] {
+        let (routes, import) = before_backend(&format!("{directives}\n{guarded}"));
+        assert_eq!(routes[0], "path = \"/x\"; status = 403", "{directives}");
+        assert!(!import.text.contains("trusted_proxies = "), "{directives}");
+        assert!(import.risks() > 0, "{directives}");
+    }
+}
+
+#[test]
+fn guards_that_are_merged_are_closed() {
+    for (merging, expected) in [
+        ("AuthMerging And", "path = \"/x\"; status = 403"),
+        ("AuthMerging Or", "path = \"/x\"; status = 403"),
+        ("AuthMerging Off", "path = \"/x\"; upstream = \"t\""),
+    ] {
+        let (routes, _) = before_backend(&format!(
+            "<Location />\nRequire all denied\n</Location>\n<Location /x>\n{merging}\nRequire all granted\n</Location>"
+        ));
+        assert_eq!(routes[0], expected, "{merging}");
+    }
+}
+
+#[test]
+fn files_that_may_guard_a_directory_are_found_by_their_names() {
+    let allowed = "<Directory /srv>\nAllowOverride All\n</Directory>";
+    for (directives, file) in [
+        (
+            format!("AccessFileName acl.txt\n{allowed}"),
+            "/srv/www/sub/acl.txt",
+        ),
+        (allowed.to_owned(), "/srv/.htaccess"),
+        (
+            "<Directory /srv>\nAllowOverrideList Require\n</Directory>".to_owned(),
+            "/srv/www/.htaccess",
+        ),
+    ] {
+        let conf = format!(
+            "Listen 80\nDocumentRoot /srv/www\n{directives}\nProxyPass /app ajp://t:8009/app\n"
+        );
+        let import = of(
+            &conf,
+            &[(file, "Require all denied"), ("/srv/www/page.html", "")],
+        );
+        assert!(!import.text.contains("files = "), "{file}\n{}", import.text);
+        assert!(import.risks() > 0, "{file}");
+    }
+}
+
+#[test]
+fn only_sections_of_hidden_names_are_left_out() {
+    for section in [
+        "<FilesMatch \"\\.ht\">",
+        "<FilesMatch \".ht\">",
+        "<FilesMatch \"^\\.?secret\">",
+        "<FilesMatch \"(^|/)\\.|secret\">",
+        "<DirectoryMatch \"/\\.*private\">",
+    ] {
+        let end = section.split([' ', '<']).nth(1).unwrap_or_default();
+        let conf = format!(
+            "Listen 80\nDocumentRoot /srv\n{section}\nRequire all denied\n</{end}>\nProxyPass /app ajp://t:8009/app\n"
+        );
+        let import = of(&conf, &[("/srv/page.html", "")]);
+        assert!(
+            !import.text.contains("files = "),
+            "{section}\n{}",
+            import.text
+        );
+    }
+}
+
+#[test]
+fn a_host_that_no_route_can_have_is_not_left_to_the_default() {
+    let hosts = |alias: &str| {
+        format!(
+            "Listen 80\n<VirtualHost *:80>\nServerName a.org\nProxyPass / ajp://t:8009/\n</VirtualHost>\n\
+             <VirtualHost *:80>\nServerName b.org\nServerAlias {alias}\n<Location />\nRequire all denied\n</Location>\n\
+             ProxyPass / ajp://u:8009/\n</VirtualHost>\n\
+             <VirtualHost *:80>\nServerName www.c.org\nProxyPass / ajp://v:8009/\n</VirtualHost>\n"
+        )
+    };
+    for (alias, later) in [
+        (
+            "www.*.org",
+            "host = \"www.c.org\"; path = \"/\"; status = 403",
+        ),
+        (
+            "w??",
+            "host = \"www.c.org\"; path = \"/\"; upstream = \"v\"",
+        ),
+        ("*", "host = \"www.c.org\"; path = \"/\"; status = 403"),
+    ] {
+        let import = of(&hosts(alias), &[]);
+        assert_eq!(
+            routes(&import),
+            [
+                "host = \"a.org\"; path = \"/\"; upstream = \"t\"",
+                "host = \"b.org\"; path = \"/\"; status = 403",
+                later,
+                "path = \"/\"; status = 403",
+            ],
+            "{alias}"
+        );
+        assert!(import.risks() > 0, "{alias}");
+    }
+    // The first host has all other names in any case.
+    let import = of(
+        "Listen 80\n<VirtualHost *:80>\nServerName a.org\nServerAlias www.*.org\n\
+         ProxyPass / ajp://t:8009/\n</VirtualHost>\n",
+        &[],
+    );
+    assert_eq!(routes(&import), ["path = \"/\"; upstream = \"t\""]);
+}
