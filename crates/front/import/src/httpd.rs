@@ -5,6 +5,7 @@ mod fields;
 mod files;
 mod host;
 mod listen;
+pub(crate) mod modules;
 mod names;
 mod pages;
 pub(crate) mod proxy;

@@ -44,6 +44,7 @@ pub use ledger::{Directive, Fate, Place, Remark, Sums, Weight};
 
 use crate::emit::{Form, WrittenFile};
 use crate::files::{Budget, Text};
+use crate::httpd::modules::Modules;
 use crate::httpd::tree::Expansion;
 use crate::ledger::Ledger;
 use crate::plan::Plan;
@@ -212,6 +213,7 @@ fn of_httpd(
         budget,
         defines: options.defines.iter().cloned().collect(),
         server_root: None,
+        modules: Modules::default(),
         placeholders: HashMap::new(),
         depth: 0,
     };

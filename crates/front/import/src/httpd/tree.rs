@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
+use crate::httpd::modules::{Modules, guards_of};
 use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::read::httpd::{Node, parse};
 
@@ -15,6 +16,7 @@ pub(crate) struct Expansion<'a> {
     pub(crate) budget: &'a mut Budget,
     pub(crate) defines: HashMap<String, String>,
     pub(crate) server_root: Option<PathBuf>,
+    pub(crate) modules: Modules,
     /// Placeholders so far, so that each is said once.
     pub(crate) placeholders: HashMap<String, usize>,
     pub(crate) depth: usize,
@@ -99,10 +101,20 @@ impl Expansion<'_> {
             }
             "ifmodule" | "ifdefine" | "ifversion" => {
                 self.ledger.mapped(id);
-                let holds = self.holds(&name, &words);
-                self.nodes(node.inner.unwrap_or_default(), text, holds, found)?;
+                let inner = node.inner.unwrap_or_default();
+                match self.holds(&name, &words) {
+                    Some(holds) => self.nodes(inner, text, holds, found)?,
+                    None => {
+                        let mut unsure = Vec::new();
+                        self.nodes(inner, text, true, &mut unsure)?;
+                        found.extend(guards_of(unsure, self.ledger));
+                    }
+                }
             }
             _ => {
+                if name == "loadmodule" {
+                    self.modules.load(words.first().map_or("", String::as_str));
+                }
                 let inner = match node.inner {
                     Some(inner) => {
                         let mut directives = Vec::new();
@@ -122,8 +134,9 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Whether a condition holds: modules are there, versions are of 2.4.
-    fn holds(&self, name: &str, words: &[String]) -> bool {
+    /// Whether a condition holds, of versions for 2.4; `None` if it may not. A module of which nothing is known is
+    /// there.
+    fn holds(&self, name: &str, words: &[String]) -> Option<bool> {
         let first = words.first().map_or("", String::as_str);
         let (negated, first) = match first.strip_prefix('!') {
             Some(rest) => (true, rest),
@@ -142,9 +155,12 @@ impl Expansion<'_> {
                     _ => newer,
                 }
             }
-            _ => true,
+            _ => match self.modules.has(first) {
+                None if negated => return None,
+                known => known.unwrap_or(true),
+            },
         };
-        holds != negated
+        Some(holds != negated)
     }
 
     fn include(
@@ -158,6 +174,9 @@ impl Expansion<'_> {
             return Err(ImportError::TooMuch("20 levels of files"));
         }
         let paths = self.paths(pattern, text);
+        if paths.is_empty() {
+            self.modules.miss_file();
+        }
         if paths.is_empty() && !is_optional && !HARMLESS.iter().any(|it| pattern.ends_with(it)) {
             found.push(Directive::missing(pattern, id, self.ledger));
         }

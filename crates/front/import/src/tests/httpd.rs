@@ -253,3 +253,55 @@ fn a_host_that_no_route_can_have_is_not_left_to_the_default() {
     );
     assert_eq!(routes(&import), ["path = \"/\"; upstream = \"t\""]);
 }
+
+#[test]
+fn modules_that_are_not_loaded_are_not_there() {
+    let guard = |condition: &str| {
+        format!(
+            "<IfModule {condition}>\n<Location /x>\nRequire all denied\n</Location>\n</IfModule>"
+        )
+    };
+    let (closed, open) = (
+        "path = \"/x\"; status = 403",
+        "path = \"/\"; upstream = \"t\"",
+    );
+    let rewrite = "LoadModule rewrite_module modules/mod_rewrite.so\n";
+    for (before, condition, expected) in [
+        (rewrite, "mod_ssl.c", open),
+        (rewrite, "!mod_ssl.c", closed),
+        (rewrite, "!ssl_module", closed),
+        (rewrite, "mod_rewrite.c", closed),
+        (rewrite, "!rewrite_module", open),
+        (rewrite, "!mod_authz_core.c", open),
+        (rewrite, "core.c", closed),
+        // Of which modules there are nothing is known: its guards count.
+        ("", "mod_ssl.c", closed),
+        ("", "!mod_ssl.c", closed),
+        (
+            "IncludeOptional mods-enabled/*.load\n",
+            "!mod_ssl.c",
+            closed,
+        ),
+        // A name that a loaded module may have.
+        (
+            "LoadModule evasive20_module modules/mod_evasive20.so\n",
+            "mod_evasive.c",
+            closed,
+        ),
+        (
+            "LoadModule evasive20_module modules/mod_evasive20.so\n",
+            "!mod_evasive.c",
+            closed,
+        ),
+    ] {
+        let (routes, _) = before_backend(&format!("{before}{}", guard(condition)));
+        assert_eq!(routes[0], expected, "{before}{condition}");
+    }
+    // What such a section opens does not count.
+    let opened = guard("!mod_ssl.c").replace("denied", "granted");
+    let (routes, import) = before_backend(&format!(
+        "<Location /x>\nRequire all denied\n</Location>\n{opened}"
+    ));
+    assert_eq!(routes[0], closed);
+    assert!(import.risks() > 0);
+}
