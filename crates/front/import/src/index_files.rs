@@ -3,6 +3,7 @@
 //! The source asks its rules about such a file as if a client had asked for it. The front serves it by the rule of the
 //! directory. So it has none where another rule of the source decides about the file.
 
+use crate::emit::quoted_list;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Plan, Rule};
@@ -17,31 +18,37 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
         }
         let serves = |it: &usize| matches!(host.rules[*it].action, Action::Serve(_));
         let all = (0..host.rules.len()).filter(serves);
-        let found: Vec<(usize, bool, bool)> = all
+        let found: Vec<(usize, Vec<String>, bool)> = all
             .map(|at| {
-                let index = names(&host.rules[at], "index", "index.html");
-                let page = names(&host.rules[at], "fallback", "");
-                let meets = |it: &String| meets(&host.rules, &order, at, it);
+                let rule = &host.rules[at];
+                let page = names(rule, "fallback", "");
+                let index = names(rule, "index", INDEX).into_iter();
+                let gone =
+                    index.filter(|it| is_hidden(rule, it) || meets(&host.rules, &order, at, it));
                 let is_met = |it: &String| {
-                    path(&host.rules[at].matcher, it)
-                        .is_some_and(|it| decides(&host.rules, &order, at, it))
+                    path(&rule.matcher, it).is_some_and(|it| decides(&host.rules, &order, at, it))
                 };
-                (at, index.iter().any(meets), page.iter().any(is_met))
+                (at, gone.collect(), page.iter().any(is_met))
             })
             .collect();
         for (at, index, page) in found {
-            take(&mut host.rules[at], (index, page), ledger);
+            take(&mut host.rules[at], &index, page, ledger);
         }
     }
 }
 
-fn take(rule: &mut Rule, (index, page): (bool, bool), ledger: &mut Ledger) {
+fn take(rule: &mut Rule, gone: &[String], page: bool, ledger: &mut Ledger) {
+    let index = names(rule, "index", INDEX);
     let Action::Serve(serve) = &mut rule.action else {
         return;
     };
-    if index {
-        serve.keys.insert("index".to_owned(), "[]".to_owned());
-        let text = "another rule of the source decides about the `index` of its directories: here they have none";
+    if !gone.is_empty() {
+        let left = index.iter().filter(|it| !gone.contains(it));
+        serve.keys.insert("index".to_owned(), quoted_list(left));
+        let text = format!(
+            "{} stands for a directory, and another rule of the source decides about it: `index` is without it here",
+            gone.join(", ")
+        );
         ledger.say(Weight::Risk, rule.place.clone(), text);
     }
     if page {
@@ -51,9 +58,18 @@ fn take(rule: &mut Rule, (index, page): (bool, bool), ledger: &mut Ledger) {
         ledger.say(Weight::Risk, rule.place.clone(), text);
     }
     // The application would get what the source answers by that rule.
-    if index && serve.upstream.is_some() {
+    if !gone.is_empty() && serve.upstream.is_some() {
         rule.action = Action::Closed;
     }
+}
+
+/// Whether the rule itself shows no file of this name.
+fn is_hidden(rule: &Rule, name: &str) -> bool {
+    let file = format!("/{name}");
+    let hidden = names(rule, "hide", "");
+    hidden
+        .iter()
+        .any(|it| Matcher::pattern(&format!("/{it}")).has(&file))
 }
 
 /// The names that a key has.
@@ -112,3 +128,6 @@ fn is_alike(one: &Rule, other: &Rule) -> bool {
         && one.settings.access == other.settings.access
         && certificate(one) == certificate(other)
 }
+
+/// Of httpd, nginx and the front.
+const INDEX: &str = "index.html";

@@ -8,8 +8,8 @@ mod compress;
 mod files;
 mod growth;
 mod guards;
-mod index_files;
 mod httpd;
+mod index_files;
 mod kept;
 mod tomcat;
 

@@ -305,3 +305,63 @@ fn modules_that_are_not_loaded_are_not_there() {
     assert_eq!(routes[0], closed);
     assert!(import.risks() > 0);
 }
+
+#[test]
+fn the_file_that_stands_for_a_directory_meets_its_own_guards() {
+    let files = [("/srv/index.html", ""), ("/srv/start.html", "")];
+    for (guard, index) in [
+        ("", "index = [\"index.html\", \"start.html\"]"),
+        (
+            "<Location /other.html>\nRequire all denied\n</Location>",
+            "index = [\"index.html\", \"start.html\"]",
+        ),
+        (
+            "ProxyPass /app ajp://t:8009/app",
+            "index = [\"index.html\", \"start.html\"]",
+        ),
+        (
+            "<Location /index.html>\nRequire all denied\n</Location>",
+            "index = \"start.html\"",
+        ),
+        (
+            "<Location /index.html>\nRequire ip 10.0.0.1\n</Location>",
+            "index = \"start.html\"",
+        ),
+        (
+            "<LocationMatch \"/index\\.html$\">\nRequire all denied\n</LocationMatch>",
+            "index = \"start.html\"",
+        ),
+        (
+            "<Files index.html>\nRequire all denied\n</Files>",
+            "index = \"start.html\"",
+        ),
+        (
+            "<Files \"*.html\">\nRequire all denied\n</Files>",
+            "index = []",
+        ),
+        (
+            "RewriteEngine On\nRewriteRule ^/ind - [F]",
+            "index = \"start.html\"",
+        ),
+        (
+            "ProxyPass /index.html ajp://t:8009/index.html",
+            "index = \"start.html\"",
+        ),
+    ] {
+        let conf = format!(
+            "Listen 80\nDocumentRoot /srv\nDirectoryIndex index.html start.html\n{guard}\n"
+        );
+        let import = of(&conf, &files);
+        assert!(has(&import, index), "{guard}\n{}", import.text);
+        let says = import
+            .remarks
+            .iter()
+            .any(|it| it.text.contains("stands for a directory"));
+        assert_eq!(says, !index.contains(", "), "{guard} {:?}", import.remarks);
+    }
+    let nginx = "server {\nlisten 80;\nroot /srv;\nindex index.html start.html;\n\
+                 location = /index.html { deny all; }\nlocation / { try_files $uri $uri/ =404; }\n}\n";
+    let texts = [&[("/nginx.conf", nginx)], &files[..]].concat();
+    let import = with_directories(&texts, None);
+    assert!(has(&import, "index = \"start.html\""), "{}", import.text);
+}
