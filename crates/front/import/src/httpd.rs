@@ -8,6 +8,7 @@ mod listen;
 pub(crate) mod modules;
 mod names;
 mod pages;
+mod processing;
 pub(crate) mod proxy;
 mod redirect;
 mod section;

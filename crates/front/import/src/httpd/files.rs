@@ -10,10 +10,12 @@ use crate::directory::{Contents, contents};
 use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
+use crate::httpd::fields;
+use crate::httpd::processing::{self, Processing, paths_of_names, placed};
 use crate::httpd::section::is_stranger;
 use crate::ledger::{Id, Ledger};
-use crate::matcher::Matcher;
-use crate::plan::{Access, Action, Keys, Rule, Serve, split};
+use crate::matcher::{Common, Matcher};
+use crate::plan::{Access, Action, Keys, Rule, Serve, SharedSettings, split};
 
 /// The directives that say what is served from files.
 #[derive(Clone, Copy)]
@@ -27,9 +29,18 @@ pub(crate) struct Site<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) action: Action,
+    /// What holds for it, and for directories below it with sections of their own.
+    scopes: Vec<Scope>,
+}
+
+/// What holds for the files of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Scope {
+    /// What stands behind the path of the directory that is served.
+    below: String,
     guards: Guards,
-    /// Directories below it with guards of their own, by what stands behind its path.
-    deeper: Vec<(String, Guards)>,
+    settings: SharedSettings,
+    processing: Processing,
 }
 
 impl<'a> Site<'a> {
@@ -80,7 +91,8 @@ impl<'a> Site<'a> {
         ledger: &mut Ledger,
     ) -> Option<Served> {
         let mut keys = self.keys(rewrite.is_none(), ledger);
-        let Some((guards, deeper)) = self.guards(path, &mut keys, ledger) else {
+        let scopes = self.scopes(path, &mut keys, ledger);
+        let Some(scopes) = scopes.filter(|it| !it[0].processing.is_whole) else {
             let text = "what guards these files cannot be said here";
             ledger.kept_or_risk(id, text);
             self.leave_guards(ledger);
@@ -112,11 +124,7 @@ impl<'a> Site<'a> {
                     keys,
                 };
                 let action = Action::Serve(Box::new(serve));
-                return Some(Served {
-                    action,
-                    guards,
-                    deeper,
-                });
+                return Some(Served { action, scopes });
             }
         };
         ledger.kept_or_risk(id, &format!("`{path}` is not served here: {reason}"));
@@ -206,60 +214,89 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Who is let into a directory, and into those below it; `None` if that cannot be said.
-    fn guards(
-        &self,
-        path: &str,
-        keys: &mut Keys,
-        ledger: &mut Ledger,
-    ) -> Option<(Guards, Vec<(String, Guards)>)> {
+    /// What holds for a directory, and for those below it; `None` if that cannot be said.
+    fn scopes(&self, path: &str, keys: &mut Keys, ledger: &mut Ledger) -> Option<Vec<Scope>> {
         let mut sections: Vec<&Directive> =
             self.all().filter(|it| it.name == "directory").collect();
         // Shorter paths first, as httpd merges them.
         sections.sort_by_key(|it| it.word(0).trim_end_matches('/').matches('/').count());
-        let mut guards = Guards::default();
-        let mut deeper: Vec<(String, Guards)> = Vec::new();
-        let mut hidden: Vec<String> = Vec::new();
+        let mut names = NameSections::default();
+        let mut scopes = vec![Scope::default()];
+        scopes[0].processing.add(self.all(), ledger);
         for section in sections {
             let of = section.word(0).trim_end_matches('/');
             let is_plain = section.words.len() == 1 && !of.contains(['*', '?', '[']);
-            let said = section_guards(section, &mut hidden, ledger)?;
+            let said = section_guards(section, &mut names, ledger);
+            let is_deeper = is_plain && path != of && is_above(path, of);
+            let is_apart = is_plain && !is_deeper && !is_above(of, path);
+            let said = match said {
+                _ if is_apart => continue,
+                Some(said) => said,
+                None if is_deeper => Guards::unsaid(),
+                None => return None,
+            };
             if !is_plain {
                 // Of which directories it is cannot be said.
-                if said.closes() {
+                if said.closes() || section.inside().iter().any(is_of_responses) {
                     return None;
                 }
                 continue;
             }
-            if is_above(of, path) {
-                guards = merged(guards, said);
-            } else if is_above(path, of) && said.is_some() {
-                let outer = deeper
-                    .iter()
-                    .rev()
-                    .find(|it| is_above(&it.0, &of[path.len()..]));
-                let outer = outer.map_or_else(|| guards.clone(), |it| it.1.clone());
-                deeper.push((of[path.len()..].to_owned(), merged(outer, said)));
+            let below = if is_deeper { &of[path.len()..] } else { "" };
+            let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
+            let mut scope = outer.cloned().unwrap_or_default();
+            scope.add(section, said, ledger);
+            match is_deeper {
+                true => scopes.push(Scope {
+                    below: below.to_owned(),
+                    ..scope
+                }),
+                false => scopes[0] = scope,
             }
         }
         for section in self.all() {
             match section.name.as_str() {
                 "directorymatch" => {
-                    let said = section_guards(section, &mut hidden, ledger)?;
-                    if said.closes() && !is_of_dots(section) {
+                    let said = section_guards(section, &mut names, ledger)?;
+                    let is_open = !said.closes() && !section.inside().iter().any(is_of_responses);
+                    if !is_open && !is_of_dots(section) {
                         return None;
                     }
                 }
-                "files" | "filesmatch" => files_section(section, &mut hidden, ledger)?,
+                "files" | "filesmatch" => files_section(section, &mut names, ledger)?,
                 _ => {}
             }
         }
+        let NameSections { mut hidden, closed } = names;
         if !hidden.is_empty() {
             hidden.sort();
             hidden.dedup();
             keys.insert("hide".to_owned(), quoted_list(hidden));
         }
-        Some((guards, deeper))
+        let scopes_of_names = scopes.iter_mut();
+        scopes_of_names.for_each(|it| it.processing.close(closed.clone()));
+        Some(scopes)
+    }
+}
+
+/// What sections of names say.
+#[derive(Debug, Default)]
+struct NameSections {
+    /// Names that nobody gets.
+    hidden: Vec<String>,
+    /// Paths of names whose files are more than that, or have fields that cannot be said.
+    closed: Vec<Matcher>,
+}
+
+impl Scope {
+    /// Adds what a section of a directory says.
+    fn add(&mut self, section: &Directive, said: Guards, ledger: &mut Ledger) {
+        self.guards = merged(std::mem::take(&mut self.guards), said);
+        let inner = section.inside();
+        self.processing.add(inner, ledger);
+        let mut settings = fields::settings(inner, None, ledger);
+        settings.keys.clear();
+        self.settings.merge(&settings.into());
     }
 }
 
@@ -269,7 +306,7 @@ impl Served {
         for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {
             rule.action = self.action.clone();
             if rule.settings.access == Access::Open {
-                guard(rule, &self.guards);
+                guard(rule, &self.scopes[0].guards);
             }
         }
     }
@@ -277,29 +314,73 @@ impl Served {
     /// The rule of an `Alias`.
     pub(crate) fn rule(&self, mut rule: Rule) -> Rule {
         rule.action = self.action.clone();
-        guard(&mut rule, &self.guards);
+        guard(&mut rule, &self.scopes[0].guards);
         rule
     }
 
-    /// Guards the directories below it. `above` is the path at which it is served.
-    pub(crate) fn guard_deeper(&self, above: &str, rules: &mut Vec<Rule>) {
-        let is_own = |rule: &Rule| match (&rule.action, &self.action) {
-            (Action::Serve(one), Action::Serve(two)) => one.directory == two.directory,
-            _ => false,
-        };
-        for (below, guards) in &self.deeper {
-            let matcher = Matcher::prefix(&format!("{above}{below}"));
+    /// Lays over its rules what holds for it and for the directories below it. `above` is the path at which it is
+    /// served.
+    pub(crate) fn lay(&self, above: &str, rules: &mut Vec<Rule>) {
+        for scope in &self.scopes {
+            let matcher = Matcher::prefix(&format!("{above}{}", scope.below));
             let change = |rule: &mut Rule| {
-                if is_own(rule) {
-                    guard(rule, guards);
+                if !self.is_own(rule) {
+                    return;
                 }
+                if !scope.below.is_empty() {
+                    guard(rule, &scope.guards);
+                }
+                rule.settings.merge(&scope.settings);
+                scope.processing.over(rule);
             };
             let whole = |rule: &mut Rule| {
-                if is_own(rule) {
+                if self.is_own(rule) {
                     rule.settings.access = Access::Unsaid;
                 }
             };
             split(rules, &matcher, change, whole);
+        }
+        self.close_programs(above, rules);
+    }
+
+    /// Closes what is run, or changed, in each directory.
+    fn close_programs(&self, above: &str, rules: &mut Vec<Rule>) {
+        let mut next = Vec::with_capacity(rules.len());
+        for mut rule in rules.drain(..) {
+            let start = rule.matcher.start().into_owned();
+            let has = |it: &&Scope| {
+                is_above(&format!("{above}{}", it.below), start.trim_end_matches('/'))
+            };
+            let scope = self
+                .scopes
+                .iter()
+                .rev()
+                .find(has)
+                .filter(|_| self.is_own(&rule));
+            let place = scope.map_or(String::new(), |it| format!("{above}{}", it.below));
+            for program in scope.iter().flat_map(|it| it.processing.programs()) {
+                let program = placed(&place, program);
+                match rule.matcher.common(&program) {
+                    Common::Nothing => {}
+                    Common::Set(set) if set == rule.matcher => rule.action = Action::Closed,
+                    Common::Set(set) => next.push(Rule {
+                        action: Action::Closed,
+                        ..rule.narrowed(set)
+                    }),
+                    Common::Unsaid => {
+                        next.push(Rule::new(rule.place.as_ref(), program, Action::Closed));
+                    }
+                }
+            }
+            next.push(rule);
+        }
+        *rules = next;
+    }
+
+    fn is_own(&self, rule: &Rule) -> bool {
+        match (&rule.action, &self.action) {
+            (Action::Serve(one), Action::Serve(two)) => one.directory == two.directory,
+            _ => false,
         }
     }
 }
@@ -328,16 +409,16 @@ fn is_above(above: &str, below: &str) -> bool {
 /// What a section of a directory says of access; `None` if it says more than can be said here.
 fn section_guards(
     section: &Directive,
-    hidden: &mut Vec<String>,
+    names: &mut NameSections,
     ledger: &mut Ledger,
 ) -> Option<Guards> {
     let mut is_strange = false;
     for directive in section.inside() {
         match directive.name.as_str() {
-            "files" | "filesmatch" => files_section(directive, hidden, ledger)?,
+            "files" | "filesmatch" => files_section(directive, names, ledger)?,
             name if name.starts_with("rewrite")
                 || name.starts_with("redirect")
-                || name == "sethandler" =>
+                || name == "sslverifyclient" =>
             {
                 is_strange = true;
             }
@@ -349,19 +430,56 @@ fn section_guards(
     }
     let guards = access::of_section(section.inside(), ledger);
     if is_strange {
+        let text = "what it does with its files cannot be said here";
+        ledger.unmapped(section.id, text);
         return None;
     }
     ledger.mapped(section.id);
-    for directive in section.inside() {
+    for directive in section.inside().iter().filter(|it| !is_of_responses(it)) {
         let text = "it is about files that the front serves without it";
         ledger.dropped_if_open(directive.id, text);
     }
     Some(guards)
 }
 
+/// Whether a directive decides what is sent of a file, or with it.
+fn is_of_responses(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    let is_field = name == "header" && !is_of_freshness(directive);
+    is_field
+        || PROCESSING.contains(&name) && !name.ends_with("filter")
+        || name.ends_with("filter") && !processing::compresses(directive.word(0))
+}
+
+/// Whether a `Header` is about how long a response is fresh, or for which sites: without it less is allowed.
+fn is_of_freshness(directive: &Directive) -> bool {
+    let mut words = directive.words.iter().map(|it| it.to_ascii_lowercase());
+    words.any(|it| FRESHNESS.contains(&it.as_str()) || it.starts_with("access-control-"))
+}
+
+const PROCESSING: &[&str] = &[
+    "addhandler",
+    "addtype",
+    "forcetype",
+    "sethandler",
+    "action",
+    "xbithack",
+    "removetype",
+];
+
+const FRESHNESS: &[&str] = &[
+    "cache-control",
+    "expires",
+    "pragma",
+    "etag",
+    "vary",
+    "age",
+    "last-modified",
+];
+
 /// A section of names; `None` if what it says cannot be said here.
-fn files_section(section: &Directive, hidden: &mut Vec<String>, ledger: &mut Ledger) -> Option<()> {
-    let mut none = Vec::new();
+fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
+    let mut none = NameSections::default();
     let guards = match is_of_dots(section) {
         // They are hidden in any case.
         true => {
@@ -377,9 +495,15 @@ fn files_section(section: &Directive, hidden: &mut Vec<String>, ledger: &mut Led
         && !name.is_empty()
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
+        Access::Open if section.inside().iter().any(is_of_responses) => {
+            let text = "what it does with its files cannot be said here";
+            ledger.unmapped(section.id, text);
+            names.closed.extend(paths_of_names(section)?);
+            Some(())
+        }
         Access::Open => Some(()),
         Access::Nobody if is_plain => {
-            hidden.push(name.to_owned());
+            names.hidden.push(name.to_owned());
             Some(())
         }
         _ => None,

@@ -404,9 +404,6 @@ impl Reader<'_, '_> {
             root.fill(&mut rules);
             served.push((String::new(), root));
         }
-        for (path, directory) in &served {
-            directory.guard_deeper(path, &mut rules);
-        }
         let has_tls = inner
             .iter()
             .any(|it| it.name == "sslengine" && it.word(0).eq_ignore_ascii_case("on"));
@@ -416,6 +413,9 @@ impl Reader<'_, '_> {
         let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
         for rule in rules.iter_mut().filter(|_| !compression.is_empty()) {
             rule.settings.keys.extend(compression.clone());
+        }
+        for (path, directory) in &served {
+            directory.lay(path, &mut rules);
         }
         self.sections(main, inner, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);

@@ -3,7 +3,7 @@
 use crate::compress;
 use crate::directive::{Directive, MISSING, drop_all, keep_all};
 use crate::httpd::access::{self, Guards};
-use crate::httpd::{fields, proxy, redirect};
+use crate::httpd::{fields, processing, proxy, redirect};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Plan, Rule, Scheme, SharedSettings};
@@ -177,6 +177,10 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             );
         }
         if is_section || name.starts_with("rewrite") || is_stranger(directive, ledger) {
+            guards = Guards::unsaid();
+        }
+        if processing::runs(directive) {
+            ledger.unmapped(directive.id, "the front would show what this runs");
             guards = Guards::unsaid();
         }
         if sets(directive, "no-jk") || sets(directive, "no-proxy") {

@@ -123,3 +123,132 @@ fn files_of_nginx_go_before_an_application_or_have_a_page() {
         ]
     );
 }
+
+/// A directory of httpd with some directives of the server, and with its pages open to all.
+fn of_directory(directives: &str) -> Import {
+    let conf = format!(
+        "Listen 80\nDocumentRoot /srv\n{directives}\n<Directory /srv>\nRequire all granted\n</Directory>\n"
+    );
+    let files = [
+        ("/httpd.conf", conf.as_str()),
+        ("/srv/index.htm", ""),
+        ("/srv/p.html", ""),
+        ("/srv/raw/x.html", ""),
+    ];
+    with_directories(&files, None)
+}
+
+#[test]
+fn names_of_which_httpd_makes_more_than_files_are_closed() {
+    for directives in [
+        "AddType application/x-httpd-php .html",
+        "AddHandler cgi-script html",
+        "AddOutputFilter INCLUDES .html",
+        "AddOutputFilter INCLUDES;DEFLATE .html",
+        "<Directory /srv>\nAddHandler server-parsed .html\n</Directory>",
+        "<FilesMatch \"\\.html$\">\nSetHandler proxy:fcgi://127.0.0.1:9000\n</FilesMatch>",
+        "<Files \"*.html\">\nForceType application/octet-stream\n</Files>",
+        "<Directory /srv>\n<FilesMatch \"\\.html$\">\nHeader set Content-Disposition attachment\n</FilesMatch>\n</Directory>",
+    ] {
+        let import = of_directory(directives);
+        let routes = routes(&import);
+        let closed = |it: &String| {
+            it.contains("\".html\"; status = 403") || it == "pattern = \"*/*.html\"; status = 403"
+        };
+        assert!(routes.iter().any(closed), "{directives}\n{routes:?}");
+        assert!(
+            routes
+                .iter()
+                .any(|it| it.starts_with("path = \"/\"; files = ")),
+            "{directives}\n{routes:?}"
+        );
+        assert!(import.risks() > 0, "{directives}");
+    }
+    for directives in [
+        "SetHandler server-parsed",
+        "SetOutputFilter INCLUDES",
+        "AddOutputFilterByType INCLUDES text/html",
+        "XBitHack on",
+        "ForceType application/x-httpd-php",
+        "Action text/html /cgi-bin/run",
+        "<FilesMatch \"^p\">\nSetHandler cgi-script\n</FilesMatch>",
+    ] {
+        let import = of_directory(directives);
+        assert!(
+            !import.text.contains("files = "),
+            "{directives}\n{}",
+            import.text
+        );
+        assert!(import.risks() > 0, "{directives}");
+    }
+    for directives in [
+        "SetOutputFilter DEFLATE",
+        "AddType text/x-web .html",
+        "<FilesMatch \"\\.html$\">\nHeader set Cache-Control no-cache\n</FilesMatch>",
+    ] {
+        let routes = routes(&of_directory(directives));
+        assert_eq!(routes.len(), 1, "{directives}\n{routes:?}");
+    }
+    let import = of_directory(
+        "AddType text/x-web .html .xhtml\n<Directory /srv/raw>\nAddType text/plain .html\n</Directory>",
+    );
+    let types: Vec<&str> = import
+        .text
+        .lines()
+        .filter(|it| it.starts_with("types = "))
+        .collect();
+    let expected = [
+        "types = { \"html\" = \"text/plain\", \"xhtml\" = \"text/x-web\" }",
+        "types = { \"html\" = \"text/x-web\", \"xhtml\" = \"text/x-web\" }",
+    ];
+    assert_eq!(types, expected);
+}
+
+#[test]
+fn a_directory_that_cannot_be_said_is_closed_alone() {
+    for inner in [
+        "SetHandler cgi-script",
+        "SSLVerifyClient require",
+        "RewriteRule x y",
+        "<If \"true\">\nRequire all denied\n</If>",
+    ] {
+        let import = of_directory(&format!("<Directory /srv/raw>\n{inner}\n</Directory>"));
+        let routes = routes(&import);
+        assert!(
+            routes
+                .iter()
+                .any(|it| it == "path = \"/raw\"; status = 403"),
+            "{inner}\n{routes:?}"
+        );
+        assert!(
+            routes
+                .iter()
+                .any(|it| it.starts_with("path = \"/\"; files = ")),
+            "{inner}"
+        );
+        assert!(import.risks() > 0, "{inner}");
+    }
+}
+
+#[test]
+fn directories_have_the_fields_and_the_type_of_their_sections() {
+    let import = of_directory(
+        "AddType application/x-httpd-php .html\nHeader set X-Frame-Options SAMEORIGIN\n\
+         <Directory /srv>\nHeader set X-Frame-Options DENY\n</Directory>\n\
+         <Directory /srv/raw>\nForceType application/octet-stream\nHeader set Content-Disposition attachment\n</Directory>",
+    );
+    let routes = routes(&import);
+    let fields = "[route.response_headers]; set = { Content-Disposition = \"attachment\", \
+                  Content-Type = \"application/octet-stream\" }";
+    // By its type alone a file is a program, and here it has another.
+    assert!(
+        routes[0].starts_with("path = \"/raw\"; files = ") && routes[0].ends_with(fields),
+        "{routes:?}"
+    );
+    assert!(
+        import.text.contains("X-Frame-Options = \"DENY\""),
+        "{}",
+        import.text
+    );
+    assert!(!import.text.contains("SAMEORIGIN"), "{}", import.text);
+}

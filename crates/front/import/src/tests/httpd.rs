@@ -164,6 +164,18 @@ fn guards_that_are_merged_are_closed() {
 }
 
 #[test]
+fn a_location_that_runs_files_is_closed() {
+    for inner in [
+        "AddHandler cgi-script .html",
+        "AddType application/x-httpd-php .html",
+        "SetOutputFilter INCLUDES",
+    ] {
+        let (routes, _) = before_backend(&format!("<Location /x>\n{inner}\n</Location>"));
+        assert_eq!(routes[0], "path = \"/x\"; status = 403", "{inner}");
+    }
+}
+
+#[test]
 fn files_that_may_guard_a_directory_are_found_by_their_names() {
     let allowed = "<Directory /srv>\nAllowOverride All\n</Directory>";
     for (directives, file) in [

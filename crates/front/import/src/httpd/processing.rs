@@ -1,0 +1,182 @@
+//! What httpd does with files besides sending them: programs, filters and types, by names and by directories.
+//!
+//! A file that is run must never be shown. So what any handler or filter takes is closed, whatever it does, but for
+//! compression. A name has an extension wherever it stands in it, as in `page.html.fr`.
+
+use std::collections::BTreeMap;
+
+use crate::directive::Directive;
+use crate::emit::quoted;
+use crate::ledger::Ledger;
+use crate::matcher::Matcher;
+use crate::plan::{Access, Action, Rule};
+use crate::regex::{PathSet, path_set};
+
+/// What is done with the files of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Processing {
+    /// Paths below the directory that a handler or a filter takes.
+    handled: Vec<Matcher>,
+    /// Those that are run for their type, which `ForceType` replaces.
+    typed: Vec<Matcher>,
+    /// Whether any file may be taken.
+    pub(super) is_whole: bool,
+    /// Types by extension.
+    types: BTreeMap<String, String>,
+    /// The type of all files.
+    forced: Option<String>,
+}
+
+impl Processing {
+    /// Adds what a server, or a directory below, says.
+    pub(super) fn add<'d>(
+        &mut self,
+        directives: impl IntoIterator<Item = &'d Directive>,
+        ledger: &mut Ledger,
+    ) {
+        for it in directives {
+            let (value, extensions) = (it.word(0), it.words.get(1..).unwrap_or_default());
+            let runs = match it.name.as_str() {
+                "addhandler" => extend(&mut self.handled, extensions),
+                "addoutputfilter" if !compresses(value) => extend(&mut self.handled, extensions),
+                "addtype" if is_run(value) => extend(&mut self.typed, extensions),
+                "addtype" => {
+                    self.add_type(it, ledger);
+                    false
+                }
+                "forcetype" if value.eq_ignore_ascii_case("none") => {
+                    self.forced = None;
+                    false
+                }
+                "forcetype" if is_media_type(value) && !is_run(value) => {
+                    self.forced = Some(value.to_owned());
+                    ledger.mapped(it.id);
+                    false
+                }
+                "sethandler" => !matches!(value, "None" | "none" | "default-handler"),
+                "setoutputfilter" | "addoutputfilterbytype" => !compresses(value),
+                "xbithack" => !value.eq_ignore_ascii_case("off"),
+                // Of a handler's name `AddHandler` tells the files.
+                "action" => value.contains('/'),
+                "forcetype" => true,
+                _ => continue,
+            };
+            self.is_whole |= runs;
+            let is_program = runs || matches!(it.name.as_str(), "addhandler" | "addoutputfilter");
+            if is_program && !(it.name == "addoutputfilter" && compresses(value)) || is_run(value) {
+                ledger.unmapped(it.id, "the front would show what this runs or changes");
+            }
+        }
+    }
+
+    fn add_type(&mut self, directive: &Directive, ledger: &mut Ledger) {
+        if !is_media_type(directive.word(0)) {
+            return ledger.risk(directive.id, "it is no media type, and was left out");
+        }
+        for extension in directive.words.iter().skip(1) {
+            let extension = extension.trim_start_matches('.').to_ascii_lowercase();
+            self.types.insert(extension, directive.word(0).to_owned());
+        }
+        ledger.mapped(directive.id);
+    }
+
+    /// Closes these paths.
+    pub(super) fn close(&mut self, paths: Vec<Matcher>) {
+        self.handled.extend(paths);
+    }
+
+    /// Paths below the directory whose files are not sent as they are.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Matcher> {
+        let typed = self.typed.iter().filter(|_| self.forced.is_none());
+        self.handled.iter().chain(typed)
+    }
+
+    /// Gives a rule the types, or closes it.
+    pub(super) fn over(&self, rule: &mut Rule) {
+        if self.is_whole {
+            rule.settings.access = Access::Unsaid;
+        }
+        if let Some(forced) = &self.forced {
+            let fields = &mut rule.settings.response_fields;
+            fields.set.insert("Content-Type".to_owned(), forced.clone());
+        }
+        if let Action::Serve(serve) = &mut rule.action
+            && !self.types.is_empty()
+        {
+            let types = self.types.iter();
+            let types = types.map(|(name, to)| format!("{} = {}", quoted(name), quoted(to)));
+            let types: Vec<String> = types.collect();
+            let types = format!("{{ {} }}", types.join(", "));
+            serve.keys.insert("types".to_owned(), types);
+        }
+    }
+}
+
+/// Whether a directive runs files, wherever it stands.
+pub(super) fn runs(directive: &Directive) -> bool {
+    let value = directive.word(0);
+    match directive.name.as_str() {
+        "addhandler" | "action" | "xbithack" => true,
+        "addtype" | "forcetype" => is_run(value),
+        name if name.contains("outputfilter") => {
+            let mut filters = value.split(';');
+            filters.any(|it| matches!(it.to_ascii_uppercase().as_str(), "INCLUDES" | "PHP"))
+        }
+        _ => false,
+    }
+}
+
+/// Paths whose last name is one of `<Files>` or `<FilesMatch>`, and maybe others; `None` if they may be any.
+pub(super) fn paths_of_names(section: &Directive) -> Option<Vec<Matcher>> {
+    let text = section.words.last().map_or("", String::as_str);
+    if section.name == "files" && section.words.len() == 1 {
+        let text = text.replace('[', "*").replace(['\\', ']'], "*");
+        return Some(vec![Matcher::pattern(&format!("*/{text}"))]);
+    }
+    // Of a whole path the beginning of a name is no beginning.
+    let matchers = path_set(text, false).matchers;
+    (!text.contains('^') && !matchers.contains(&Matcher::everything())).then_some(matchers)
+}
+
+/// The same paths below another one.
+pub(super) fn placed(above: &str, matcher: &Matcher) -> Matcher {
+    match matcher {
+        Matcher::Suffix { path, suffix } => Matcher::Suffix {
+            path: format!("{above}{path}"),
+            suffix: suffix.clone(),
+        },
+        other => Matcher::pattern(&format!("{above}{}", other.shown())),
+    }
+}
+
+/// Adds files with these extensions.
+fn extend(paths: &mut Vec<Matcher>, extensions: &[String]) -> bool {
+    for extension in extensions {
+        let extension = extension.trim_start_matches('.');
+        let within = Matcher::pattern(&format!("/*.{extension}.*"));
+        let mut set = PathSet {
+            matchers: vec![Matcher::pattern(&format!("/*.{extension}")), within],
+            is_exact: true,
+        };
+        set.add_cases();
+        paths.extend(set.matchers);
+    }
+    false
+}
+
+/// Whether filters do nothing but compress.
+pub(super) fn compresses(filters: &str) -> bool {
+    let mut filters = filters.split(';').map(str::to_ascii_uppercase);
+    filters.all(|it| matches!(it.as_str(), "DEFLATE" | "BROTLI_COMPRESS"))
+}
+
+/// Whether a type is that of a program.
+fn is_run(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.starts_with("application/x-httpd") || lower.starts_with("text/x-server-parsed")
+}
+
+fn is_media_type(text: &str) -> bool {
+    let is_sign = |it: char| it.is_ascii_alphanumeric() || "/.+-_;= ".contains(it);
+    text.matches('/').count() == 1 && text.chars().all(is_sign)
+}
