@@ -75,6 +75,44 @@ impl Front {
         Self::start(&mut command, directory)
     }
 
+    /// As [`Front::with_config`], where names are resolved by the file `hosts` in the front's directory alone, which
+    /// says `hosts` at first. No name server answers.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_hosts(config: &str, hosts: &str) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path();
+        let own = path.to_string_lossy();
+        fs::write(
+            path.join("catamaran.toml"),
+            config.replace("{directory}", &own),
+        )?;
+        fs::write(path.join("hosts"), hosts)?;
+        fs::write(
+            path.join("resolv.conf"),
+            "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+        )?;
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-ec"])
+            .arg(
+                "mount --bind hosts /etc/hosts; mount --bind resolv.conf /etc/resolv.conf; \
+                 exec \"$0\" serve --config catamaran.toml",
+            )
+            .arg(binary()?)
+            .current_dir(path);
+        Self::start(&mut command, directory)
+    }
+
+    /// Says other addresses of names from now on, to a front of [`Front::with_hosts`].
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_hosts(&self, hosts: &str) -> anyhow::Result<()> {
+        Ok(fs::write(self.directory().join("hosts"), hosts)?)
+    }
+
     /// `catamaran serve --config FILE` with a file that stays where it is, and these variables of the
     /// environment.
     ///

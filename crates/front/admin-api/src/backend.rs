@@ -43,6 +43,8 @@ objects! {
         pub protocol: String,
         /// Where it is.
         pub address: String,
+        /// Where its name leads; `null` if its address has none.
+        pub resolution: Option<NameResolution>,
         /// How it fares, in words.
         pub state: String,
         /// The same in one word: `up`, `ramping`, `verifying`, `suspect` or `out`.
@@ -85,6 +87,18 @@ objects! {
         pub suspicions: u64,
         /// How long it was out in all, in seconds.
         pub down_s: u64,
+    }
+
+    /// Where the name of a backend leads.
+    pub struct NameResolution {
+        /// The name.
+        pub host: String,
+        /// The addresses in use. They stay while resolving fails.
+        pub addresses: Vec<String>,
+        /// How long ago they came, in seconds; `null` if the name has never been resolved.
+        pub age_s: Option<u64>,
+        /// Why resolving fails; `null` if it does not.
+        pub failed: Option<String>,
     }
 
     /// Connections to a backend.

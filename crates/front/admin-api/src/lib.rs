@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 pub use backend::{
     Backend, BackendBytes, BackendConnections, BackendControls, BackendFailure, BackendLatency,
     BackendMember, BackendProbe, BackendRates, DrainProgress, FailureCounts, MemberOrigin,
-    Override, ProbeCounts, ServerErrors,
+    NameResolution, Override, ProbeCounts, ServerErrors,
 };
 pub use cache::{CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult};
 pub use endpoint::{ENDPOINTS, Endpoint};

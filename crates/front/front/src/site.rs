@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
 use catamaran_balance::hash::Key;
@@ -99,6 +100,8 @@ pub struct BackendStatus {
     pub backend: String,
     /// Its counts and its health.
     pub counts: BackendCounts,
+    /// How long ago the addresses of its name came, if it has one that was resolved.
+    pub name_age: Option<Duration>,
     /// What came of its requests.
     pub totals: FiguresTotals,
     /// Whether it takes new sessions as far as operators are concerned (`activation`).
@@ -113,6 +116,7 @@ impl BackendStatus {
             upstream: upstream.to_owned(),
             backend: name.to_owned(),
             counts: backend.counts(),
+            name_age: backend.resolution().and_then(|it| it.age),
             totals: backend.figures().totals(),
             active: false,
             retired: false,

@@ -726,6 +726,7 @@ impl Backend {
     /// Closes the worker's pooled connections that are too old or that the backend has closed, and
     /// starts a keeper if the backend needs one and has none. To be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
+        self.note_unresolved();
         if !self.is_retired() && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
             self.keep();
         }

@@ -29,7 +29,7 @@ pub enum Protocol {
 /// Where a backend listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A host (name, IPv4, or IPv6 without brackets) and its port. A name is resolved at each dial.
+    /// A host (name, IPv4, or IPv6 without brackets) and its port. A name is resolved beside the traffic.
     Tcp {
         /// Host name or address.
         host: String,

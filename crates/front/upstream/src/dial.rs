@@ -2,26 +2,34 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use catamaran_tls::Trust;
 use catamaran_transport::{HandshakeError, Stream, TlsStream};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::config::Address;
-use crate::error::LeaseError;
+use crate::error::{LeaseError, Tried};
+use crate::names::{self, Name};
 
-/// Connects to one end of a backend. A name's addresses are tried in the resolver's order until one answers;
-/// `limit` bounds resolution, all attempts and the handshake together.
+/// Connects to one end of a backend. Of a name with several addresses the next one is tried when the one before it
+/// has failed, or is silent for a while; the first connection wins. `limit` bounds the wait for the first answer of
+/// the resolver, all attempts and the handshake together.
 pub(crate) async fn dial(
     (address, trust): (&Address, Option<&Trust>),
     limit: Duration,
 ) -> Result<Stream, LeaseError> {
+    let name = match address {
+        Address::Tcp { host, .. } => names::name(host),
+        Address::Unix(_) => None,
+    };
+    let mut tried = Tried::default();
     let dialling = async {
-        let connected = connect(address).await;
-        let stream = connected.map_err(|source| LeaseError::Dial { source })?;
+        let stream = connect(address, name.as_deref(), &mut tried).await?;
         match trust {
             None => Ok(stream),
             // Boxed: most backends have no TLS, and a dial is part of each exchange's future.
@@ -30,10 +38,19 @@ pub(crate) async fn dial(
                 .map_err(|source| LeaseError::Handshake { source }),
         }
     };
-    match timeout(limit, dialling).await {
+    let ended = timeout(limit, dialling).await;
+    let dialled = match ended {
+        Ok(Err(LeaseError::Dial { source, .. })) => Err(LeaseError::Dial { source, tried }),
         Ok(dialled) => dialled,
-        Err(_) => Err(LeaseError::DialTimeout { limit }),
+        Err(_) if name.is_some() && tried.is_empty() => Err(LeaseError::Unresolved {
+            reason: format!("no answer within {limit:?}"),
+        }),
+        Err(_) => Err(LeaseError::DialTimeout { limit, tried }),
+    };
+    if let (Some(name), Err(_)) = (&name, &dialled) {
+        name.note_dial(None);
     }
+    dialled
 }
 
 /// Makes the handshake of TLS.
@@ -48,11 +65,29 @@ async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError>
     }
 }
 
-async fn connect(address: &Address) -> io::Result<Stream> {
+/// The failure of a connection has no `tried` yet.
+async fn connect(
+    address: &Address,
+    name: Option<&Name>,
+    tried: &mut Tried,
+) -> Result<Stream, LeaseError> {
+    let failed = |source| LeaseError::Dial {
+        source,
+        tried: Tried::default(),
+    };
     match address {
         Address::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
+            let addresses = match (name, host.parse::<IpAddr>()) {
+                (Some(name), _) => name.addresses(*port).await,
+                (None, Ok(ip)) => Ok(vec![SocketAddr::new(ip, *port)]),
+                (None, Err(error)) => Err(error.to_string()),
+            };
+            let addresses = addresses.map_err(|reason| LeaseError::Unresolved { reason })?;
+            let (stream, at) = first_of(&addresses, tried).await.map_err(failed)?;
+            stream.set_nodelay(true).map_err(failed)?;
+            if let Some(name) = name.filter(|_| addresses.len() > 1) {
+                name.note_dial(Some(at.ip()));
+            }
             Ok(Stream::Tcp(stream))
         }
         Address::Unix(path) => loop {
@@ -62,14 +97,48 @@ async fn connect(address: &Address) -> io::Result<Stream> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     sleep(BACKLOG_PAUSE).await;
                 }
-                connected => return Ok(Stream::Unix(connected?)),
+                connected => return Ok(Stream::Unix(connected.map_err(failed)?)),
             }
         },
     }
 }
 
+/// The first connection that one of these addresses gives (RFC 8305, section 5).
+async fn first_of(
+    addresses: &[SocketAddr],
+    tried: &mut Tried,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut left = addresses.iter().copied();
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    // Dropping it gives up those that go on.
+    let mut attempts = JoinSet::new();
+    loop {
+        let next = left.next();
+        if let Some(at) = next {
+            tried.0.push(at);
+            if addresses.len() == 1 {
+                return Ok((TcpStream::connect(at).await?, at));
+            }
+            attempts.spawn(async move { (TcpStream::connect(at).await, at) });
+        }
+        let ended = match next {
+            Some(_) if left.len() > 0 => timeout(NEXT_AFTER, attempts.join_next()).await,
+            _ => Ok(attempts.join_next().await),
+        };
+        match ended {
+            Ok(Some(Ok((Ok(stream), at)))) => return Ok((stream, at)),
+            Ok(Some(Ok((Err(error), _)))) => failure = error,
+            Ok(None) if next.is_none() => return Err(failure),
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
+    }
+}
+
 /// How long to wait before the next attempt on a Unix socket with a full backlog.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long one address is waited for before the next one is tried beside it.
+const NEXT_AFTER: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {

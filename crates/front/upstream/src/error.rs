@@ -4,6 +4,7 @@
 //! reason token for logs and counters, and the status for the client if no other backend can be
 //! tried.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -36,17 +37,27 @@ impl fmt::Display for Culprit {
 /// No connection could be leased. Nothing was sent, so any request may be tried elsewhere.
 #[derive(Debug, Error)]
 pub enum LeaseError {
-    /// The backend refused the connection, or its name did not resolve.
-    #[error("cannot connect")]
+    /// The backend refused the connection.
+    #[error("cannot connect{tried}")]
     Dial {
-        /// The system's reason.
+        /// The system's reason, of the last address that failed.
         source: io::Error,
+        /// Where.
+        tried: Tried,
     },
     /// The connection was not established in time.
-    #[error("no connection within {limit:?}")]
+    #[error("no connection within {limit:?}{tried}")]
     DialTimeout {
         /// `connect_timeout`.
         limit: Duration,
+        /// Where.
+        tried: Tried,
+    },
+    /// The backend's name has never been resolved yet.
+    #[error("its name does not resolve: {reason}")]
+    Unresolved {
+        /// What the resolver says.
+        reason: String,
     },
     /// The handshake of TLS failed, such as for a certificate that is not trusted.
     #[error("no TLS")]
@@ -79,6 +90,26 @@ pub enum LeaseError {
     },
 }
 
+/// The addresses that a dial tried, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tried(pub(crate) Vec<SocketAddr>);
+
+impl Tried {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, address) in self.0.iter().enumerate() {
+            let before = if index == 0 { " to " } else { ", " };
+            write!(f, "{before}{address}")?;
+        }
+        Ok(())
+    }
+}
+
 impl LeaseError {
     /// The reason in one word, for logs and counters.
     #[must_use]
@@ -86,6 +117,7 @@ impl LeaseError {
         match self {
             Self::Dial { .. } => "connect-failed",
             Self::DialTimeout { .. } => "connect-timeout",
+            Self::Unresolved { .. } => "name-unresolved",
             Self::Handshake {
                 source: HandshakeError::Tls(error),
             } => error.server_token(),
@@ -101,10 +133,12 @@ impl LeaseError {
     #[must_use]
     pub fn culprit(&self) -> Culprit {
         match self {
-            Self::Dial { source } if is_shortage(source) => Culprit::Front,
-            Self::Dial { .. } | Self::DialTimeout { .. } | Self::Handshake { .. } | Self::Ping => {
-                Culprit::Backend
-            }
+            Self::Dial { source, .. } if is_shortage(source) => Culprit::Front,
+            Self::Dial { .. }
+            | Self::DialTimeout { .. }
+            | Self::Unresolved { .. }
+            | Self::Handshake { .. }
+            | Self::Ping => Culprit::Backend,
             Self::TunnelsMax { .. } | Self::QueueFull { .. } | Self::QueueTimeout { .. } => {
                 Culprit::Front
             }
@@ -232,6 +266,7 @@ mod tests {
     fn a_shortage_of_ours_is_not_the_backends_fault() {
         let dial = |number| LeaseError::Dial {
             source: io::Error::from_raw_os_error(number),
+            tried: Tried::default(),
         };
         // ECONNREFUSED, EHOSTUNREACH, ENOENT of a Unix socket.
         for number in [111, 113, 2] {

@@ -6,7 +6,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::config::{BackendConfig, Protocol};
+use crate::config::{Address, BackendConfig, Protocol};
+use crate::names::{self, Name};
 
 /// A backend's configuration and the generation of connections that it needs. Read it like the
 /// configuration itself.
@@ -15,11 +16,14 @@ pub struct Settings {
     config: BackendConfig,
     /// Changes with whatever a connection is bound to.
     generation: u32,
+    /// Held, so that they are resolved: the backend's own, and that of its `upgrade_url`.
+    names: [Option<Arc<Name>>; 2],
 }
 
 impl Settings {
     pub(crate) fn new(config: BackendConfig) -> Arc<Self> {
         Arc::new(Self {
+            names: names_of(&config),
             config,
             generation: 0,
         })
@@ -40,6 +44,7 @@ impl Settings {
         }
         Arc::new(Self {
             generation: self.generation.wrapping_add(u32::from(bound)),
+            names: names_of(&config),
             config,
         })
     }
@@ -48,6 +53,19 @@ impl Settings {
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
+
+    /// The backend's own name, if it has one.
+    pub(crate) fn name(&self) -> Option<&Arc<Name>> {
+        self.names[0].as_ref()
+    }
+}
+
+fn names_of(config: &BackendConfig) -> [Option<Arc<Name>>; 2] {
+    let upgrade = config.upgrade.as_ref().map(|end| &end.address);
+    [Some(&config.address), upgrade].map(|address| match address {
+        Some(Address::Tcp { host, .. }) => names::name(host),
+        Some(Address::Unix(_)) | None => None,
+    })
 }
 
 impl Deref for Settings {
@@ -65,7 +83,7 @@ mod tests {
     use catamaran_ajp::PacketSize;
 
     use super::*;
-    use crate::config::{Address, Secret};
+    use crate::config::Secret;
 
     #[test]
     fn only_what_a_connection_is_bound_to_begins_a_generation() {

@@ -60,6 +60,7 @@ mod lifecycle;
 mod listeners;
 mod look;
 mod monitoring;
+mod names;
 mod one_server;
 mod operate;
 mod pages;

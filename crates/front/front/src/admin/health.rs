@@ -46,6 +46,11 @@ fn readiness(observed: &Observed) -> Reply {
     for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
         text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
     }
+    for (upstream, host) in &observed.unresolved {
+        text.push_str(&format!(
+            "upstream {upstream}: the name {host} does not resolve\n"
+        ));
+    }
     for view in observed.members.iter().filter(|view| view.age.is_none()) {
         let MembersView {
             upstream, source, ..
@@ -95,6 +100,12 @@ pub(super) fn observe(desk: &Desk) -> Observed {
             (it.name.clone(), accepts_new(it) && !awaits)
         })
         .collect();
+    let unresolved = site.backends().filter_map(|backend| {
+        let resolution = backend.resolution()?;
+        let lacks = resolution.age.is_none() && resolution.failed.is_some();
+        lacks.then(|| (backend.upstream().to_owned(), resolution.host))
+    });
+    let unresolved = unresolved.collect();
     let counts = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
     let usable = upstreams
         .iter()
@@ -117,6 +128,7 @@ pub(super) fn observe(desk: &Desk) -> Observed {
         leaving,
         ready: usable && !leaving,
         upstreams,
+        unresolved,
         members: shared.control.discovered.views(),
         since: shared.since,
         state_file_fails: shared.control.state_file_fails(),

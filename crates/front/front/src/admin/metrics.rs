@@ -48,6 +48,8 @@ pub(crate) struct Observed {
     pub(crate) ready: bool,
     /// The upstreams, and whether each accepts new clients.
     pub(crate) upstreams: Vec<(String, bool)>,
+    /// Upstreams, each with the name of a backend that has never been resolved.
+    pub(crate) unresolved: Vec<(String, String)>,
     /// The upstreams that find members.
     pub(crate) members: Vec<MembersView>,
     /// When the first process of this front began, in seconds of the Unix epoch.

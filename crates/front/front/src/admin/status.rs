@@ -1,11 +1,12 @@
 //! What the front is like, of one consistent site.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use catamaran_admin_api as api;
 use catamaran_admin_api::{BackendMember, FrontStatus, UpstreamStatus};
 use catamaran_balance::RetryBudget;
-use catamaran_upstream::Backend;
+use catamaran_upstream::{Backend, Resolution};
 
 use super::{Desk, figures, health};
 use crate::config::{BackendConfig, Protocol};
@@ -171,6 +172,7 @@ fn backend(backend: &Backend, settings: &BackendConfig) -> api::Backend {
         upstream: backend.upstream().to_owned(),
         protocol: protocol.to_owned(),
         address: settings.address.to_string(),
+        resolution: backend.resolution().map(resolution),
         state: state.to_string(),
         condition: state.token().to_owned(),
         share: counts.share,
@@ -206,6 +208,15 @@ fn backend(backend: &Backend, settings: &BackendConfig) -> api::Backend {
         ejections: counts.ejections,
         suspicions: counts.suspicions,
         down_s: counts.down.as_secs(),
+    }
+}
+
+fn resolution(known: Resolution) -> api::NameResolution {
+    api::NameResolution {
+        host: known.host,
+        addresses: known.addresses.iter().map(IpAddr::to_string).collect(),
+        age_s: known.age.map(|age| age.as_secs()),
+        failed: known.failed,
     }
 }
 

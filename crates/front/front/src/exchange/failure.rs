@@ -140,7 +140,7 @@ impl Failed {
     pub(super) fn from_lease(error: &LeaseError) -> Self {
         Self {
             dial_timed_out: matches!(error, LeaseError::DialTimeout { .. }),
-            refused: matches!(error, LeaseError::Dial { source } if is_refusal(source)),
+            refused: matches!(error, LeaseError::Dial { source, .. } if is_refusal(source)),
             ..Self::unsent(Failure::from_lease(error))
         }
     }

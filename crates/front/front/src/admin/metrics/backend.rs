@@ -25,6 +25,12 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
         let share = f64::from(status.counts.share) / 100.0;
         shares.sample(&[&status.upstream, &status.backend], share);
     }
+    let mut ages = page.family(&BACKEND_NAME_AGE);
+    for status in backends {
+        if let Some(age) = status.name_age {
+            ages.sample(&labels(status), age.as_secs());
+        }
+    }
     let mut probes = page.family(&BACKEND_PROBES);
     for status in backends {
         let of = |outcome| [status.upstream.as_str(), status.backend.as_str(), outcome];
@@ -65,6 +71,7 @@ pub(super) fn families() -> impl Iterator<Item = &'static Family> {
         &BACKEND_RESPONSES,
         &BACKEND_FAILURES,
         &BACKEND_SHARE,
+        &BACKEND_NAME_AGE,
         &BACKEND_PROBES,
     ])
 }
@@ -390,6 +397,15 @@ static BACKEND_SHARE: Family = Family {
     kind: Kind::Gauge,
     help: "The part of its weight that the backend gets: 1, less while it comes back, 0 while it is \
            left out.",
+    labels: OF_BACKEND,
+};
+
+static BACKEND_NAME_AGE: Family = Family {
+    name: "catamaran_backend_name_age_seconds",
+    kind: Kind::Gauge,
+    help: "How long ago the addresses of the backend's name were resolved. More than some seconds: resolving fails, \
+           and the last good addresses stay in use. There is no sample for a backend without a name, or before the \
+           first answer.",
     labels: OF_BACKEND,
 };
 

@@ -122,6 +122,7 @@ fn observed() -> Observed {
             upstream: "a \"b\"".to_owned(),
             backend: "ajp+unix:/c\\d\ne".to_owned(),
             counts,
+            name_age: Some(Duration::from_secs(7)),
             totals,
             active: false,
             retired: true,

@@ -1,0 +1,312 @@
+//! Addresses of backends' names, resolved beside the traffic: once for all workers, as the system resolves names
+//! (`nsswitch.conf`), on a thread of its own.
+//!
+//! A dial reads what is known and never asks. The last good addresses stay in use while resolving fails, however it
+//! fails: that says nothing about the backend. A name is resolved for as long as somebody holds it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::net::lookup_host;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::backend::Backend;
+use crate::error::LeaseError;
+
+/// A name and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Name {
+    host: String,
+    known: watch::Sender<Known>,
+    /// Has it resolved soon.
+    again: Arc<Notify>,
+    /// Where the last dial that tried several addresses got a connection.
+    preferred: Mutex<Option<IpAddr>>,
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The last good ones, the families in turn; their ports are 0.
+    addresses: Arc<[SocketAddr]>,
+    /// When they came.
+    good: Option<Instant>,
+    /// Why resolving fails, while it does.
+    failed: Option<String>,
+}
+
+/// What administrators are told of a backend's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// The name.
+    pub host: String,
+    /// The addresses in use.
+    pub addresses: Vec<IpAddr>,
+    /// How long ago they came; `None` before the first good answer.
+    pub age: Option<Duration>,
+    /// Why resolving fails, while it does.
+    pub failed: Option<String>,
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.host == other.host
+    }
+}
+
+impl Eq for Name {}
+
+impl Backend {
+    /// Where its name leads, if it has one.
+    #[must_use]
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.settings().name().map(|name| name.resolution())
+    }
+
+    /// Puts it out if its name has never been resolved: that is known before a request asks for it.
+    pub(crate) fn note_unresolved(self: &Arc<Self>) {
+        let lack = self.settings().name().and_then(|name| name.lack());
+        if let Some(reason) = lack.filter(|_| self.share() > 0 && !self.is_retired()) {
+            self.note_failed_dial(&LeaseError::Unresolved { reason }, Instant::now());
+        }
+    }
+}
+
+/// The name of that host, which is resolved from now on; `None` for an address.
+pub(crate) fn name(host: &str) -> Option<Arc<Name>> {
+    if host.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    let Registry { names, thread } = registry.get_or_insert_default();
+    if let Some(name) = names.get(host).and_then(Weak::upgrade) {
+        return Some(name);
+    }
+    let name = Name::new(host);
+    match started(thread) {
+        Ok(thread) => {
+            names.retain(|_, name| name.strong_count() > 0);
+            names.insert(host.to_owned(), Arc::downgrade(&name));
+            let of_system = |host| async move { Ok(lookup_host((host, 0)).await?.collect()) };
+            thread.spawn(keep(Arc::downgrade(&name), of_system, PAUSE_MIN));
+        }
+        // Whoever needs it next tries again.
+        Err(error) => name.fail(&error.to_string()),
+    }
+    Some(name)
+}
+
+/// The names that are held, and the thread that resolves them once there is one.
+#[derive(Debug, Default)]
+struct Registry {
+    names: HashMap<String, Weak<Name>>,
+    thread: Option<Handle>,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn started(known: &mut Option<Handle>) -> io::Result<Handle> {
+    if let Some(handle) = known {
+        return Ok(handle.clone());
+    }
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(LOOKUPS_MAX)
+        .build()?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name("names".to_owned())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    Ok(known.insert(handle).clone())
+}
+
+/// Resolves a name until nobody holds it any more.
+async fn keep<F>(name: Weak<Name>, resolve: impl Fn(String) -> F, pause_min: Duration)
+where
+    F: Future<Output = io::Result<Vec<SocketAddr>>>,
+{
+    while let Some(held) = name.upgrade() {
+        let (host, again) = (held.host.clone(), Arc::clone(&held.again));
+        let mut lookup = std::pin::pin!(resolve(host));
+        let answer = match timeout(LOOKUP_MAX, &mut lookup).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                held.fail(&format!("no answer within {LOOKUP_MAX:?}"));
+                // It occupies a thread, so there is no other one beside it.
+                lookup.await
+            }
+        };
+        held.note(answer);
+        drop(held);
+        sleep(pause_min).await;
+        timeout(PERIOD, again.notified()).await.ok();
+    }
+}
+
+impl Name {
+    fn new(host: &str) -> Arc<Self> {
+        Arc::new(Self {
+            host: host.to_owned(),
+            known: watch::Sender::default(),
+            again: Arc::default(),
+            preferred: Mutex::default(),
+        })
+    }
+
+    /// Where to dial, the most promising address first. Waits for the first answer.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(crate) async fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, String> {
+        let mut known = self.known.subscribe();
+        let is_known = |known: &Known| known.good.is_some() || known.failed.is_some();
+        // The sender is this name's own.
+        let known = known.wait_for(is_known).await.map(|it| it.clone());
+        let known = known.unwrap_or_default();
+        if let (None, Some(failed)) = (known.good, known.failed) {
+            self.again.notify_one();
+            return Err(failed);
+        }
+        let preferred = *self.lock_preferred();
+        let mut addresses = known.addresses.to_vec();
+        addresses.sort_by_key(|it| Some(it.ip()) != preferred);
+        addresses.iter_mut().for_each(|it| it.set_port(port));
+        Ok(addresses)
+    }
+
+    /// Notes where a dial got a connection; `None` where it got none, so that the name may have others by now.
+    pub(crate) fn note_dial(&self, connected: Option<IpAddr>) {
+        match connected {
+            Some(_) => *self.lock_preferred() = connected,
+            None => self.again.notify_one(),
+        }
+    }
+
+    /// Why it has no address, if its first answers were none.
+    pub(crate) fn lack(&self) -> Option<String> {
+        let known = self.known.borrow();
+        known.failed.clone().filter(|_| known.good.is_none())
+    }
+
+    pub(crate) fn resolution(&self) -> Resolution {
+        let known = self.known.borrow();
+        Resolution {
+            host: self.host.clone(),
+            addresses: known.addresses.iter().map(SocketAddr::ip).collect(),
+            age: known.good.map(|good| good.elapsed()),
+            failed: known.failed.clone(),
+        }
+    }
+
+    fn note(&self, answer: io::Result<Vec<SocketAddr>>) {
+        let addresses = match answer {
+            Ok(addresses) if addresses.is_empty() => return self.fail("it has no addresses"),
+            Ok(addresses) => by_turns(addresses),
+            Err(error) => return self.fail(&error.to_string()),
+        };
+        let mut before = Known::default();
+        self.known.send_modify(|known| {
+            let next = Known {
+                addresses: addresses.into(),
+                good: Some(Instant::now()),
+                failed: None,
+            };
+            before = std::mem::replace(known, next);
+        });
+        let host = &self.host;
+        let now = &self.known.borrow().addresses;
+        let is_same = now.len() == before.addresses.len()
+            && now.iter().all(|it| before.addresses.contains(it));
+        if before.failed.is_some() {
+            tracing::info!(host, addresses = %Listed(now), "the name resolves again");
+        } else if before.good.is_some() && !is_same {
+            tracing::info!(host, addresses = %Listed(now), "the name has other addresses");
+        }
+    }
+
+    fn fail(&self, error: &str) {
+        let mut is_new = false;
+        self.known.send_modify(|known| {
+            is_new = known.failed.replace(error.to_owned()).is_none();
+        });
+        if !is_new {
+            return;
+        }
+        let host = &self.host;
+        let known = self.known.borrow();
+        match known.good {
+            Some(good) => tracing::warn!(
+                host,
+                error,
+                age_s = good.elapsed().as_secs(),
+                addresses = %Listed(&known.addresses),
+                "the name does not resolve; its last addresses stay in use"
+            ),
+            None => tracing::warn!(
+                host,
+                error,
+                "the name does not resolve; its backends are out until it does"
+            ),
+        }
+    }
+
+    fn lock_preferred(&self) -> std::sync::MutexGuard<'_, Option<IpAddr>> {
+        self.preferred
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The families in turn, beginning with that of the first address (RFC 8305, section 4): where one of them leads
+/// nowhere, the other is the next to be tried.
+fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first = addresses.first().is_some_and(SocketAddr::is_ipv4);
+    let (own, other): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|it| it.is_ipv4() == first);
+    let mut others = other.into_iter();
+    let mut turns = Vec::new();
+    for one in own {
+        turns.push(one);
+        turns.extend(others.next());
+    }
+    turns.extend(others);
+    turns.truncate(ADDRESSES_MAX);
+    turns
+}
+
+/// Addresses without their ports.
+struct Listed<'a>(&'a [SocketAddr]);
+
+impl std::fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, address) in self.0.iter().enumerate() {
+            let before = if index == 0 { "" } else { ", " };
+            write!(f, "{before}{}", address.ip())?;
+        }
+        Ok(())
+    }
+}
+
+/// From an answer to the next question. The system does not tell how long an answer holds.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The same where a dial failed.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// After this time a question counts as failed, though it goes on.
+const LOOKUP_MAX: Duration = Duration::from_secs(5);
+
+/// Names that are resolved at the same time.
+const LOOKUPS_MAX: usize = 16;
+
+/// Addresses of a name that are kept.
+const ADDRESSES_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests;
