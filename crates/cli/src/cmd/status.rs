@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use catamaran_admin_api::{Backend, BackendMember, FoundMembers, FrontStatus, UpstreamStatus};
+use catamaran_admin_api::{
+    Backend, BackendMember, FoundMembers, FrontStatus, ReachedLimit, UpstreamStatus,
+};
 use rustix::termios::tcgetwinsize;
 
 use super::client::{At, Client, pretty, understood};
@@ -132,10 +134,17 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
         [.., true] => "ready",
         _ => "not ready",
     };
+    let ready = match (ready, status.limits.is_empty()) {
+        ("ready", false) => "ready, but turns clients away",
+        _ => ready,
+    };
     let ready = painted(ready, if ready == "ready" { GOOD } else { BAD }, drawing);
     let requests = plural(status.requests, "request");
     let open = plural(status.connections.open as u64, "client");
     writeln!(text, "{ready}; {requests}, {open} connected").expect("a string");
+    for limit in &status.limits {
+        text.push_str(&wrapped(&turned_away(limit), drawing.width));
+    }
     for upstream in upstreams {
         // Of the upstream only some backends may be shown.
         let mut all = status.upstreams.iter();
@@ -159,6 +168,18 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
         .expect("a string takes all");
     }
     text
+}
+
+/// A limit of the front at which clients are turned away.
+fn turned_away(limit: &ReachedLimit) -> String {
+    let clients = match limit.clients {
+        1 => "1 client was".to_owned(),
+        count => format!("{count} clients were"),
+    };
+    let (since, last, text) = (limit.since_s, limit.last_s, &limit.text);
+    format!(
+        "  {clients} turned away within the last {since} s, the last one {last} s ago: {text}\n"
+    )
 }
 
 /// An upstream with the backends that are shown. If it is closed, it accepts no new clients.

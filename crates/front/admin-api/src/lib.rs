@@ -41,8 +41,8 @@ pub use reference::reference;
 pub use site::{ListenerList, ListenerStatus};
 pub use status::{
     ClientConnections, Event, EventList, FoundMembers, FrontStatus, InFlight, MemberAnswers,
-    RefusedMember, ReloadCounts, RequestInFlight, ResponseCounts, RetryBudgetStatus, UpgradeStatus,
-    UpstreamStatus,
+    ReachedLimit, RefusedMember, ReloadCounts, RequestInFlight, ResponseCounts, RetryBudgetStatus,
+    UpgradeStatus, UpstreamStatus,
 };
 pub use tls::{CertificateStatus, ProfileList, ProfileStatus};
 

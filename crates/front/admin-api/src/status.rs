@@ -33,6 +33,8 @@ objects! {
         pub state_file_fails: bool,
         /// Connections of clients.
         pub connections: ClientConnections,
+        /// Limits of the front at which clients are turned away, or were within the last minute.
+        pub limits: Vec<ReachedLimit>,
         /// Requests since the start.
         pub requests: u64,
         /// Responses since the start, by the first digit of their status.
@@ -63,8 +65,24 @@ objects! {
     pub struct ClientConnections {
         /// Open now.
         pub open: usize,
+        /// As many may be open.
+        pub max: usize,
         /// Accepted since the start.
         pub accepted: u64,
+    }
+
+    /// A limit at which clients are turned away: until none was for a minute.
+    pub struct ReachedLimit {
+        /// The reason, as in the log and in `reasons`.
+        pub reason: String,
+        /// Clients that were turned away.
+        pub clients: u64,
+        /// Seconds since the first of them.
+        pub since_s: u64,
+        /// Seconds since the last of them.
+        pub last_s: u64,
+        /// What was reached, and what to do.
+        pub text: String,
     }
 
     /// Responses by the first digit of their status.
@@ -207,7 +225,7 @@ objects! {
         pub number: u64,
         /// When.
         pub at: String,
-        /// `change`, `health` (a backend is out, is back, answers mostly 5xx) or `failure`.
+        /// `change`, `health` (a backend is out, is back, answers mostly 5xx; clients are turned away) or `failure`.
         pub kind: String,
         /// The upstream.
         pub upstream: String,

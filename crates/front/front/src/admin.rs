@@ -36,7 +36,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::health_events::HealthWatch;
 use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
-use crate::counters::{Culprit, Reason};
+use crate::control::events::Kind;
+use crate::limits::Limit;
 use crate::listener::{Acceptor, Bound, BoundAddress, Listener};
 use crate::worker::Shared;
 
@@ -164,6 +165,19 @@ async fn tick(shared: &Shared) {
         sample_figures(shared);
         let site = shared.site.load_full();
         watch.look(site.backends(), &shared.control.events);
+        tell_of_room(shared);
+    }
+}
+
+/// Tells of limits at which no client was turned away for some time.
+fn tell_of_room(shared: &Shared) {
+    for (limit, spell) in shared.limits.take_over(shared.began.elapsed()) {
+        let (token, clients) = (limit.token(), spell.clients);
+        let text = format!(
+            "no client was turned away for a minute (front:{token}); {clients} were in all"
+        );
+        tracing::info!("{text}");
+        shared.control.events.push(Kind::Health, "", "", text);
     }
 }
 
@@ -205,8 +219,7 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
         };
         let room = connections.make_room();
         if room != Room::There {
-            let reason = Reason::new(Culprit::Front, "admin-connections-max");
-            desk.shared.counters.reason(reason);
+            desk.shared.turn_away(Limit::Administrators);
         }
         if room != Room::Refused {
             let work = Work::default();

@@ -160,9 +160,9 @@ pub struct ServerConfig {
     /// Names, in lower case, of fields with an underscore that are passed on; all other such fields
     /// are dropped. Default: none. nginx: `underscores_in_headers`.
     pub underscore_fields: Vec<String>,
-    /// Connections of clients over all workers; one more is closed at once. Default 20000. nginx:
-    /// `worker_connections`.
-    pub connections_max: usize,
+    /// Connections of clients over all workers; one more is closed at once. Default: 20000, or what `files_max`
+    /// leaves if that is less. nginx: `worker_connections`.
+    pub connections_max: Option<usize>,
     /// How many files the process may have open. Of those that connections to all backends leave, clients get as many
     /// as `connections_max` allows, and at least half of all. Default: nobody says. Not in the file: the system has
     /// the limit.
@@ -198,7 +198,7 @@ impl Default for ServerConfig {
             drain_delay: Duration::ZERO,
             trusted_proxies: Vec::new(),
             underscore_fields: Vec::new(),
-            connections_max: 20_000,
+            connections_max: None,
             files_max: None,
             connections_per_address: None,
             request_id: Some(HeaderName::from_static("x-request-id")),
@@ -208,6 +208,13 @@ impl Default for ServerConfig {
             files_memory: 16 << 20,
             tls_key_log: None,
         }
+    }
+}
+
+impl ServerConfig {
+    /// How many connections clients may have.
+    pub(crate) fn clients_max(&self) -> usize {
+        self.connections_max.unwrap_or(20_000)
     }
 }
 

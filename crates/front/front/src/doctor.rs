@@ -97,7 +97,7 @@ fn demand(config: &Config) -> ServerDemand {
             *dials.entry(backend.address.to_string()).or_default() += max;
         }
     }
-    let clients = config.server.connections_max as u64;
+    let clients = config.server.clients_max() as u64;
     let has_tls = config.listeners.iter().any(|it| it.tls.is_some());
     let idle = if has_tls { IDLE_TLS } else { IDLE };
     ServerDemand {

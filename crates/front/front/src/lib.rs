@@ -51,6 +51,7 @@ mod exchange;
 pub mod explain;
 mod handover;
 mod inheritance;
+mod limits;
 mod line_queue;
 mod listener;
 mod log_target;

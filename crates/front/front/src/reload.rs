@@ -127,6 +127,7 @@ impl Running {
         replaced.retain(|backend| known.contains(&Arc::as_ptr(backend)));
         let mut report = ReloadReport::of_backends(&known, &site, &replaced);
         report.at_next_start = at_next_start;
+        site.say_clients_max(Some(&before));
         let site = self.shared.control.settle(&site, &mut overrides);
         site.configure();
         self.shared.site.store(Arc::new(site));

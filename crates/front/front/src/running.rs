@@ -25,6 +25,7 @@ use crate::control::discovered::{Sourced, own_addresses};
 use crate::control::{self, Control, ReloadRequest};
 use crate::counters::{Counters, CountersSnapshot};
 use crate::inheritance::Inheritance;
+use crate::limits::Limits;
 use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
@@ -108,6 +109,7 @@ pub fn start_inheriting(
     let (sources, own) = (Sourced::all(&config), own_addresses(&config));
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
+    site.say_clients_max(None);
     let overrides = inheritance.overrides();
     let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
     let key_lines = tls::open_key_log(config.server.tls_key_log.as_deref());
@@ -141,6 +143,7 @@ pub fn start_inheriting(
         control,
         counters: Counters::new(count),
         admission: Admission::new(),
+        limits: Limits::default(),
         encoder_memory: EncoderMemory::default(),
         figures: FiguresKept::new(count),
         leaving: AtomicBool::new(false),

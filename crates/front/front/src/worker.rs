@@ -21,9 +21,10 @@ use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
 use crate::control::Control;
-use crate::control::events::Events;
-use crate::counters::{Counters, Reason, WorkerCounters};
+use crate::control::events::{Events, Kind};
+use crate::counters::{Counters, Culprit, Reason, WorkerCounters};
 use crate::deadlines::{Deadlines, Tick};
+use crate::limits::{Limit, Limits};
 use crate::line_queue::LineQueue;
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
+    /// Limits of the front at which clients are turned away.
+    pub(crate) limits: Limits,
     /// What compressed responses need.
     pub(crate) encoder_memory: EncoderMemory,
     /// What is kept for administrators only: times of responses, and requests in flight.
@@ -76,6 +79,21 @@ impl Shared {
     /// Whether the front drains, or is about to: nobody should send it new clients.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) || self.drain.has_begun()
+    }
+
+    /// Counts a client that is turned away at a limit of the front, and tells of it now and then.
+    pub(crate) fn turn_away(&self, limit: Limit) {
+        let reason = Reason::new(Culprit::Front, limit.token());
+        self.counters.reason(reason);
+        let Some(clients) = self.limits.turn_away(limit, self.began.elapsed()) else {
+            return;
+        };
+        let words = limit.words();
+        tracing::warn!(%reason, clients, "clients are turned away: {words}; told every 10 s while it lasts");
+        if clients == 1 {
+            let text = format!("clients are turned away ({reason}): {words}");
+            self.control.events.push(Kind::Health, "", "", text);
+        }
     }
 }
 
@@ -238,6 +256,11 @@ impl Worker {
     /// The failed connections of all workers that were logged.
     pub(crate) fn failure_log(&self) -> &FailureLog {
         &self.shared.failure_log
+    }
+
+    /// Counts a client that is turned away at a limit of the front, and tells of it now and then.
+    pub(crate) fn turn_away(&self, limit: Limit) {
+        self.shared.turn_away(limit);
     }
 
     /// Counts a refusal or a failure.

@@ -1,11 +1,11 @@
-//! F13: no further file may be opened.
+//! F13: no further file may be opened, or no further client may connect.
 
 use std::fs;
 use std::process::Command;
 
-use catamaran_e2e::Front;
+use catamaran_e2e::{Front, binary, catamaran, outcome};
 use catamaran_gauge::process::open_files;
-use catamaran_testkit::{Deadline, HttpClient};
+use catamaran_testkit::{Deadline, HttpClient, Process};
 
 use crate::reload::{application, file};
 
@@ -81,6 +81,66 @@ fn without_descriptors_a_file_is_refused_and_counted() {
         let value = line.and_then(|line| line.rsplit_once(' '));
         assert_eq!(value.map(|(_, value)| value), Some(count), "{metrics}");
     }
+}
+
+/// A client that is turned away sees no status and has no line in the access log: whoever operates the front must
+/// learn of it all the same.
+#[test]
+fn clients_that_are_turned_away_are_told_of_by_log_status_readiness_and_events() {
+    for key in ["connections_max", "connections_per_address"] {
+        let (_application, url) = application();
+        let tables = format!("[server]\n{key} = 2\n[admin]\naddress = \"127.0.0.1:0\"\n");
+        let front = Front::with_config(&file(&url, &tables)).unwrap();
+        let mut held = [(); 2].map(|()| front.connect().unwrap());
+        assert!(held.iter_mut().all(|client| asks(&front, client)));
+        for _ in 0..5 {
+            assert!(!asks(&front, &mut front.connect().unwrap()));
+        }
+        let line = front.wait_for_log(&format!("`{key}` is reached")).unwrap();
+        let token = key.replace('_', "-");
+        assert!(line.contains(&format!("reason=front:{token} ")), "{line}");
+        assert_eq!(
+            front.log().matches("is reached").count(),
+            1,
+            "limited in rate"
+        );
+
+        let admin = front.wait_for_log("admin on http://").unwrap();
+        let (_, admin) = admin.split_once("admin on http://").unwrap();
+        let asked = catamaran(&["status", "--admin", admin]).unwrap();
+        let (code, said, _) = outcome(asked).unwrap();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.starts_with("ready, but turns clients away; 2 requests, 2 clients connected\n"),
+            "{said}"
+        );
+        assert!(said.contains(&format!("`{key}` is reached")), "{said}");
+        assert!(said.contains("5 clients were turned away within"), "{said}");
+        let ready = front.ask_admin("/readyz").unwrap();
+        let told = format!("ready\nclients are turned away: {token}\n");
+        assert_eq!((ready.status, ready.text()), (200, told));
+        let events = front.ask_admin("/api/v1/events").unwrap();
+        assert!(events.text().contains(&format!("`{key}` is reached")));
+    }
+}
+
+/// Whoever has set no limit has none that does not fit: that is no cause for a warning.
+#[test]
+fn the_default_of_connections_max_is_what_the_limit_of_files_leaves() {
+    let mut command = Command::new("prlimit");
+    command.arg("--nofile=1064:1064").arg(binary().unwrap());
+    command.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        "ajp://127.0.0.1:1",
+    ]);
+    let front = Process::spawn_in(&mut command, tempfile::tempdir().unwrap()).unwrap();
+    let said = "1064 files may be open, so clients may have 800 connections; a higher limit";
+    let line = front.wait_for_line(said, |line| line.contains(said).then(|| line.to_owned()));
+    let line = line.unwrap();
+    assert!(line.contains(" INFO "), "{line}");
 }
 
 /// Sets how many files the process may open; the hard limit stays.

@@ -29,7 +29,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     }
     table.set(&DRAIN_TIMEOUT, &mut server.drain_timeout);
     table.set(&DRAIN_DELAY, &mut server.drain_delay);
-    table.set(&CONNECTIONS_MAX, &mut server.connections_max);
+    server.connections_max = table.take(&CONNECTIONS_MAX);
     if let Some(limit) = table.take(&CONNECTIONS_PER_ADDRESS) {
         server.connections_per_address = limit.and_then(NonZeroUsize::new);
     }
@@ -94,13 +94,14 @@ static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
         max: 10_000_000,
     },
     doc: Doc {
-        preset: Preset::Value("20000"),
+        preset: Preset::Unset("20000, or as many as the limit of open files leaves"),
         sample: "50000",
         effect: "Connections of clients over all workers; one more is closed as soon as it is \
-                 accepted. Each needs a file descriptor, and so does each connection to a backend.",
+                 accepted. The log, `status` and the events say so (`connections-max`). Each needs a file \
+                 descriptor, and so does each connection to a backend.",
         extremes: "Too low and clients that only keep a connection alive crowd out others. Above what \
-                   the descriptor limit (`ulimit -n`) leaves beside the backends' connections, \
-                   `serve` lowers it and warns. Members that are found count while they are there.",
+                   the hard limit of open files (`ulimit -Hn`) leaves beside the backends' connections, \
+                   `serve` lowers it and says so once. Members that are found count while they are there.",
         elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
     },
 };

@@ -28,7 +28,7 @@ fn secs(secs: u64) -> Duration {
 fn server_log_and_admin() {
     let config = example();
     assert_eq!(config.server.drain_timeout, secs(20));
-    assert_eq!(config.server.connections_max, 20_000);
+    assert_eq!(config.server.connections_max, None);
     assert_eq!(config.server.via.as_deref(), Some("catamaran"));
     let trusted: Vec<String> = config
         .server

@@ -36,7 +36,8 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
     })
 }
 
-/// Each upstream that accepts no new client is named, also if `ready` does not ask for it.
+/// Each upstream that accepts no new client is named, also if `ready` does not ask for it. So is a limit at which clients
+/// are turned away: the front stays ready, since a balancer that sends all elsewhere moves the overload there.
 fn readiness(observed: &Observed) -> Reply {
     let mut text = match observed {
         Observed { leaving: true, .. } => "draining\n".to_owned(),
@@ -50,6 +51,11 @@ fn readiness(observed: &Observed) -> Reply {
         text.push_str(&format!(
             "upstream {upstream}: the name {host} does not resolve\n"
         ));
+    }
+    let limits = observed.limits.iter().map(|(limit, _)| limit.token());
+    let limits: Vec<&str> = limits.collect();
+    if !limits.is_empty() {
+        text.push_str(&format!("clients are turned away: {}\n", limits.join(", ")));
     }
     for view in observed.members.iter().filter(|view| view.age.is_none()) {
         let MembersView {
@@ -114,7 +120,8 @@ pub(super) fn observe(desk: &Desk) -> Observed {
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
-        connections_max: site.server.connections_max,
+        connections_max: site.server.clients_max(),
+        limits: shared.limits.reached(shared.began.elapsed()),
         backends,
         caches: site.caches.to_vec(),
         usage: process::own_usage().ok(),

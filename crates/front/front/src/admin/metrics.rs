@@ -20,6 +20,7 @@ use crate::cache::counts::CacheResult;
 use crate::cache::store::FETCH_AGES;
 use crate::control::discovered::MembersView;
 use crate::counters::{CountersSnapshot, FileResult};
+use crate::limits::{Limit, Spell};
 use crate::site::BackendStatus;
 
 /// All values at one moment.
@@ -30,6 +31,8 @@ pub(crate) struct Observed {
     pub(crate) generation: u64,
     /// How many clients may be connected.
     pub(crate) connections_max: usize,
+    /// Those at which clients are turned away.
+    pub(crate) limits: Vec<(Limit, Spell)>,
     /// What this process uses; `None` if the system does not tell.
     pub(crate) usage: Option<Usage>,
     /// Each with the name of its profile.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_admin_api as api;
 use catamaran_admin_api::{BackendMember, FrontStatus, UpstreamStatus};
@@ -14,6 +15,8 @@ use crate::control::discovered::{Discovered, MembersView};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
 use crate::control::{now, version};
+use crate::counters::{Culprit, Reason};
+use crate::limits::{Limit, Spell};
 use crate::site::overrides::{Drain, Override, Overrides};
 use crate::site::{Controls, Member, Upstream};
 
@@ -29,6 +32,9 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
     let discovered = &shared.control.discovered;
     let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
     let retired = shared.retired.in_use();
+    let uptime = shared.began.elapsed();
+    let limits = observed.limits.iter();
+    let limits = limits.map(|(limit, spell)| reached_limit(*limit, spell, uptime));
     let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
     let (number, failed) = shared.control.last_upgrade();
     let [
@@ -46,7 +52,7 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
         upgrade: api::UpgradeStatus { number, failed },
         generation: site.generation,
         now: show_moment(now()),
-        uptime_s: shared.began.elapsed().as_secs(),
+        uptime_s: uptime.as_secs(),
         workers: shared.counters.workers(),
         ready: observed.ready,
         draining: observed.draining,
@@ -55,8 +61,10 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
         state_file_fails: observed.state_file_fails,
         connections: api::ClientConnections {
             open: counters.open,
+            max: observed.connections_max,
             accepted: counters.accepted,
         },
+        limits: limits.collect(),
         requests: counters.requests,
         responses: api::ResponseCounts {
             informational,
@@ -75,6 +83,17 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
         upstreams: site.upstreams.iter().map(of_upstream).collect(),
         retired: retired.iter().map(of_retired).collect(),
         in_flight: figures::in_flight(shared, &site, &retired),
+    }
+}
+
+/// A limit at which clients are turned away, as of this moment since the front's start.
+fn reached_limit(limit: Limit, spell: &Spell, now: Duration) -> api::ReachedLimit {
+    api::ReachedLimit {
+        reason: Reason::new(Culprit::Front, limit.token()).to_string(),
+        clients: spell.clients,
+        since_s: now.saturating_sub(spell.began).as_secs(),
+        last_s: now.saturating_sub(spell.last).as_secs(),
+        text: limit.words().to_owned(),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::client::{ClientConnection, linger};
 use crate::config::TlsConfig;
 use crate::counters::Reason;
 use crate::deadlines::{Deadline, Tick};
+use crate::limits::Limit;
 use crate::worker::Worker;
 use crate::worker::handshakes::Open;
 
@@ -49,6 +50,10 @@ pub(crate) async fn run(
                 client.answer_in_clear(PLAIN_HTTP);
                 linger::close(worker, client, deadline).await;
             }
+            false
+        }
+        Outcome::GivenUp => {
+            worker.turn_away(Limit::Handshakes);
             false
         }
         // A client that comes and goes, such as a probe of a port, is none of our business.
@@ -106,7 +111,6 @@ fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>
 /// Why there is no handshake, and what was said of it.
 fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
     let (token, error) = match outcome {
-        Outcome::GivenUp => return (Reason::new(Culprit::Front, "tls-handshakes-max"), None),
         Outcome::Failed(HandshakeError::Tls(error)) => {
             (error.client_token(), Some(error.to_string()))
         }
@@ -117,7 +121,7 @@ fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
         Outcome::Failed(HandshakeError::NotTls(_) | HandshakeError::TooLarge) => {
             ("tls-handshake", None)
         }
-        Outcome::Made | Outcome::TimedOut => ("tls-handshake-timeout", None),
+        Outcome::Made | Outcome::GivenUp | Outcome::TimedOut => ("tls-handshake-timeout", None),
     };
     (Reason::new(Culprit::Client, token), error)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::config::ServerConfig;
 use crate::deadlines::Tick;
+use crate::limits::Limit;
 use crate::listener::Incoming;
 use crate::listener::addresses::{Addresses, Counted};
 use crate::listener::descriptors::Reserve;
@@ -54,42 +55,42 @@ impl Admission {
         &self.reserve
     }
 
-    /// Counts a connection in, or says in a token why it is not admitted.
+    /// Counts a connection in, or says at which limit it is turned away.
     pub(crate) fn admit(
         &self,
         server: &ServerConfig,
         incoming: &Incoming,
-    ) -> Result<Admitted, &'static str> {
+    ) -> Result<Admitted, Limit> {
         let mut admitted = self.admit_unknown(server)?;
         self.admit_address(server, &mut admitted, incoming.remote, incoming.is_tcp())?;
         Ok(admitted)
     }
 
     /// As [`Self::admit`], before it is known who the client is.
-    pub(crate) fn admit_unknown(&self, server: &ServerConfig) -> Result<Admitted, &'static str> {
-        let open = self.connect(server.connections_max);
+    pub(crate) fn admit_unknown(&self, server: &ServerConfig) -> Result<Admitted, Limit> {
+        let open = self.connect(server.clients_max());
         Ok(Admitted {
-            _open: open.ok_or("connections-max")?,
+            _open: open.ok_or(Limit::Connections)?,
             of_address: None,
         })
     }
 
-    /// Counts the client's address, unless it is not `limited`, or says in a token why the connection is not
-    /// admitted.
+    /// Counts the client's address, unless it is not `limited`, or says at which limit the connection is turned
+    /// away.
     pub(crate) fn admit_address(
         &self,
         server: &ServerConfig,
         admitted: &mut Admitted,
         remote: SocketAddr,
         limited: bool,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Limit> {
         let ip = remote.ip();
         let max = server
             .connections_per_address
             .filter(|_| limited && !is_trusted(&server.trusted_proxies, ip));
         if let Some(max) = max {
             let counted = self.addresses.connect(ip, max.get());
-            let counted = counted.ok_or("connections-per-address")?;
+            let counted = counted.ok_or(Limit::Address)?;
             admitted.of_address = Some(Box::new(counted));
         }
         Ok(())

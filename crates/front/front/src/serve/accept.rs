@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::client::ClientConnection;
 use crate::counters::{Culprit, Reason};
+use crate::limits::Limit;
 use crate::listener::descriptors::{Shortage, shortage};
 use crate::listener::drain::Ending;
 use crate::listener::{Acceptor, Incoming, Listener};
@@ -148,10 +149,9 @@ impl Accepting {
         }
         let admitted = match worker.admission().admit(&worker.site().server, &incoming) {
             Ok(admitted) => admitted,
-            Err(token) => {
-                tracing::debug!(remote = %incoming.remote, token, "connection refused");
-                self.count_refusal(token);
-                return;
+            Err(limit) => {
+                tracing::debug!(remote = %incoming.remote, ?limit, "connection refused");
+                return worker.turn_away(limit);
             }
         };
         let listener = Arc::clone(&self.listener);
@@ -162,7 +162,7 @@ impl Accepting {
                 Ok(client) => client,
                 Err(error) => {
                     tracing::error!(%error, "cannot begin TLS");
-                    return self.count_refusal("tls-handshake");
+                    return self.count_failure("tls-handshake");
                 }
             };
         }
@@ -194,7 +194,7 @@ impl Accepting {
                 let serving = proxied::serve(worker, listener, incoming, admitted);
                 self.connections.spawn(Box::pin(serving));
             }
-            Err(token) => self.count_refusal(token),
+            Err(limit) => worker.turn_away(limit),
         }
     }
 
@@ -215,8 +215,7 @@ impl Accepting {
         // Not to spin, and for those who make room to do so.
         sleep(SHORTAGE_PAUSE).await;
         if !out_of_descriptors {
-            self.count_refusal("accept-failed");
-            return;
+            return self.worker.turn_away(Limit::Memory);
         }
         let Some(acceptor) = &self.acceptor else {
             return;
@@ -228,13 +227,13 @@ impl Accepting {
             // Leaving it in the queue would have it wait for a timeout of its own.
             Err(error) if shortage_of_descriptors(&error) => {
                 reserve.refuse_one(acceptor);
-                self.count_refusal("descriptors-exhausted");
+                self.worker.turn_away(Limit::Descriptors);
             }
             Err(_) => {}
         }
     }
 
-    fn count_refusal(&self, token: &'static str) {
+    fn count_failure(&self, token: &'static str) {
         let reason = Reason::new(Culprit::Front, token);
         self.worker.count(reason);
     }
@@ -255,7 +254,7 @@ impl Accepting {
         if let Err(error) = ended
             && error.is_panic()
         {
-            self.count_refusal("panic");
+            self.count_failure("panic");
             tracing::error!(%error, "a connection's task panicked");
         }
     }

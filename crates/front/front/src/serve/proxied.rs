@@ -56,7 +56,7 @@ pub(super) async fn serve(
             let admission = worker.admission();
             match admission.admit_address(&site.server, &mut admitted, incoming.remote, limited) {
                 Ok(()) => None,
-                Err(token) => Some(Reason::new(Culprit::Front, token)),
+                Err(limit) => return worker.turn_away(limit),
             }
         }
         Ok(Err(ProxyError::Fault(fault))) => {

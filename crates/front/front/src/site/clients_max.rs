@@ -12,7 +12,10 @@ use crate::config::{Config, ServerConfig};
 /// What the configuration wants, whatever the backends are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    connections_max: usize,
+    /// As the file has it.
+    connections_max: Option<usize>,
+    /// As [`ServerConfig::clients_max`] has it.
+    clients: usize,
     /// Files that are kept open besides connections.
     files: usize,
 }
@@ -21,39 +24,50 @@ impl Wanted {
     pub(super) fn of(config: &Config) -> Self {
         Self {
             connections_max: config.server.connections_max,
+            clients: config.server.clients_max(),
             files: config.files_kept_open(),
         }
     }
 }
 
 impl Site {
-    /// The same site, in which clients may have as many connections as those of all backends leave them. Says so if
-    /// that is another number than before.
+    /// The same site, in which clients may have as many connections as those of all backends leave them.
     pub(super) fn fitted(self) -> Self {
         let Some(limit) = self.server.files_max else {
             return self;
         };
         let backends = self.members().map(|it| it.settings.connections_max);
         let others = backends.sum::<usize>() + self.wanted.files;
-        let wanted = self.wanted.connections_max;
-        let share = share_of_clients(limit, wanted, others);
-        if share == self.server.connections_max {
-            return self;
-        }
-        if share < wanted {
-            tracing::warn!(
-                "{limit} files may be open, so clients may have {share} connections, not the {wanted} of \
-                 `connections_max`; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
-                 `connections_max`"
-            );
-        }
+        let share = share_of_clients(limit, self.wanted.clients, others);
         let server = ServerConfig {
-            connections_max: share,
+            connections_max: Some(share),
             ..ServerConfig::clone(&self.server)
         };
         Self {
             server: Arc::new(server),
             ..self
+        }
+    }
+
+    /// Says how many connections clients may have if the limit of open files leaves fewer than wanted, and if that is
+    /// another number than `before`. Only whoever wanted more is warned.
+    pub(crate) fn say_clients_max(&self, before: Option<&Self>) {
+        let (share, wanted) = (self.server.clients_max(), self.wanted);
+        let known = before.map(|it| (it.server.clients_max(), it.wanted.connections_max));
+        let (Some(limit), true) = (self.server.files_max, share < wanted.clients) else {
+            return;
+        };
+        match wanted.connections_max {
+            _ if known == Some((share, wanted.connections_max)) => {}
+            Some(wanted) => tracing::warn!(
+                "{limit} files may be open, so clients may have {share} connections, not the {wanted} of \
+                 `connections_max`; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
+                 `connections_max`"
+            ),
+            None => tracing::info!(
+                "{limit} files may be open, so clients may have {share} connections; a higher limit \
+                 (`ulimit -Hn`, systemd: LimitNOFILE) allows more"
+            ),
         }
     }
 }

@@ -590,7 +590,7 @@ function sortPanels() {
 /** What is counted since when, where the word is short. */
 const FACTS = {
   requests: 'over the last 5 s', total: 'requests since the start', '5xx': 'responses 5xx since the start',
-  clients: 'connections of clients that are open', up: 'since this process started',
+  clients: 'connections of clients that are open, of those that may be', up: 'since this process started',
 };
 
 function drawHeader() {
@@ -600,17 +600,19 @@ function drawHeader() {
   const [word, mark] = status.draining ? ['draining', 'drain']
     : status.leaving ? ['about to drain', 'drain']
     : !status.ready ? [`not ready; ${noNew}`, 'bad']
+    : status.limits.length ? [`ready, but turns clients away: ${status.limits.map(it => it.reason.replace('front:', '')).join(', ')}`, 'bad']
     : deaf.length ? [`ready; ${noNew}`, 'warn']
     : ['ready', 'good'];
   setText($('ready'), word);
   setClass($('ready'), `pill ${mark}`);
+  $('ready').title = status.limits.map(it => `${count.format(it.clients)} turned away: ${it.text}`).join('\n');
   const backends = status.upstreams.flatMap(it => it.backends);
   const perSecond = backends.reduce((sum, it) => sum + (it.rates?.requests_s || 0), 0);
   const facts = {
     requests: `${rate(perSecond)}/s`,
     total: short.format(status.requests),
     '5xx': short.format(status.responses['5xx']),
-    clients: count.format(status.connections.open),
+    clients: `${count.format(status.connections.open)} / ${count.format(status.connections.max)}`,
     up: span(status.uptime_s),
     reloads: `${status.reloads.applied}${status.reloads.refused ? `, ${status.reloads.refused} refused` : ''}`,
   };

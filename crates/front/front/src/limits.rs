@@ -1,0 +1,184 @@
+//! The limits of the whole front at which clients are turned away, and what is told of it.
+//!
+//! A client that is closed at once sees no status and has no line in the access log. So each limit keeps the spell
+//! in which it turned clients away, for the front's own log, the status and the events: it begins with the first
+//! one, and is over when none was for [`QUIET`]. Limits of a backend are not here: its requests get an answer.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A limit at which clients are turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Connections,
+    Address,
+    Descriptors,
+    Memory,
+    Handshakes,
+    Administrators,
+}
+
+/// The spells of all limits, shared by all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Limits([Mutex<Option<Spell>>; Limit::ALL.len()]);
+
+/// A time in which clients were turned away. Its moments count from the front's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spell {
+    pub(crate) began: Duration,
+    /// When the last one was turned away.
+    pub(crate) last: Duration,
+    /// How many were.
+    pub(crate) clients: u64,
+    /// When this was logged last.
+    said: Duration,
+}
+
+impl Limit {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Connections,
+        Self::Address,
+        Self::Descriptors,
+        Self::Memory,
+        Self::Handshakes,
+        Self::Administrators,
+    ];
+
+    /// The reason in one word; the culprit is the front.
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Self::Connections => "connections-max",
+            Self::Address => "connections-per-address",
+            Self::Descriptors => "descriptors-exhausted",
+            Self::Memory => "accept-failed",
+            Self::Handshakes => "tls-handshakes-max",
+            Self::Administrators => "admin-connections-max",
+        }
+    }
+
+    /// What was reached, and what to do.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Connections => {
+                "`connections_max` is reached; raise it, or shorten `keep_alive_timeout`, so that idle clients make \
+                 room"
+            }
+            Self::Address => {
+                "`connections_per_address` is reached; a proxy that brings many clients belongs in \
+                 `trusted_proxies`"
+            }
+            Self::Descriptors => {
+                "no further file may be opened; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
+                 `connections_max`"
+            }
+            Self::Memory => "the system lacks memory for another socket",
+            Self::Handshakes => {
+                "`handshakes_max` handshakes of TLS are under way on one worker; the one that stalled for longest \
+                 was closed"
+            }
+            Self::Administrators => {
+                "the admin listener has as many connections as it takes; the oldest one that waited for its client \
+                 was closed"
+            }
+        }
+    }
+}
+
+impl Limits {
+    /// Counts a client that is turned away. How many were in this spell, if that is to be logged now.
+    pub(crate) fn turn_away(&self, limit: Limit, now: Duration) -> Option<u64> {
+        let mut spell = self.spell(limit);
+        match &mut *spell {
+            Some(spell) if !spell.is_over(now) => {
+                spell.clients += 1;
+                spell.last = now;
+                let is_news = now >= spell.said + SAID_PERIOD;
+                is_news.then(|| {
+                    spell.said = now;
+                    spell.clients
+                })
+            }
+            _ => {
+                *spell = Some(Spell {
+                    began: now,
+                    last: now,
+                    clients: 1,
+                    said: now,
+                });
+                Some(1)
+            }
+        }
+    }
+
+    /// The limits that turn clients away, or did lately.
+    pub(crate) fn reached(&self, now: Duration) -> Vec<(Limit, Spell)> {
+        let spell = |limit| Some((limit, self.spell(limit).clone()?));
+        let all = Limit::ALL.into_iter().filter_map(spell);
+        all.filter(|(_, spell)| !spell.is_over(now)).collect()
+    }
+
+    /// Takes those that are over.
+    pub(crate) fn take_over(&self, now: Duration) -> Vec<(Limit, Spell)> {
+        let over = |limit| Some((limit, self.spell(limit).take_if(|it| it.is_over(now))?));
+        Limit::ALL.into_iter().filter_map(over).collect()
+    }
+
+    fn spell(&self, limit: Limit) -> MutexGuard<'_, Option<Spell>> {
+        // Its place in the order of declaration, which is that of `ALL`.
+        let spell = &self.0[limit as usize];
+        spell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spell {
+    fn is_over(&self, now: Duration) -> bool {
+        now >= self.last + QUIET
+    }
+}
+
+/// A spell is over when nobody was turned away for so long.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// How often a spell that lasts is logged.
+const SAID_PERIOD: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spell_is_said_at_its_beginning_and_every_ten_seconds() {
+        let limits = Limits::default();
+        let said = [0, 1, 9, 10, 11, 80, 81]
+            .map(|at| limits.turn_away(Limit::Connections, Duration::from_secs(at)));
+        assert_eq!(said, [Some(1), None, None, Some(4), None, Some(1), None]);
+        assert_eq!(limits.turn_away(Limit::Memory, Duration::ZERO), Some(1));
+    }
+
+    #[test]
+    fn a_spell_is_over_when_nobody_was_turned_away_for_a_minute() {
+        let limits = Limits::default();
+        for at in [5, 6] {
+            limits.turn_away(Limit::Address, Duration::from_secs(at));
+        }
+        let (last, over) = (Duration::from_secs(65), Duration::from_secs(66));
+        let reached = limits.reached(last);
+        assert_eq!((reached[0].0, reached[0].1.clients), (Limit::Address, 2));
+        assert_eq!(limits.take_over(last), []);
+        assert_eq!(limits.reached(over), []);
+        assert_eq!(limits.take_over(over), reached);
+        assert_eq!(limits.take_over(over), []);
+    }
+
+    #[test]
+    fn each_limit_has_its_own_spell() {
+        let limits = Limits::default();
+        for limit in Limit::ALL {
+            assert_eq!(
+                limits.turn_away(limit, Duration::ZERO),
+                Some(1),
+                "{limit:?}"
+            );
+        }
+    }
+}
