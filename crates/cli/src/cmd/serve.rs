@@ -246,7 +246,7 @@ fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, S
             Ok(report.to_string())
         }
         Err(failure) => {
-            running.note_refused_reload();
+            running.note_refused_reload(failure.words());
             failure.say();
             tracing::error!("cannot reload; the front keeps the configuration it has");
             Err(failure.words())

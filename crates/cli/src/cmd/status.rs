@@ -145,6 +145,9 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
     for limit in &status.limits {
         text.push_str(&wrapped(&turned_away(limit), drawing.width));
     }
+    for trouble in &status.troubles {
+        text.push_str(&wrapped(&format!("  {trouble}\n"), drawing.width));
+    }
     for upstream in upstreams {
         // Of the upstream only some backends may be shown.
         let mut all = status.upstreams.iter();

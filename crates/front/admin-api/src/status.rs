@@ -35,6 +35,9 @@ objects! {
         pub connections: ClientConnections,
         /// Limits of the front at which clients are turned away, or were within the last minute.
         pub limits: Vec<ReachedLimit>,
+        /// What fails in the front itself, each in a sentence: lines of a log that are lost, a reload or files of
+        /// certificates that were refused, a certificate that has expired.
+        pub troubles: Vec<String>,
         /// Requests since the start.
         pub requests: u64,
         /// Responses since the start, by the first digit of their status.

@@ -25,6 +25,7 @@ use catamaran_transport::PerWorker;
 use hosts::HostLogs;
 use line::Stamp;
 pub(crate) use line::{CacheLine, Record, RequestLine, SessionLine};
+use tokio::time::Instant;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
@@ -44,12 +45,19 @@ pub(crate) struct AccessLog {
     /// A buffer for each worker.
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
-    /// Lines that could not be written.
-    lost: Arc<AtomicU64>,
+    losses: Arc<Losses>,
     /// What the present target was opened by.
     config: Mutex<Option<LogConfig>>,
     /// Locked only at starts, reloads and ends.
     writers: Mutex<Writers>,
+}
+
+/// Lines that could not be written.
+#[derive(Debug, Default)]
+struct Losses {
+    lines: AtomicU64,
+    /// When the last ones were lost, and why.
+    last: Mutex<Option<(Instant, String)>>,
 }
 
 #[derive(Debug, Default)]
@@ -147,7 +155,7 @@ impl AccessLog {
             hosts: ArcSwapOption::empty(),
             buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
             dropped: AtomicU64::new(0),
-            lost: Arc::default(),
+            losses: Arc::default(),
             config: Mutex::new(None),
             writers: Mutex::default(),
         }
@@ -273,7 +281,17 @@ impl AccessLog {
 
     /// Lines that could not be written.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed) + self.sum_of_hosts(Self::lost)
+        self.losses.lines.load(Ordering::Relaxed) + self.sum_of_hosts(Self::lost)
+    }
+
+    /// Why lines are being lost, if some were within the last minute.
+    pub(crate) fn loss(&self) -> Option<String> {
+        let own = lock(&self.losses.last).clone();
+        let own = own.filter(|(at, _)| at.elapsed() < LOSS_TOLD);
+        let hosts = self.hosts.load();
+        let mut hosts = hosts.iter().flat_map(|hosts| hosts.iter());
+        own.map(|(_, why)| why)
+            .or_else(|| hosts.find_map(|log| log.loss()))
     }
 
     fn sum_of_hosts(&self, count: fn(&Self) -> u64) -> u64 {
@@ -345,7 +363,7 @@ impl Writer {
     fn start(log: &AccessLog, target: LogTarget) -> io::Result<Self> {
         let (targets, next) = sync_channel(TARGETS_MAX);
         let (alive, ended) = sync_channel(0);
-        let (buffers, lost) = (Arc::clone(&log.buffers), Arc::clone(&log.lost));
+        let (buffers, losses) = (Arc::clone(&log.buffers), Arc::clone(&log.losses));
         let shared = Arc::new(WriterState {
             progress: Progress::new(),
             is_replaced: AtomicBool::new(false),
@@ -355,7 +373,7 @@ impl Writer {
             .name("access-log".into())
             .spawn(move || {
                 let _alive = alive;
-                write_lines(&buffers, target, &next, &state, &lost);
+                write_lines(&buffers, target, &next, &state, &losses);
             })?;
         Ok(Self {
             thread,
@@ -387,7 +405,7 @@ fn write_lines(
     mut target: LogTarget,
     next: &Receiver<LogTarget>,
     state: &WriterState,
-    lost: &AtomicU64,
+    losses: &Losses,
 ) {
     let mut lines = Vec::new();
     let mut failing = false;
@@ -403,7 +421,8 @@ fn write_lines(
             lines.shrink_to(BUFFER_KEPT);
             match written {
                 Err(failure) => {
-                    lost.fetch_add(failure.lost, Ordering::Relaxed);
+                    losses.lines.fetch_add(failure.lost, Ordering::Relaxed);
+                    *lock(&losses.last) = Some((Instant::now(), failure.error.to_string()));
                     if !std::mem::replace(&mut failing, true) {
                         let error = failure.error;
                         tracing::error!(%error, "cannot write the access log; lines are being lost");
@@ -425,7 +444,7 @@ fn write_lines(
     }
 }
 
-fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
+fn lock<T>(buffer: &Mutex<T>) -> MutexGuard<'_, T> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -440,6 +459,9 @@ const FILE_MODE: u32 = 0o666;
 
 /// How often buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);
+
+/// For how long lost lines are told of.
+const LOSS_TOLD: Duration = Duration::from_secs(60);
 
 /// Bytes a worker may have waiting; some seconds' worth at full load.
 const BUFFER_MAX: usize = 4 * 1024 * 1024;

@@ -40,6 +40,8 @@ pub(crate) struct Control {
     state_file: Option<StateFile>,
     reloader: Mutex<Option<Reloader>>,
     upgrades: Mutex<Upgrades>,
+    /// Why the last reload was refused, if it was.
+    refused_reload: Mutex<Option<String>>,
     pub(crate) events: Events,
     /// The members that were found.
     pub(crate) discovered: Discovered,
@@ -193,6 +195,21 @@ impl Control {
     pub(crate) fn last_upgrade(&self) -> (u64, Option<String>) {
         let upgrades = self.upgrades();
         (upgrades.number, upgrades.failed.clone())
+    }
+
+    /// Notes what became of a reload: why it was refused, if it was.
+    pub(crate) fn note_reload(&self, refused: Option<String>) {
+        *self.lock_refused_reload() = refused;
+    }
+
+    /// Why the last reload was refused, if it was.
+    pub(crate) fn refused_reload(&self) -> Option<String> {
+        self.lock_refused_reload().clone()
+    }
+
+    fn lock_refused_reload(&self) -> MutexGuard<'_, Option<String>> {
+        let refused = self.refused_reload.lock();
+        refused.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn upgrades(&self) -> MutexGuard<'_, Upgrades> {

@@ -162,6 +162,7 @@ impl Running {
         *listeners = present;
         self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
+        self.shared.control.note_reload(None);
         Ok(report)
     }
 
@@ -229,9 +230,10 @@ impl Running {
         self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a configuration that was to be put in force and was not.
-    pub fn note_refused_reload(&self) {
+    /// Counts a configuration that was to be put in force and was not, and keeps why until one is.
+    pub fn note_refused_reload(&self, why: String) {
         self.shared.counters.reload(false);
+        self.shared.control.note_reload(Some(why));
     }
 }
 

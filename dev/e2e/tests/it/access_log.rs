@@ -281,5 +281,8 @@ fn a_full_disk_holds_nothing_up_and_is_counted() {
         (lost == [3.0]).then_some(())
     };
     Deadline::default().poll("three lost lines", lost).unwrap();
+    let status = front.ask_admin("/api/v1/status").unwrap().text();
+    let told = "\"troubles\":[\"lines of the access log are lost: No space left on device (os error 28)\"]";
+    assert!(status.contains(told), "{status}");
     assert_eq!(front.get("/page.html").unwrap().status, 200);
 }

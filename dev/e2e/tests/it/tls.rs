@@ -305,6 +305,13 @@ fn an_expired_certificate_does_not_take_the_place_of_a_valid_one() {
     site.front
         .wait_for_log("TLS profile \"www\": the certificate of a.test has expired")
         .unwrap();
+    let status = site.front.ask_admin("/api/v1/status").unwrap().text();
+    for told in [
+        "the last reload was refused: ",
+        "changed files of tls.www cannot be used",
+    ] {
+        assert!(status.contains(told), "{told}: {status}");
+    }
     assert_eq!(site.curl("a.test", "/", &[]).0, "200");
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use catamaran_admin_api as api;
 use catamaran_admin_api::{BackendMember, FrontStatus, UpstreamStatus};
@@ -19,6 +19,8 @@ use crate::counters::{Culprit, Reason};
 use crate::limits::{Limit, Spell};
 use crate::site::overrides::{Drain, Override, Overrides};
 use crate::site::{Controls, Member, Upstream};
+use crate::tls;
+use crate::worker::Shared;
 
 /// `GET /api/v1/status`.
 pub(super) fn all(desk: &Desk) -> FrontStatus {
@@ -65,6 +67,7 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
             accepted: counters.accepted,
         },
         limits: limits.collect(),
+        troubles: troubles(shared),
         requests: counters.requests,
         responses: api::ResponseCounts {
             informational,
@@ -84,6 +87,31 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
         retired: retired.iter().map(of_retired).collect(),
         in_flight: figures::in_flight(shared, &site, &retired),
     }
+}
+
+/// What fails in the front itself.
+fn troubles(shared: &Shared) -> Vec<String> {
+    let lost = shared.access_log.loss();
+    let lost = lost.map(|why| format!("lines of the access log are lost: {why}"));
+    let refused = shared.control.refused_reload();
+    let refused = refused.map(|why| format!("the last reload was refused: {why}"));
+    let profiles = shared.profiles.load();
+    let unusable = profiles.iter().filter_map(|(name, profile)| {
+        let why = profile.refused()?;
+        Some(format!(
+            "changed files of tls.{name} cannot be used, the previous ones stay in force: {why}"
+        ))
+    });
+    let mut troubles: Vec<String> = lost.into_iter().chain(refused).chain(unusable).collect();
+    for (name, certificate) in tls::certificates(&profiles) {
+        if certificate.not_after <= SystemTime::now() {
+            let names = certificate.names.join(", ");
+            troubles.push(format!(
+                "the certificate of {names} in tls.{name} has expired"
+            ));
+        }
+    }
+    troubles
 }
 
 /// A limit at which clients are turned away, as of this moment since the front's start.

@@ -601,11 +601,13 @@ function drawHeader() {
     : status.leaving ? ['about to drain', 'drain']
     : !status.ready ? [`not ready; ${noNew}`, 'bad']
     : status.limits.length ? [`ready, but turns clients away: ${status.limits.map(it => it.reason.replace('front:', '')).join(', ')}`, 'bad']
+    : status.troubles.length ? [`ready, but ${status.troubles[0]}`, 'warn']
     : deaf.length ? [`ready; ${noNew}`, 'warn']
     : ['ready', 'good'];
   setText($('ready'), word);
   setClass($('ready'), `pill ${mark}`);
-  $('ready').title = status.limits.map(it => `${count.format(it.clients)} turned away: ${it.text}`).join('\n');
+  $('ready').title = status.limits.map(it => `${count.format(it.clients)} turned away: ${it.text}`)
+    .concat(status.troubles).join('\n');
   const backends = status.upstreams.flatMap(it => it.backends);
   const perSecond = backends.reduce((sum, it) => sum + (it.rates?.requests_s || 0), 0);
   const facts = {
