@@ -82,6 +82,7 @@ pub(crate) struct Upstream {
     pub(crate) retry_budget: Arc<SharedRetryBudget>,
     /// Whether there is an HTTP backend.
     has_http: bool,
+    has_ajp: bool,
     turns: Turns,
     /// What leads to a backend, if the policy asks for it.
     hash_by: Option<HashBy>,
@@ -347,6 +348,7 @@ impl Upstream {
 
     fn of(config: Arc<UpstreamConfig>, members: Vec<Member>, workers: usize) -> Self {
         let has_http = config.all().any(|it| it.protocol == Protocol::Http);
+        let has_ajp = config.all().any(|it| it.protocol == Protocol::Ajp);
         Self {
             name: config.name.clone(),
             retries: config.retries,
@@ -354,6 +356,7 @@ impl Upstream {
             unwell_max: config.unwell_max,
             retry_budget: Arc::new(SharedRetryBudget::new(workers)),
             has_http,
+            has_ajp,
             turns: Turns::new(&config, &members, workers),
             hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
             sticky: Sticky::new(&config).map(Arc::new),
@@ -413,6 +416,7 @@ impl Upstream {
             unwell_max: self.unwell_max,
             retry_budget: Arc::clone(&self.retry_budget),
             has_http: self.has_http,
+            has_ajp: self.has_ajp,
             hash_by: self.hash_by.clone(),
             sticky: self.sticky.clone(),
             attributes: self.attributes.clone(),
@@ -456,6 +460,11 @@ impl Upstream {
     /// Whether a backend is told about the client in header fields; AJP13 has its own.
     pub(crate) fn wants_forwarded_fields(&self) -> bool {
         self.has_http
+    }
+
+    /// Whether a backend is told which address of the front the client connected to: over AJP13.
+    pub(crate) fn tells_local_address(&self) -> bool {
+        self.has_ajp
     }
 
     /// Whether the choice of a backend may depend on any of a request's fields.

@@ -667,7 +667,7 @@ mod tests {
         for seconds in 1..4 {
             assert_eq!(passed.idle_ends(at(seconds)), Some(at(1) + IDLE_MAX));
         }
-        read_all(&mut reader, &cx);
+        assert_eq!(read_all(&mut reader, &cx).0.len(), AHEAD_MAX);
         assert_eq!(passed.idle_ends(at(4)), None);
         let kept = fill();
         kept.want();

@@ -12,11 +12,12 @@ use http::{HeaderMap, HeaderName};
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use crate::exchange::forwarded::{Identity, Peer};
+use crate::exchange::header::Withheld;
 use crate::exchange::passage::scheme;
 
 /// The values for one request.
 #[derive(Clone, Debug)]
-pub(super) struct Attributes {
+pub(crate) struct Attributes {
     wanted: Arc<RequestAttributes>,
     user: Option<Bytes>,
     auth_type: Option<Bytes>,
@@ -39,6 +40,7 @@ impl Attributes {
     pub(super) fn take(
         wanted: &Arc<RequestAttributes>,
         headers: &mut HeaderMap,
+        withheld: &mut Withheld,
         told: Told<'_>,
     ) -> Box<Self> {
         let believed = if told.peer.trusted {
@@ -64,9 +66,22 @@ impl Attributes {
             wanted: Arc::clone(wanted),
         };
         for name in wanted.headers() {
-            headers.remove(name);
+            withheld.take(headers, name);
         }
         Box::new(attributes)
+    }
+
+    /// The names and values of all that a response may depend on for every client. A user has a response of its
+    /// own, see [`Self::name_user`].
+    pub(super) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        let Self {
+            wanted,
+            user: _,
+            auth_type: _,
+            named,
+        } = self;
+        let names = wanted.named.iter().map(|(name, _)| &name[..]);
+        names.zip(named.iter().map(Option::as_deref))
     }
 
     /// Whether they name a user.
@@ -165,7 +180,7 @@ mod tests {
             host: b"www.example.org",
             tls: None,
         };
-        let attributes = Attributes::take(&wanted(), &mut headers, told);
+        let attributes = Attributes::take(&wanted(), &mut headers, &mut Withheld::default(), told);
         let said = |attribute: Attribute<'_>| match attribute {
             Attribute::RemoteUser(user) => format!("user {}", String::from_utf8_lossy(user)),
             Attribute::AuthType(by) => format!("by {}", String::from_utf8_lossy(by)),

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use catamaran_cache::directives::Directives;
 use catamaran_cache::key::{CacheKey, KeyBuilder, matches};
 use catamaran_cache::storable::Credentials;
-use catamaran_cache::vary::accepted_codings;
+use catamaran_cache::vary::{RequestFields, accepted_codings};
 use catamaran_cache::verdict::Demand;
 use catamaran_message::BodyLength;
+use catamaran_upstream::IpText;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
 };
@@ -21,7 +22,7 @@ use memchr::memchr2_iter;
 
 use crate::cache::Cache;
 use crate::config::CacheConfig;
-use crate::exchange::outgoing::Outgoing;
+use crate::exchange::outgoing::{BesideFields, Outgoing};
 use crate::exchange::passage::scheme;
 use crate::site::Upstream;
 
@@ -61,11 +62,16 @@ impl<'s> CacheRequest<'s> {
             Some(Some(Cow::Owned(kept))) => Some(Some(Bytes::copy_from_slice(kept))),
         };
         let kept = kept.flatten();
+        let beside = request.beside_fields();
         Self {
-            key: key(&cache.config, grounds, request, kept.as_deref()),
+            key: key(&cache.config, grounds, request, beside, kept.as_deref()),
             demand: Demand {
                 directives: Directives::of_request(&head.headers),
-                credentials: credentials(&cache.config, grounds.upstream, request),
+                credentials: Credentials {
+                    authorization: request.sent(|name| *name == AUTHORIZATION).next().is_some(),
+                    session: has_session(&cache.config, grounds.upstream, request)
+                        || beside.names_client,
+                },
             },
             bypass: bypass(request),
             changes: !matches!(
@@ -102,25 +108,38 @@ fn key(
     config: &CacheConfig,
     grounds: KeyGrounds<'_>,
     request: &Outgoing<'_>,
+    beside: BesideFields<'_>,
     query: Option<&[u8]>,
 ) -> CacheKey {
     let facts = request.facts(None);
     let (headers, forwarded) = (&facts.head.headers, &facts.path.forward[..]);
-    let mut key = KeyBuilder::new(
-        scheme(request.identity.secure),
-        request.host().as_bytes(),
-        grounds.sent.unwrap_or(forwarded),
-        query,
-    );
+    let BesideFields {
+        is_secure,
+        host,
+        port,
+        local,
+        attributes,
+        // One of the credentials.
+        names_client: _,
+    } = beside;
+    let path = grounds.sent.unwrap_or(forwarded);
+    let mut key = KeyBuilder::new(scheme(is_secure), host, path, query);
     key.part(Some(grounds.upstream.name.as_bytes()));
     key.part(Some(grounds.digest));
     key.part(grounds.sent.map(|_| forwarded));
-    key.part(request.told_port());
+    key.part(port);
+    if grounds.upstream.tells_local_address() {
+        key.part(Some(IpText::new(local).as_bytes()));
+    }
+    for (name, value) in attributes.iter().flat_map(|it| it.told_of_all()) {
+        key.part(Some(name.as_bytes()));
+        key.part(value);
+    }
     for name in &config.key_cookies {
-        key.part(cookie(headers, name.as_bytes()));
+        key.part(cookie(request, name.as_bytes()));
     }
     for name in &config.key_fields {
-        key.part(lines(headers, name).as_deref());
+        key.part(sent_lines(request, name).as_deref());
     }
     if request.are_fields_usual() {
         key.missing(CLAIMED.len());
@@ -134,6 +153,19 @@ fn key(
     key.finish()
 }
 
+/// All lines of a field, as `Vary` compares them.
+fn sent_lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
+    let mut all: Option<Vec<u8>> = None;
+    request.lines(name, &mut |line| match &mut all {
+        None => all = Some(line.to_vec()),
+        Some(all) => {
+            all.extend_from_slice(b", ");
+            all.extend_from_slice(line);
+        }
+    });
+    all
+}
+
 /// All lines of a field.
 fn lines(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
@@ -145,11 +177,16 @@ fn lines(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     }))
 }
 
-/// The cookies of a request: names and values.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
-    // Without a hash: there are few fields.
-    let fields = headers.iter().filter(|(name, _)| **name == COOKIE);
-    let crumbs = fields.flat_map(|(_, field)| field.as_bytes().split(|byte| *byte == b';'));
+/// The cookies that a client sent: names and values.
+fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
+    crumbs(request.sent(|name| *name == COOKIE))
+}
+
+/// The cookies in lines of a field.
+fn crumbs<'r>(
+    lines: impl Iterator<Item = &'r HeaderValue>,
+) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
+    let crumbs = lines.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
     crumbs.map(|crumb| {
         let crumb = crumb.trim_ascii();
         let equals = crumb.iter().position(|byte| *byte == b'=');
@@ -160,24 +197,19 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn cookie<'h>(headers: &'h HeaderMap, name: &[u8]) -> Option<&'h [u8]> {
-    let mut cookies = cookies(headers);
+fn cookie<'r>(request: &'r Outgoing<'_>, name: &[u8]) -> Option<&'r [u8]> {
+    let mut cookies = cookies(request);
     cookies.find_map(|(its, value)| (its == name).then_some(value))
 }
 
-/// What a request has that its response may be meant for alone.
-fn credentials(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> Credentials {
-    let headers = &request.facts(None).head.headers;
+/// Whether a request has a cookie of a session.
+fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> bool {
     let of_sticky = upstream.sticky.as_ref();
     let of_sticky = of_sticky.map_or(&[][..], |sticky| sticky.cookies());
-    let begins_session = |name: &[u8]| {
+    cookies(request).any(|(name, _)| {
         let mut names = config.session_cookies.iter();
         names.any(|it| matches(it, name)) || of_sticky.iter().any(|it| it.as_bytes() == name)
-    };
-    Credentials {
-        authorization: headers.keys().any(|name| *name == AUTHORIZATION),
-        session: cookies(headers).any(|(name, _)| begins_session(name)) || request.names_client(),
-    }
+    })
 }
 
 /// Why the cache has no part in a request.
@@ -263,10 +295,9 @@ mod tests {
             ("c", Some("d=e")),
             ("d", None),
         ] {
-            assert_eq!(
-                cookie(&headers, name.as_bytes()),
-                expected.map(str::as_bytes)
-            );
+            let mut crumbs = crumbs(headers.get_all(COOKIE).iter());
+            let found = crumbs.find(|(its, _)| *its == name.as_bytes());
+            assert_eq!(found.map(|(_, value)| value), expected.map(str::as_bytes));
         }
     }
 }

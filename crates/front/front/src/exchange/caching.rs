@@ -280,7 +280,7 @@ impl<'a> Exchange<'a> {
         request: &CacheRequest<'a>,
     ) -> Result<(), Failure> {
         let scope = RequestScope::of(&outgoing.facts(None).head.headers);
-        let about = tee_request(request, outgoing, (outgoing.method().clone(), scope));
+        let about = tee_request(request, outgoing, outgoing.method().clone(), scope);
         let tee = Tee::beside(request.cache, request.key.clone(), about);
         self.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
         upstream.retry_budget.request(self.scene.worker.index());
@@ -360,7 +360,7 @@ impl<'a> Exchange<'a> {
         named: (Bytes, Arc<Fill>),
         (entry, has_stale): (Option<&Entry>, bool),
     ) -> Tee {
-        let about = tee_request(request, outgoing, (Method::GET, RequestScope::Whole));
+        let about = tee_request(request, outgoing, Method::GET, RequestScope::Whole);
         let mut tee = Tee::leading(request.cache, request.key.clone(), named, about);
         let variants = entry.into_iter().flat_map(Entry::variants);
         let validated = |object: &&Arc<Object>| {
@@ -549,7 +549,8 @@ fn flight_name(
 fn tee_request(
     request: &CacheRequest<'_>,
     outgoing: &Outgoing<'_>,
-    (method, scope): (Method, RequestScope),
+    method: Method,
+    scope: RequestScope,
 ) -> TeeRequest {
     let facts = outgoing.facts(None);
     TeeRequest {

@@ -13,6 +13,7 @@ use http::{HeaderMap, Version};
 use ipnet::IpNet;
 
 use crate::exchange::certificate;
+use crate::exchange::header::Withheld;
 use crate::peer::PeerFacts;
 use crate::trust::is_trusted;
 
@@ -215,22 +216,28 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
 }
 
 /// Removes what anybody but a trusted proxy says of the client.
-pub(crate) fn remove_claims(headers: &mut HeaderMap) {
-    remove_fields(headers, is_claim);
+pub(crate) fn remove_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
+    remove_fields(headers, withheld, is_claim);
 }
 
 /// Removes what the client, or a proxy before it, says of its certificate and its TLS.
-pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap) {
-    remove_fields(headers, |name| certificate::is_claim(name.as_str()));
+pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
+    remove_fields(headers, withheld, |name| {
+        certificate::is_claim(name.as_str())
+    });
 }
 
-fn remove_fields(headers: &mut HeaderMap, is_doomed: impl Fn(&HeaderName) -> bool) {
+fn remove_fields(
+    headers: &mut HeaderMap,
+    withheld: &mut Withheld,
+    is_doomed: impl Fn(&HeaderName) -> bool,
+) {
     // Most requests have none.
     if headers.keys().any(&is_doomed) {
         let is_doomed = |name: &&HeaderName| is_doomed(name);
         let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
         for name in doomed {
-            headers.remove(name);
+            withheld.take(headers, &name);
         }
     }
 }

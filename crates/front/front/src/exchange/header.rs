@@ -7,7 +7,7 @@
 use catamaran_message::field;
 use http::HeaderMap;
 use http::header::{
-    AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
+    AUTHORIZATION, CONNECTION, COOKIE, Entry, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
 };
 
 /// Whether all fields are some that most requests have, and that no rule removes. Others are judged one
@@ -47,12 +47,51 @@ usual_names! {
     "if-modified-since"
 }
 
+/// Fields of a request that no backend gets as fields. They are kept for a cache alone, which tells requests apart
+/// by what clients sent.
+#[derive(Debug, Default)]
+pub(crate) struct Withheld {
+    is_kept: bool,
+    fields: Option<Box<HeaderMap>>,
+}
+
+impl Withheld {
+    /// None yet. They are kept, or only removed.
+    pub(crate) fn new(is_kept: bool) -> Self {
+        Self {
+            is_kept,
+            fields: None,
+        }
+    }
+
+    /// Takes all lines of a field out of a request.
+    pub(crate) fn take(&mut self, headers: &mut HeaderMap, name: &HeaderName) {
+        if let Ok(Entry::Occupied(field)) = headers.try_entry(name) {
+            let (name, values) = field.remove_entry_mult();
+            for value in values.filter(|_| self.is_kept) {
+                let fields = self.fields.get_or_insert_default();
+                // It holds no more than the request did.
+                fields.try_append(&name, value).ok();
+            }
+        }
+    }
+
+    /// Those that were kept.
+    pub(crate) fn into_fields(self) -> Option<Box<HeaderMap>> {
+        self.fields
+    }
+}
+
 /// Removes fields that concern the client's connection only, and those that a backend could misread.
 /// Returns how many fields were dropped because of an underscore in their name; those of
 /// `underscored_names`, in lower case, stay.
-pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String]) -> usize {
+pub(crate) fn clean_request(
+    headers: &mut HeaderMap,
+    underscored_names: &[String],
+    withheld: &mut Withheld,
+) -> usize {
     if headers.keys().any(|name| *name == CONNECTION) {
-        remove_nominated(headers);
+        remove_nominated(headers, withheld);
     }
     let has_underscore = |name: &HeaderName| {
         has_underscore(name) && !underscored_names.iter().any(|it| it == name.as_str())
@@ -65,7 +104,10 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String
             if has_underscore(&name) {
                 underscored += headers.get_all(&name).iter().count();
             }
-            headers.remove(name);
+            match stays_here(&name) {
+                true => drop(headers.remove(name)),
+                false => withheld.take(headers, &name),
+            }
         }
     }
     underscored
@@ -73,7 +115,7 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String
 
 /// Removes the fields that `Connection` names (RFC 9110, section 7.6.1), except those that a
 /// client must not be able to hide from the backend.
-fn remove_nominated(headers: &mut HeaderMap) {
+fn remove_nominated(headers: &mut HeaderMap, withheld: &mut Withheld) {
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -81,7 +123,7 @@ fn remove_nominated(headers: &mut HeaderMap) {
         .filter(|name| ![HOST, COOKIE, AUTHORIZATION].contains(name))
         .collect();
     for name in nominated {
-        headers.remove(name);
+        withheld.take(headers, &name);
     }
 }
 

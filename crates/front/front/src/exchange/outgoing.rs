@@ -2,6 +2,7 @@
 //! attempt.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use catamaran_cache::vary::RequestFields;
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
@@ -16,6 +17,7 @@ use crate::boxed::in_box;
 use crate::config::{BackendConfig, ClientCertFields, Protocol, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::forwarded::{self, Identity, Peer, Sender};
+use crate::exchange::header::Withheld;
 use crate::exchange::own_fields::OwnFields;
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::verdict::Grounds;
@@ -50,6 +52,26 @@ pub(crate) struct Outgoing<'s> {
     own_fields: OwnFields<'s>,
     /// What AJP backends are told besides, if the upstream asks for it.
     attributes: Option<Box<Attributes>>,
+    /// What the client sent in further fields, if a cache takes part.
+    withheld: Option<Box<HeaderMap>>,
+}
+
+/// What a backend is told of a request beside its line and its fields. A cache has it in its key, or counts the
+/// request as one of a client that is known, whose response is stored only if it says that it is for all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BesideFields<'r> {
+    /// Whether the client came over TLS.
+    pub(crate) is_secure: bool,
+    /// The host that it asked for, and the port unless that is the usual one.
+    pub(crate) host: &'r [u8],
+    /// The port that backends are told the client used, over HTTP.
+    pub(crate) port: Option<&'r [u8]>,
+    /// The address that it connected to.
+    pub(crate) local: IpAddr,
+    /// AJP13's attributes by name.
+    pub(crate) attributes: Option<&'r Attributes>,
+    /// Whether it is known who the client is: by its certificate, or as a user.
+    pub(crate) names_client: bool,
 }
 
 /// A request for a backend that has all its fields, and nothing of the exchange that it was made in.
@@ -63,6 +85,7 @@ pub(crate) struct DetachedRequest {
     identity: Identity,
     own: Own,
     attributes: Option<Box<Attributes>>,
+    withheld: Option<Box<HeaderMap>>,
 }
 
 /// What a request for a backend is made of, besides its path.
@@ -75,6 +98,8 @@ pub(super) struct Original<'c, 's> {
     /// The protocol that the client asks to change to, and may. It goes by HTTP whatever the backends
     /// speak.
     pub(super) upgrade: Option<&'s str>,
+    /// Whether a cache takes part.
+    pub(super) is_cached: bool,
 }
 
 /// A request for a backend, and what was found while it was made.
@@ -96,18 +121,19 @@ impl<'s> Original<'_, 's> {
             self.head.target.escape_query();
         }
         let headers = &mut self.head.headers;
+        let mut withheld = Withheld::new(self.is_cached);
         let own_cookie = self.upstream.sticky.as_ref();
         let own_cookie = own_cookie.and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
         let Cleaned {
             are_usual,
             underscored,
-        } = clean(headers, &site.server.underscore_fields, peer);
+        } = clean(headers, &site.server.underscore_fields, peer, &mut withheld);
         let session = client.tls.as_ref();
         let profile = session.and_then(|session| session.profile.as_ref());
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
         if verifies {
             // The front itself verifies certificates of clients: those that a proxy tells are not used.
-            forwarded::remove_certificate_claims(headers);
+            forwarded::remove_certificate_claims(headers, &mut withheld);
         }
         let over_http = self.upstream.wants_forwarded_fields() || self.upgrade.is_some();
         let own = self.head.authority.as_ref();
@@ -119,7 +145,7 @@ impl<'s> Original<'_, 's> {
         }
         let host = settle_host(&mut self.head, client)
             .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
-        let attributes = self.take_attributes(&host);
+        let attributes = self.take_attributes(&host, &mut withheld);
         let mut own_fields = OwnFields::default();
         if over_http {
             let (headers, own) = (&mut self.head.headers, self.head.authority.as_ref());
@@ -146,6 +172,7 @@ impl<'s> Original<'_, 's> {
                 own: own_cookie,
                 own_fields,
                 attributes,
+                withheld: withheld.into_fields(),
             }),
             given_id,
             dropped: (underscored > 0).then(|| Reason::new(Culprit::Client, token)),
@@ -153,7 +180,11 @@ impl<'s> Original<'_, 's> {
     }
 
     /// Takes what AJP backends are told besides, if the upstream asks for it.
-    fn take_attributes(&mut self, host: &HeaderValue) -> Option<Box<Attributes>> {
+    fn take_attributes(
+        &mut self,
+        host: &HeaderValue,
+        withheld: &mut Withheld,
+    ) -> Option<Box<Attributes>> {
         let wanted = self.upstream.attributes.as_ref()?;
         let authority = self.head.authority.as_ref();
         let session = self.grounds.peer.tls.as_deref();
@@ -163,7 +194,8 @@ impl<'s> Original<'_, 's> {
             host: authority.map_or(host.as_bytes(), |it| &it.host),
             tls: session.map(|session| &session.facts),
         };
-        Some(Attributes::take(wanted, &mut self.head.headers, told))
+        let headers = &mut self.head.headers;
+        Some(Attributes::take(wanted, headers, withheld, told))
     }
 
     /// Adds the front's element to `Via`, and the request's id unless a trusted proxy gave it one, which is
@@ -249,6 +281,7 @@ impl<'s> Outgoing<'s> {
             identity: self.identity,
             own: self.own,
             attributes: self.attributes.clone(),
+            withheld: self.withheld.clone(),
         }
     }
 
@@ -256,14 +289,58 @@ impl<'s> Outgoing<'s> {
         &mut self.head
     }
 
-    /// The value of `Host`.
-    pub(super) fn host(&self) -> &HeaderValue {
-        &self.host
+    /// What a backend is told beside the line and the fields. It takes apart all that there is: what is added to a
+    /// request does not compile until it is said whether a cache has to know it.
+    pub(super) fn beside_fields(&self) -> BesideFields<'_> {
+        let Self {
+            // The line and the fields, as the backend and as the client have them.
+            head: _,
+            are_usual: _,
+            path: _,
+            withheld: _,
+            host,
+            client,
+            // Whose fields tell the certificate: those of a proxy are fields.
+            certificate_is_ours: _,
+            certificate_chain: _,
+            // A cache has no part in tunnels.
+            upgrade: _,
+            identity,
+            // Chooses the backend alone.
+            own: _,
+            own_fields,
+            attributes,
+        } = self;
+        // No shared cache tells clients apart by their addresses.
+        let Identity {
+            ip: _,
+            port: _,
+            secure,
+        } = identity;
+        let PeerFacts {
+            remote: _,
+            local,
+            tls: _,
+        } = client;
+        BesideFields {
+            is_secure: *secure,
+            host: host.as_bytes(),
+            port: own_fields.port(),
+            local: local.ip(),
+            attributes: attributes.as_deref(),
+            names_client: self.names_client(),
+        }
     }
 
-    /// The port that backends are told the client used.
-    pub(super) fn told_port(&self) -> Option<&[u8]> {
-        self.own_fields.port()
+    /// What the client sent in all lines of fields, whether a backend gets them or not.
+    pub(super) fn sent<'r>(
+        &'r self,
+        is_sought: impl Fn(&HeaderName) -> bool + 'r,
+    ) -> impl Iterator<Item = &'r HeaderValue> {
+        // Without a hash: there are few fields.
+        let withheld = self.withheld.iter().flat_map(|fields| fields.iter());
+        let fields = self.head.headers.iter().chain(withheld);
+        fields.filter_map(move |(name, value)| is_sought(name).then_some(value))
     }
 
     /// Whether all fields are usual ones ([`header::are_usual`]), so that no other has to be sought.
@@ -272,7 +349,7 @@ impl<'s> Outgoing<'s> {
     }
 
     /// Whether a backend is told who the client is: by its certificate, or as a user.
-    pub(super) fn names_client(&self) -> bool {
+    fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
         let mut names = self.head.headers.keys();
         session.is_some_and(|session| session.facts.client_sha256.is_some())
@@ -478,6 +555,7 @@ impl DetachedRequest {
             own: self.own,
             own_fields: OwnFields::default(),
             attributes: self.attributes,
+            withheld: self.withheld,
         }
     }
 }
@@ -492,6 +570,26 @@ impl RequestFields for Outgoing<'_> {
                 line(value);
             }
         }
+        if let Some(withheld) = &self.withheld {
+            for value in withheld.get_all(name) {
+                // No field has such a byte: what a backend got is never taken for what it did not get.
+                line(&[b"\x01", value.as_bytes()].concat());
+            }
+        }
+        // What the front itself says of the client's TLS is written for each backend.
+        if let Some(session) = &self.client.tls
+            && certificate::is_claim(name.as_str())
+        {
+            line(session.facts.cipher.as_bytes());
+            line(
+                session
+                    .facts
+                    .client_sha256
+                    .as_deref()
+                    .unwrap_or("-")
+                    .as_bytes(),
+            );
+        }
     }
 }
 
@@ -505,13 +603,18 @@ struct Cleaned {
 
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
 /// that is not trusted says of the client.
-fn clean(headers: &mut HeaderMap, underscored_names: &[String], peer: &Peer) -> Cleaned {
+fn clean(
+    headers: &mut HeaderMap,
+    underscored_names: &[String],
+    peer: &Peer,
+    withheld: &mut Withheld,
+) -> Cleaned {
     let are_usual = header::are_usual(headers);
     let mut underscored = 0;
     if !are_usual {
-        underscored = header::clean_request(headers, underscored_names);
+        underscored = header::clean_request(headers, underscored_names, withheld);
         if !peer.trusted {
-            forwarded::remove_claims(headers);
+            forwarded::remove_claims(headers, withheld);
         }
     }
     header::join_cookies(headers);

@@ -430,6 +430,7 @@ impl<'s> Case<'_, 's> {
             upstream,
             head,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
+            is_cached: cache.is_some(),
         };
         let mut made = match original.clean(path) {
             Ok(made) => made,

@@ -7,6 +7,7 @@ mod operate;
 mod sharing;
 mod stale;
 mod storing;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

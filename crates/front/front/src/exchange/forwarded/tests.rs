@@ -58,7 +58,7 @@ fn a_stranger_is_not_believed() {
         ("x-own", "1"),
     ]);
     let identity = identify(&peer(STRANGER), &networks(), &fields);
-    remove_claims(&mut fields);
+    remove_claims(&mut fields, &mut Withheld::default());
     let ip = "203.0.113.9".parse().expect("an address");
     assert_eq!(
         identity,

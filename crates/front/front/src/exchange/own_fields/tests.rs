@@ -5,6 +5,7 @@ use http::header::COOKIE;
 use super::*;
 use crate::exchange::forwarded::tests::{PROXY, STRANGER, headers, networks, peer, text};
 use crate::exchange::forwarded::{identify, remove_claims};
+use crate::exchange::header::Withheld;
 
 /// The fields that a backend is told of a request by `from` for the host `a:81`, and which of them are
 /// beside the map.
@@ -15,7 +16,7 @@ fn announced(
     let mut fields = headers(sent);
     let identity = identify(&peer(from), &networks(), &fields);
     if from == STRANGER {
-        remove_claims(&mut fields);
+        remove_claims(&mut fields, &mut Withheld::default());
     }
     let via = Via::new("catamaran").expect("a pseudonym");
     let id = HeaderName::from_static("x-request-id");
