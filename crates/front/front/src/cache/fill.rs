@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use catamaran_cache::vary::Selection;
+use catamaran_cache::storable::{Credentials, Terms};
+use catamaran_cache::vary::{RequestFields, Selection};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use slab::Slab;
 
@@ -38,10 +39,26 @@ pub(crate) struct FillHead {
     pub(crate) content_length: Option<u64>,
     /// The age with which it arrived, in seconds.
     pub(crate) age: u32,
-    /// Which requests it answers, if it is to be stored; else why it is not.
-    pub(crate) storing: Result<Selection, &'static str>,
+    /// For whom it is, if it is to be stored; else why it is not.
+    pub(crate) storing: Result<Audience, &'static str>,
     /// The front's own cookie for the client that asked.
     pub(crate) cookie: Option<HeaderValue>,
+}
+
+/// The requests that a response is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Audience {
+    /// Which it answers.
+    pub(crate) selection: Selection,
+    /// On which terms it is used: not all are for requests with a session.
+    pub(crate) terms: Terms,
+}
+
+impl Audience {
+    /// Whether a request with these credentials is one of them.
+    pub(crate) fn has(&self, request: &dyn RequestFields, credentials: Credentials) -> bool {
+        self.selection.matches(request) && self.terms.admit(credentials)
+    }
 }
 
 /// Why a response did not come.
@@ -524,12 +541,24 @@ const INTERIMS_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use catamaran_cache::freshness::LifetimeSource;
     use catamaran_testkit::Wakes;
     use catamaran_upstream::Culprit;
 
     use super::*;
 
     const MOST: (u64, u64) = (1 << 20, 1 << 20);
+
+    const TERMS: Terms = Terms {
+        lifetime: 60,
+        source: LifetimeSource::Explicit,
+        stale_while_revalidate: 0,
+        stale_if_error: 0,
+        no_cache: false,
+        never_stale: false,
+        for_sessions: false,
+        for_authorization: false,
+    };
 
     fn fill() -> Arc<Fill> {
         Arc::new(Fill::new(Arc::default()))
@@ -543,7 +572,10 @@ mod tests {
             content_length,
             age: 0,
             storing: match is_stored {
-                true => Ok(Selection::new(Vec::new(), &HeaderMap::new())),
+                true => Ok(Audience {
+                    selection: Selection::new(Vec::new(), &HeaderMap::new()),
+                    terms: TERMS,
+                }),
                 false => Err("no-store"),
             },
             cookie: None,

@@ -7,9 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::object::{ObjectDetails, ObjectHead};
-use catamaran_cache::storable::{
-    self, Credentials, RequestFacts, RequestScope, ResponseFacts, Terms,
-};
+use catamaran_cache::storable::{self, Credentials, RequestFacts, RequestScope, ResponseFacts};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::{Millis, freshness, merge, object, tags};
 use catamaran_message::ResponseHead;
@@ -17,7 +15,7 @@ use catamaran_upstream::Culprit;
 use http::header::{CONTENT_LOCATION, ETAG, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::cache::fill::{FetchFacts, Fill, FillFailure, FillHead};
+use crate::cache::fill::{Audience, FetchFacts, Fill, FillFailure, FillHead};
 use crate::cache::object::{Body, Object};
 use crate::cache::store::OpenFetch;
 use crate::cache::{self, Cache};
@@ -62,8 +60,6 @@ pub(crate) struct Tee {
     /// When its head arrived.
     arrived: Millis,
     tags: Box<[u8]>,
-    /// The terms on which the response is stored that has begun.
-    terms: Option<Terms>,
     /// Why it is not.
     refusal: Option<&'static str>,
     is_over: bool,
@@ -242,7 +238,6 @@ impl Tee {
             has_stale: false,
             arrived: 0,
             tags: Box::default(),
-            terms: None,
             refusal: None,
             is_over: false,
         }
@@ -263,19 +258,19 @@ impl Tee {
         let now = cache::now();
         self.arrived = now;
         if head.status == StatusCode::NOT_MODIFIED && !self.validating.is_empty() {
-            return self.validated(head, now);
+            return self.validated(head, facts.request, now);
         }
-        let selection = match facts.request {
+        let storing = match facts.request {
             Some(request) => self.judge(head, (request, facts), now),
             None => Err("no-request"),
         };
-        if let Err(refusal) = &selection {
+        if let Err(refusal) = &storing {
             self.refuse(head, refusal, now);
         }
         let mut headers = head.headers.clone();
         let age = freshness::initial_age(&headers, self.asked, now);
         let date = crate::date::now();
-        let set_cookie = match selection.is_ok() {
+        let set_cookie = match storing.is_ok() {
             true => self.cache.config.set_cookie,
             false => storable::SetCookie::Store,
         };
@@ -287,7 +282,7 @@ impl Tee {
                 headers,
                 content_length: head.content_length,
                 age,
-                storing: selection,
+                storing,
                 cookie: facts.cookie.cloned(),
             },
             self.fills_max(),
@@ -306,13 +301,13 @@ impl Tee {
         }
     }
 
-    /// Whether the response may be stored, and which requests it then answers.
+    /// Whether the response may be stored, and for whom it then is.
     fn judge(
         &mut self,
         head: &ResponseHead,
         (request, facts): (&Outgoing<'_>, HeadFacts<'_>),
         now: Millis,
-    ) -> Result<Selection, &'static str> {
+    ) -> Result<Audience, &'static str> {
         if facts.is_replaced {
             return Err("replaced");
         }
@@ -338,10 +333,13 @@ impl Tee {
             &config.freshness,
             config.set_cookie,
         );
-        self.terms = Some(terms.map_err(storable::Refusal::token)?);
+        let terms = terms.map_err(storable::Refusal::token)?;
         self.tags = tags::read(&head.headers).unwrap_or_default();
         let names = vary::names(&head.headers).map_err(|_| "vary")?;
-        Ok(Selection::new(names, request))
+        Ok(Audience {
+            selection: Selection::new(names, request),
+            terms,
+        })
     }
 
     /// The response is not stored: those who wait for it fetch their own.
@@ -366,7 +364,7 @@ impl Tee {
     }
 
     /// The backend says that what is stored is valid.
-    fn validated(&mut self, head: &ResponseHead, now: Millis) {
+    fn validated(&mut self, head: &ResponseHead, request: Option<&Outgoing<'_>>, now: Millis) {
         self.is_over = true;
         self.land();
         let etag = |object: &Arc<Object>| {
@@ -374,14 +372,17 @@ impl Tee {
             etag.and_then(|etag| HeaderValue::from_bytes(etag).ok())
         };
         let named = head.headers.contains_key(ETAG);
-        let mut validating = self.validating.iter();
-        let about = validating.find(|object| merge::is_about(&head.headers, etag(object).as_ref()));
+        // Of those for other requests it says nothing, though it may name them: some backends give all variants one
+        // tag.
+        let answers = |object: &&Arc<Object>| request.is_some_and(|it| object.head.answers(it));
+        let answering = self.validating.iter().filter(answers);
+        let about = answering
+            .clone()
+            .find(|object| merge::is_about(&head.headers, etag(object).as_ref()));
         // One that names nothing is about the only one.
         let about = about.filter(|_| named || self.validating.len() == 1);
         let Some(stored) = about.cloned() else {
-            for object in &self.validating {
-                self.cache.store.remove(&self.key, object);
-            }
+            answering.for_each(|object| self.cache.store.remove(&self.key, object));
             return self.fill.finish(None, false);
         };
         let mut headers = stored.head.fields.to_map();
@@ -442,9 +443,7 @@ impl Tee {
         }
         let head = self.fill.head();
         let blocks = self.fill.body();
-        let (Some(terms), Some(head), Some(blocks), None) =
-            (self.terms, head, blocks, self.refusal)
-        else {
+        let (Some(head), Some(blocks), None) = (head, blocks, self.refusal) else {
             self.land();
             self.fill.finish(None, false);
             return true;
@@ -452,7 +451,7 @@ impl Tee {
         let received: u64 = blocks.iter().map(|block| block.len() as u64).sum();
         let is_whole = head.content_length.is_none_or(|length| length == received)
             || head.status == StatusCode::NO_CONTENT;
-        let (Ok(selection), true) = (&head.storing, is_whole) else {
+        let (Ok(Audience { selection, terms }), true) = (&head.storing, is_whole) else {
             self.is_over = false;
             self.fail(FillFailure {
                 status: StatusCode::BAD_GATEWAY,
@@ -465,7 +464,7 @@ impl Tee {
         let stored = ObjectHead {
             status: head.status,
             fields,
-            terms,
+            terms: *terms,
             // However long the body took, it is as old as its head.
             made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
             validated: self.arrived,

@@ -43,7 +43,7 @@ impl FetchOrder {
         let site = exchange.site;
         let mut upstreams = site.upstreams.iter();
         let mut request = outgoing.detach();
-        ask(&mut request, tee.validating());
+        ask(&mut request, tee.validating(), outgoing);
         Self {
             upstream: upstreams
                 .position(|it| std::ptr::eq(&**it, upstream))
@@ -60,7 +60,7 @@ impl FetchOrder {
 }
 
 /// Asks for all of it, or for the word that what is stored is valid.
-fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>]) {
+fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
     let head = request.head_mut();
     head.method = Method::GET;
     let is_partial = |name: &&HeaderName| RequestScope::of_field(name) != RequestScope::Whole;
@@ -78,8 +78,9 @@ fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>]) {
     {
         head.headers.insert(IF_NONE_MATCH, tags);
     }
-    // A date cannot tell several apart.
+    // A date cannot tell several apart, nor what is stored from what answers another request.
     if let [only] = validating
+        && only.head.answers(asked)
         && let Some(changed) = only.head.fields.get("last-modified")
         && let Ok(changed) = HeaderValue::from_bytes(changed)
     {

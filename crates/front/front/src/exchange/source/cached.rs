@@ -240,6 +240,7 @@ impl<'a> CachedSource<'a> {
             From::Coded(_) => return Poll::Ready(Ok(Event::End)),
         };
         let leads = reader.leads;
+        let credentials = self.asked.demand.credentials;
         let news = match reader.poll_news(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(news) => news,
@@ -256,7 +257,7 @@ impl<'a> CachedSource<'a> {
                 Err(CachedError::StaleStatus(head.status))
             }
             FillNews::Head(head) => match &head.storing {
-                Ok(selection) if !leads && !selection.matches(self.request) => {
+                Ok(audience) if !leads && !audience.has(self.request, credentials) => {
                     Err(CachedError::NotShared)
                 }
                 _ => {
@@ -264,7 +265,9 @@ impl<'a> CachedSource<'a> {
                     Ok(Event::Head(self.begin(cached)))
                 }
             },
-            FillNews::Whole(object, _) if !object.head.answers(self.request) => {
+            FillNews::Whole(object, _)
+                if !object.head.answers(self.request) || !object.head.terms.admit(credentials) =>
+            {
                 Err(CachedError::NotShared)
             }
             FillNews::Whole(object, validated) => {

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 
 use catamaran_testkit::Deadline;
 
+use super::operate::{admin, steered};
 use super::*;
 
 #[test]
@@ -138,4 +139,54 @@ fn nobody_waits_for_a_slow_client() {
     assert_eq!(slow.receive().unwrap().body.len(), 4 << 20);
     assert_eq!(origin.count("/"), 1);
     end(front);
+}
+
+/// Who waits for a fetch that somebody with other credentials began does not get what is for that one alone.
+#[test]
+fn who_follows_a_fetch_gets_what_is_for_both() {
+    let session = "Cookie: JSESSIONID=ann\r\n";
+    for validates in [false, true] {
+        for (leader, follower) in [("", session), (session, "")] {
+            let gate = Arc::new(Barrier::new(2));
+            let at_origin = Arc::clone(&gate);
+            let origin = Origin::start(move |asked| {
+                let user = asked.field("cookie").unwrap_or("nobody");
+                let bytes = match asked.count {
+                    1 => ok("Cache-Control: public, max-age=0\r\nETag: \"e\"\r\n", "all"),
+                    2 => {
+                        at_origin.wait();
+                        at_origin.wait();
+                        match validates && leader.is_empty() {
+                            true => {
+                                format!("HTTP/1.1 304 Not Modified\r\n{FRESH}\r\n").into_bytes()
+                            }
+                            false => ok(FRESH, user),
+                        }
+                    }
+                    _ => ok(FRESH, user),
+                };
+                (bytes, false)
+            });
+            let (front, _directory) = steered(&origin, |_| {});
+            get(&front, "/");
+            thread::scope(|scope| {
+                scope.spawn(|| get_as(&front, "/", leader));
+                gate.wait();
+                let second = scope.spawn(|| get_as(&front, "/", follower));
+                let line = "catamaran_cache_waiters{cache=\"pages\"} 2";
+                let waits = || {
+                    let (_, text) = admin(&front, "GET", "/metrics", "");
+                    text.lines().any(|it| it == line).then_some(())
+                };
+                Deadline::default().poll(line, waits).unwrap();
+                gate.wait();
+                let own = match follower.is_empty() {
+                    true => "nobody",
+                    false => "JSESSIONID=ann",
+                };
+                assert_eq!(body(&second.join().unwrap()), own, "after {leader:?}");
+            });
+            end(front);
+        }
+    }
 }

@@ -152,6 +152,42 @@ fn a_304_about_something_else_is_not_believed() {
     end(front);
 }
 
+/// What the backend says of the response in one language is not said of the one in another.
+#[test]
+fn a_304_changes_the_response_alone_that_answers_the_request() {
+    for validator in [
+        // The same for all languages, as some frameworks have it.
+        "ETag: \"e\"\r\n",
+        "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+    ] {
+        let origin = Origin::start(move |asked| {
+            let language = asked.field("accept-language").unwrap_or("-").to_owned();
+            let fields = format!("Vary: Accept-Language\r\nContent-Language: {language}\r\n");
+            let is_known = ["if-none-match", "if-modified-since"]
+                .iter()
+                .any(|name| asked.field(name).is_some());
+            let bytes = match is_known {
+                true => {
+                    let fields = format!("{fields}{validator}{FRESH}");
+                    format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes()
+                }
+                false => {
+                    let fields = format!("{fields}{validator}Cache-Control: max-age=0\r\n");
+                    ok(&fields, &language)
+                }
+            };
+            (bytes, false)
+        });
+        let front = front(&origin, cache());
+        for language in ["de", "en", "de", "en", "fr", "en", "de"] {
+            let page = get_as(&front, "/", &format!("Accept-Language: {language}\r\n"));
+            let seen = (body(&page), field(&page, "content-language"));
+            assert_eq!(seen, (language, Some(language)), "{validator}");
+        }
+        end(front);
+    }
+}
+
 #[test]
 fn browsers_share_what_the_origin_codes_alike() {
     let origin = Origin::start(|asked| {
