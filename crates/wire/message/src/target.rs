@@ -74,6 +74,20 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    /// The scheme that a word names, in any case (RFC 3986, section 3.1): `ws` and `wss` are those of WebSocket,
+    /// which begins by HTTP. `None` if it names none of HTTP.
+    #[must_use]
+    pub fn of_word(word: &[u8]) -> Option<Self> {
+        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+        match word {
+            _ if is(b"https") || is(b"wss") => Some(Self::Https),
+            _ if is(b"http") || is(b"ws") => Some(Self::Http),
+            _ => None,
+        }
+    }
+}
+
 /// Reads a target, which is part of `head`; the authority is that of an absolute one.
 ///
 /// # Errors

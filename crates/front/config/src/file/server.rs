@@ -233,7 +233,8 @@ static TRUSTED_PROXIES: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
         effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
                  these fields are dropped and written anew. Of several lines or elements the \
                  last counts, which the nearest proxy wrote. Over HTTP/2 their `:scheme` is believed as well, \
-                 unless there is an `X-Forwarded-Proto`, which wins. Over AJP, `X-Forwarded-Host` and \
+                 unless there is an `X-Forwarded-Proto`, which wins. In both, `wss` counts as `https` and `ws` as \
+                 `http`, in any case; another word in `X-Forwarded-Proto` says nothing. Over AJP, `X-Forwarded-Host` and \
                  `-Port` become the server's name and port, and `Host`; for an upstream with a \
                  backend that speaks HTTP, `X-Forwarded-Host` is passed on as it is, and \
                  `X-Forwarded-Port` says the port that the client used.",

@@ -115,9 +115,10 @@ impl Identity {
     #[inline(never)]
     fn believe_proxy(&mut self, networks: &[IpNet], headers: &HeaderMap) {
         // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes the one itself, and may have the other from its
-        // client.
-        if let Some(told) = last_element(headers, &X_FORWARDED_PROTO) {
-            self.secure = told == b"https";
+        // client. A word that is no scheme says nothing.
+        let told = last_element(headers, &X_FORWARDED_PROTO).and_then(Scheme::of_word);
+        if let Some(scheme) = told {
+            self.secure = scheme == Scheme::Https;
         }
         if let Some(ip) = client_address(networks, headers) {
             self.ip = ip;

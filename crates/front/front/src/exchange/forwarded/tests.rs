@@ -165,6 +165,39 @@ fn the_scheme_is_the_nearest_proxys() {
 }
 
 #[test]
+fn the_scheme_is_a_word_without_case_and_wss_is_https() {
+    for own in [false, true] {
+        let secure = |word: &str| {
+            let peer = Peer {
+                secure: own,
+                ..peer(PROXY)
+            };
+            let mut headers = HeaderMap::new();
+            headers.insert(&X_FORWARDED_PROTO, word.parse().expect("a value"));
+            identify(&peer, &networks(), &headers).secure
+        };
+        for word in ["https", "HTTPS", "wss", "WsS", "http, wss"] {
+            assert!(secure(word), "{word}");
+        }
+        for word in ["http", "HTTP", "ws", "WS", "https, ws"] {
+            assert!(!secure(word), "{word}");
+        }
+        // The connection's own.
+        for word in [
+            "",
+            "on",
+            "h2",
+            "https:",
+            "http+unix",
+            "\"https\"",
+            "https, spdy",
+        ] {
+            assert_eq!(secure(word), own, "{word}");
+        }
+    }
+}
+
+#[test]
 fn mapped_addresses_count_as_ipv4() {
     assert!(is_trusted(
         &networks(),

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use catamaran_http1::{Fault, Limits};
-use catamaran_message::{Authority, BodyLength, Host, RequestHead, decode_target, field};
+use catamaran_message::{Authority, BodyLength, Host, RequestHead, Scheme, decode_target, field};
 use catamaran_upstream::Culprit;
 use h2::ext::Protocol;
 use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
@@ -49,10 +49,9 @@ pub(crate) fn read(
     if method.as_str().len() > METHOD_MAX {
         return Err(Fault::Method.into());
     }
-    let own_scheme = uri.scheme_str().map(|scheme| match scheme {
-        "http" => Ok(catamaran_message::Scheme::Http),
-        "https" => Ok(catamaran_message::Scheme::Https),
-        _ => Err(answer(StatusCode::MISDIRECTED_REQUEST, "scheme-mismatch")),
+    let own_scheme = uri.scheme_str().map(|word| {
+        let unknown = || answer(StatusCode::MISDIRECTED_REQUEST, "scheme-mismatch");
+        Scheme::of_word(word.as_bytes()).ok_or_else(unknown)
     });
     let scheme = own_scheme.transpose()?;
     let text = uri.path_and_query().map_or("", |target| target.as_str());

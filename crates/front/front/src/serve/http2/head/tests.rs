@@ -36,7 +36,7 @@ fn a_head_says_what_one_of_http_1_says() {
         (&b"/x"[..], Version::HTTP_2)
     );
     assert_eq!(head.target.query.as_deref(), Some(&b"y"[..]));
-    assert_eq!(head.target.scheme, Some(catamaran_message::Scheme::Http));
+    assert_eq!(head.target.scheme, Some(Scheme::Http));
     assert_eq!(
         head.authority,
         Authority::parse(&Bytes::from("a.test")).ok()
@@ -124,6 +124,11 @@ fn targets_obey_the_rules_of_http() {
     ] {
         let read = read(parts(method, uri, &[]), true, &Limits::request());
         assert_eq!(read.err(), Some(expected), "{method} {uri}");
+    }
+    let secure = Some(Scheme::Https);
+    for uri in ["https://a/", "HTTPS://a/", "wss://a/"] {
+        let head = read(parts("GET", uri, &[]), true, &Limits::request()).unwrap();
+        assert_eq!(head.target.scheme, secure, "{uri}");
     }
 }
 
