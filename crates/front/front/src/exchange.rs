@@ -7,6 +7,7 @@
 
 mod account;
 mod attributes;
+mod body_fields;
 mod cache_hook;
 pub(crate) mod cache_request;
 mod caching;

@@ -309,7 +309,7 @@ impl Tee {
         now: Millis,
     ) -> Result<Audience, &'static str> {
         if facts.is_replaced {
-            return Err("replaced");
+            return Err(REPLACED);
         }
         let config = &self.cache.config;
         if self.has_stale && is_stale_status(config, head.status) {
@@ -347,7 +347,7 @@ impl Tee {
         self.refusal = Some(refusal);
         let lasts = !matches!(
             refusal,
-            "replaced"
+            REPLACED
                 | "stale-status"
                 | "fills-max"
                 | "session"
@@ -586,6 +586,9 @@ impl Drop for Tee {
         });
     }
 }
+
+/// Why a page of the front's own is not stored.
+pub(crate) const REPLACED: &str = "replaced";
 
 #[cfg(test)]
 mod tests {

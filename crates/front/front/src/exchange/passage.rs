@@ -9,9 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use catamaran_message::{Authority, RequestHead};
 use catamaran_upstream::IpText;
+use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
+use crate::exchange::body_fields::FieldScope;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cookie_flags;
 use crate::exchange::forwarded::{self, Identity, Sender};
@@ -96,11 +98,11 @@ impl<'s> Passage<'s> {
         !self.edits.is_empty() || self.rules.cookie_flags() != CookieFlags::default()
     }
 
-    /// Changes the fields of a response as the route says, whatever its source. What is filled in is of
+    /// Changes the fields of a response as the route says, as far as it takes them. What is filled in is of
     /// this exchange, so it is done at each sending.
-    pub(crate) fn edit(&self, headers: &mut HeaderMap) {
+    pub(crate) fn edit(&self, headers: &mut HeaderMap, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
-        apply(&self.edits, headers);
+        apply(&self.edits, scope, headers);
     }
 }
 
@@ -196,7 +198,8 @@ impl Values<'_> {
 
 /// Changes the fields of a request.
 pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut HeaderMap) {
-    apply(&edits(rules.request_fields(), values), headers);
+    let edits = edits(rules.request_fields(), values);
+    apply(&edits, FieldScope::Served, headers);
 }
 
 fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
@@ -217,10 +220,13 @@ fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
     rules.iter().filter_map(edit).collect()
 }
 
-fn apply(edits: &[Edit], headers: &mut HeaderMap) {
+fn apply(edits: &[Edit], scope: FieldScope, headers: &mut HeaderMap) {
     for edit in edits {
         // A map that is full is one that no codec would have made.
         match edit {
+            // A page in the place of a backend's has the cookies of that.
+            Edit::Remove(name) if *name == SET_COOKIE => drop(headers.remove(name)),
+            Edit::Set(name, _) | Edit::Add(name, _) | Edit::Remove(name) if !scope.takes(name) => {}
             Edit::Set(name, value) => drop(headers.try_insert(name, value.clone())),
             Edit::Add(name, value) => drop(headers.try_append(name, value.clone())),
             Edit::Remove(name) => drop(headers.remove(name)),
@@ -279,7 +285,7 @@ mod tests {
             Edit::Add(name("b"), value("6")),
             Edit::Remove(name("c")),
         ];
-        apply(&edits, &mut headers);
+        apply(&edits, FieldScope::Served, &mut headers);
         let all = |name: &str| -> Vec<_> { headers.get_all(name).iter().cloned().collect() };
         assert_eq!(all("a"), ["5"]);
         assert_eq!(all("b"), ["3", "6"]);

@@ -499,7 +499,6 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     #[inline(never)]
     fn send_page(&mut self, page: Bytes) -> Result<(), RelayError> {
         self.head_held = None;
-        self.progress.replaced = true;
         if !page.is_empty() {
             self.send_own_body(page);
         }
@@ -532,6 +531,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     .judge(&mut head, self.scene, self.progress);
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
                 self.terms.policy.turn_back(&mut head, self.scene);
+                self.progress.replaced = page.is_some();
                 self.show_head(&mut head, page.is_some());
                 self.handle_head(&mut head, page.is_none())?;
                 self.source.recycle(head);
@@ -600,7 +600,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        let additions = self.terms.policy.edit(head, self.scene);
+        let is_own = || self.progress.replaced || self.source.is_own_page();
+        let additions = self.terms.policy.edit(head, self.scene, is_own);
         if has_body && let Some(offer) = self.terms.policy.compression() {
             self.compress(offer, head);
         }

@@ -11,6 +11,7 @@ use catamaran_message::ResponseHead;
 use http::header::{DATE, HeaderName, HeaderValue, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderMap, StatusCode};
 
+use crate::exchange::body_fields::FieldScope;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::outgoing::Outgoing;
@@ -108,12 +109,18 @@ impl<'a> ResponsePolicy<'a> {
         cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
     }
 
-    /// Makes such a head the one that the client gets.
-    pub(crate) fn edit(&self, head: &mut ResponseHead, scene: Scene<'a>) -> Additions<'a> {
+    /// Makes such a head the one that the client gets. `is_own` says whether the body is one of the front's.
+    pub(crate) fn edit(
+        &self,
+        head: &mut ResponseHead,
+        scene: Scene<'a>,
+        is_own: impl FnOnce() -> bool,
+    ) -> Additions<'a> {
         let cookie = self.backend.as_ref().and_then(|backend| backend.cookie);
         if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
             head.expand();
-            passage.edit(&mut head.headers);
+            let scope = FieldScope::new(head.status, is_own());
+            passage.edit(&mut head.headers, scope);
         }
         let headers = &head.headers;
         // Without a hash: there are few, and it is one of the first.

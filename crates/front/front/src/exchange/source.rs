@@ -282,6 +282,17 @@ impl Source<'_, '_> {
     }
 
     /// Has a coding of the body sent that is kept, or is to be: the head becomes that of the coded response. `None` if
+    /// Whether the response is a page of the front's own: nothing that the route serves.
+    pub(crate) fn is_own_page(&self) -> bool {
+        match self {
+            Self::Backend(_) | Self::File(_) => false,
+            Self::Answer(_) => true,
+            Self::Cached(cached) => cached.is_own_page,
+            #[cfg(test)]
+            Self::Scripted(_) => false,
+        }
+    }
+
     /// there is none.
     pub(crate) fn kept_coding(
         &mut self,

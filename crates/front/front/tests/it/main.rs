@@ -22,6 +22,7 @@ mod limits;
 mod log_page;
 mod members;
 mod operate;
+mod own_answers;
 mod policies;
 mod probes;
 mod proxy_protocol;

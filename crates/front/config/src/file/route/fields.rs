@@ -119,8 +119,11 @@ pub(crate) static REQUEST_SECTION: Section = Section {
 
 pub(crate) static RESPONSE_SECTION: Section = Section {
     header: "[route.response_headers]",
-    intro: "What the route above it changes of the fields of responses, those of the front's own pages \
-            and redirects included. Its keys are those of `[route.request_headers]`.",
+    intro: "What the route above it changes of the fields of responses. The front's own pages and redirects have \
+            them, too, but for those that describe a body or its life: `Content-*` other than \
+            `Content-Security-Policy`, `Cache-Control`, `Expires`, `Age`, `Pragma`, `ETag`, `Last-Modified`, \
+            `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
+            `[route.request_headers]`.",
     keys: &[&REMOVE, &SET, &ADD],
     later: &[],
 };

@@ -30,7 +30,8 @@ use crate::cache::hot::StoredResponse;
 use crate::cache::object::Object;
 use crate::cache::store::Found;
 use crate::cache::{self, CACHE_NAME};
-use crate::exchange::cache_hook::is_stale_status;
+use crate::exchange::body_fields;
+use crate::exchange::cache_hook::{REPLACED, is_stale_status};
 use crate::exchange::cache_request::CacheRequest;
 use crate::exchange::outgoing::Outgoing;
 
@@ -129,6 +130,8 @@ pub(crate) struct CachedSource<'a> {
     /// Bytes of the body that are left out, and that are sent then; `None` once there are none.
     window: Option<(u64, u64)>,
     has_head: bool,
+    /// Whether the front has put a page in the place of what came, or sends nothing of it.
+    pub(super) is_own_page: bool,
 }
 
 #[derive(Debug)]
@@ -184,6 +187,7 @@ impl<'a> CachedSource<'a> {
             has_stale: false,
             window: None,
             has_head: false,
+            is_own_page: false,
         }
     }
 
@@ -260,7 +264,8 @@ impl<'a> CachedSource<'a> {
                 Ok(audience) if !leads && !audience.has(self.request, credentials) => {
                     Err(CachedError::NotShared)
                 }
-                _ => {
+                storing => {
+                    self.is_own_page = matches!(storing, Err(REPLACED));
                     let cached = self.fill_head(&head, leads);
                     Ok(Event::Head(self.begin(cached)))
                 }
@@ -391,12 +396,11 @@ impl<'a> CachedSource<'a> {
                 head.status = StatusCode::RANGE_NOT_SATISFIABLE;
                 head.reason = None;
                 head.content_length = Some(0);
+                body_fields::remove(&mut head.headers);
                 head.headers
                     .insert(CONTENT_RANGE, range::unsatisfied(length));
-                for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE] {
-                    head.headers.remove(name);
-                }
                 self.window = None;
+                self.is_own_page = true;
             }
             RangeSelection::Whole | RangeSelection::Parts(_) => {}
         }
