@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::config::FilesConfig;
 use crate::found::{FileContent, FileFacts, Found, NamedFile, Version};
-use crate::media::media_type;
+use crate::media::{is_compressed, media_type, own_coding};
 use crate::name::FileName;
 use crate::open::{Access, OpenError, OpenRoot, Opened, OpenedKind, RootId};
 use crate::tags::ContentTags;
@@ -225,12 +225,19 @@ impl Search<'_> {
         let config = self.config;
         let mut file = NamedFile {
             media_type: media_type(name, config),
+            coding: own_coding(name),
+            is_compressed: is_compressed(name),
             is_fallback,
             plain: Version::new(plain.facts, None),
             siblings: ArrayVec::new(),
             old_siblings: ArrayVec::new(),
         };
-        for &coding in &config.precompressed {
+        // A file that has a coding of its own would need two.
+        let precompressed = match file.coding {
+            None => &config.precompressed[..],
+            Some(_) => &[],
+        };
+        for &coding in precompressed {
             let Some(sibling) = self.sibling(name, coding)? else {
                 continue;
             };

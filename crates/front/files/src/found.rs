@@ -57,8 +57,14 @@ impl FoundFile {
 
     /// How it is coded.
     pub(crate) fn coding(&self) -> Option<Coding> {
-        let sibling = self.named.siblings.get(self.sibling?)?;
-        Some(sibling.0)
+        let sibling = self.sibling.and_then(|at| self.named.siblings.get(at));
+        sibling.map_or(self.named.coding, |(coding, _)| Some(*coding))
+    }
+
+    /// Whether its bytes are compressed, so that nothing is gained by doing it again.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.named.is_compressed || self.coding().is_some()
     }
 
     /// Of what it is when it is decoded.
@@ -159,6 +165,10 @@ impl KeptBody {
 pub(crate) struct NamedFile {
     /// Of what it is when it is decoded.
     pub(crate) media_type: HeaderValue,
+    /// How the plain file is coded, by its name.
+    pub(crate) coding: Option<Coding>,
+    /// Whether files of that name are compressed.
+    pub(crate) is_compressed: bool,
     /// Whether it stands in the place of a missing page.
     pub(crate) is_fallback: bool,
     pub(crate) plain: Version,

@@ -1,6 +1,7 @@
-//! Media types by extension.
+//! Media types by extension, and which names say that a file is coded.
 
 use bytes::Bytes;
+use catamaran_coding::Coding;
 use http::HeaderValue;
 
 use crate::config::FilesConfig;
@@ -34,20 +35,58 @@ fn extension(name: &[u8]) -> Option<&str> {
     (dot > 0 && !extension.is_empty()).then_some(extension)
 }
 
+/// The coding that the name of a file stands for, so that it is no coding of a response: `svgz` is one of SVG 1.1.
+pub(crate) fn own_coding(name: &[u8]) -> Option<Coding> {
+    extension(name)
+        .is_some_and(|it| it.eq_ignore_ascii_case("svgz"))
+        .then_some(Coding::Gzip)
+}
+
+/// Whether files of that name are compressed, whatever type they are given.
+pub(crate) fn is_compressed(name: &[u8]) -> bool {
+    let is = |extension: &str| {
+        COMPRESSED
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(extension))
+    };
+    extension(name).is_some_and(is)
+}
+
+/// The type of an extension: of what browsers play and read by a table of our own.
 fn known(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "mjs" | "cjs" => "text/javascript",
-        // A charset beside it would overrule the declaration in the file (RFC 7303, section 3).
-        "xml" | "xsl" => "application/xml",
         // A source map, which is JSON.
         "map" => "application/json",
         "jar" | "war" | "ear" => "application/java-archive",
-        other => mime_guess::from_ext(other).first_raw()?,
+        "ts" | "mts" | "m2ts" => "video/mp2t",
+        "m3u8" => "application/vnd.apple.mpegurl",
+        "m4s" => "video/iso.segment",
+        "m4v" => "video/mp4",
+        "m4a" => "audio/mp4",
+        "otf" => "font/otf",
+        "woff" => "font/woff",
+        "tgz" => "application/gzip",
+        "zst" => "application/zstd",
+        "yaml" | "yml" => "application/yaml",
+        "dtd" => "application/xml-dtd",
+        // That of a player of the nineties.
+        "rpm" => UNKNOWN,
+        other => match mime_guess::from_ext(other).first_raw()? {
+            // A charset beside it would overrule the declaration in the file (RFC 7303, section 3).
+            "text/xml" => "application/xml",
+            known => known,
+        },
     })
 }
 
 /// The type of what has none.
 const UNKNOWN: &str = "application/octet-stream";
+
+/// Extensions of files that are compressed and might be given the type of a text.
+const COMPRESSED: [&str; 10] = [
+    "svgz", "gz", "tgz", "br", "bz2", "xz", "zst", "zip", "woff", "woff2",
+];
 
 #[cfg(test)]
 mod tests {
@@ -77,6 +116,23 @@ mod tests {
             ("x.mp4", "video/mp4"),
             ("x.pdf", "application/pdf"),
             ("x.gz", "application/gzip"),
+            ("x.ts", "video/mp2t"),
+            ("x.m2ts", "video/mp2t"),
+            ("x.m3u8", "application/vnd.apple.mpegurl"),
+            ("x.mpd", "application/dash+xml"),
+            ("x.m4s", "video/iso.segment"),
+            ("x.m4a", "audio/mp4"),
+            ("x.rpm", UNKNOWN),
+            ("x.tgz", "application/gzip"),
+            ("x.yaml", "application/yaml"),
+            ("x.otf", "font/otf"),
+            ("x.woff", "font/woff"),
+            ("x.zst", "application/zstd"),
+            ("x.xsd", "application/xml"),
+            ("x.wsdl", "application/xml"),
+            ("x.xslt", "application/xml"),
+            ("x.dtd", "application/xml-dtd"),
+            ("x.svgz", "image/svg+xml"),
             ("x.own", "application/own"),
             ("x.OWN", "application/own"),
             ("noext", UNKNOWN),

@@ -37,6 +37,8 @@ pub struct FileSending {
     pub headers: HeaderMap,
     /// The bytes of its body, which a HEAD does not get.
     pub length: u64,
+    /// Whether the bytes are compressed already.
+    pub is_compressed: bool,
     pub(crate) segments: VecDeque<Segment>,
 }
 
@@ -137,6 +139,7 @@ fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> F
         status,
         headers,
         length: segments.iter().map(Segment::len).sum(),
+        is_compressed: file.is_compressed(),
         segments,
     }
 }

@@ -148,7 +148,7 @@ mod tests {
     async fn work_that_has_begun_learns_that_its_waiter_has_left() {
         let threads = FileThreads::default();
         let (begin, begun) = tokio::sync::oneshot::channel();
-        let (go_on, goes_on) = mpsc::channel::<()>();
+        let (go_on, goes_on) = mpsc::sync_channel::<()>(1);
         let (end, ended) = tokio::sync::oneshot::channel();
         let work = move |waiter: Waiter| {
             begin.send(waiter.has_left()).ok();

@@ -439,7 +439,7 @@ const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
 
     use super::*;
     use crate::config::{ListenerConfig, UpstreamConfig};
@@ -450,15 +450,15 @@ mod tests {
         let upstream = UpstreamConfig::new("app", Vec::new());
         let config = Config::of_one(vec![ListenerConfig::new(address)], upstream);
         let running = start(config).unwrap();
-        let (begin, begun) = channel();
-        let (release, released) = channel::<()>();
+        let (begin, begun) = sync_channel(1);
+        let (release, released) = sync_channel::<()>(1);
         running.workers[0].runtime.spawn_blocking(move || {
             begin.send(()).ok();
             released.recv().ok();
         });
         begun.recv().unwrap();
         running.drain();
-        let (end, ended) = channel();
+        let (end, ended) = sync_channel(1);
         std::thread::spawn(move || {
             running.join();
             end.send(()).ok();

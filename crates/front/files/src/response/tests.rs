@@ -26,6 +26,8 @@ pub(crate) fn found(file: File, coding: Option<Coding>) -> FoundFile {
     let facts = FileFacts::new(&fstat(&fd).unwrap());
     let mut named = NamedFile {
         media_type: HeaderValue::from_static("text/plain"),
+        coding: None,
+        is_compressed: false,
         is_fallback: false,
         plain: Version::new(facts, None),
         siblings: ArrayVec::new(),

@@ -168,7 +168,7 @@ impl<'a> Exchange<'a> {
         self.note_sibling(request, &file);
         let passage = self.decided.passage.as_deref();
         let offer = passage.and_then(|passage| passage.compression.as_ref());
-        if offer.is_some_and(|offer| offer.covers(file.media_type())) {
+        if !file.is_compressed() && offer.is_some_and(|offer| offer.covers(file.media_type())) {
             file.may_be_coded();
         }
         let threads = &self.scene.worker.files().threads;

@@ -274,14 +274,14 @@ impl Source<'_, '_> {
     /// Whether the response may be compressed for the client. The front's own pages are not: they are short.
     pub(crate) fn may_be_compressed(&self) -> bool {
         match self {
-            Self::Backend(_) | Self::File(_) | Self::Cached(_) => true,
+            Self::Backend(_) | Self::Cached(_) => true,
+            Self::File(file) => !file.is_compressed,
             Self::Answer(_) => false,
             #[cfg(test)]
             Self::Scripted(_) => false,
         }
     }
 
-    /// Has a coding of the body sent that is kept, or is to be: the head becomes that of the coded response. `None` if
     /// Whether the response is a page of the front's own: nothing that the route serves.
     pub(crate) fn is_own_page(&self) -> bool {
         match self {
@@ -293,6 +293,7 @@ impl Source<'_, '_> {
         }
     }
 
+    /// Has a coding of the body sent that is kept, or is to be: the head becomes that of the coded response. `None` if
     /// there is none.
     pub(crate) fn kept_coding(
         &mut self,

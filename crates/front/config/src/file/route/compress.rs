@@ -79,8 +79,9 @@ pub(super) static COMPRESS_TYPES: Key<OneOrMore<Parsed<MediaPattern, CompressErr
     doc: Doc {
         preset: Preset::Value(
             "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
-             \"application/xml\", \"application/*+xml\", \"application/wasm\", \"image/svg+xml\", \
-             \"font/ttf\", \"font/otf\"]",
+             \"application/xml\", \"application/*+xml\", \"application/xml-dtd\", \"application/yaml\", \
+             \"application/vnd.apple.mpegurl\", \"application/wasm\", \"image/svg+xml\", \"font/ttf\", \
+             \"font/otf\"]",
         ),
         sample: "[\"text/html\", \"application/json\"]",
         effect: "The media types of responses that are compressed, without parameters. `*` stands for any \

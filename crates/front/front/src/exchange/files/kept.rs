@@ -26,7 +26,8 @@ impl Exchange<'_> {
         let offer = passage.compression.as_ref()?;
         let body = file.kept()?;
         // The route's own fields may forbid it, which is known when they are there.
-        if sending.status != StatusCode::OK || !passage.rules.response_fields().is_empty() {
+        let is_other = sending.status != StatusCode::OK || sending.is_compressed;
+        if is_other || !passage.rules.response_fields().is_empty() {
             return None;
         }
         let mut head = ResponseHead {

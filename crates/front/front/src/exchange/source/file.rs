@@ -20,6 +20,7 @@ pub(crate) struct FileSource<'a> {
     pub(super) by_parts: bool,
     /// What the kernel is to send next.
     pub(super) part: Option<FilePart>,
+    pub(super) is_compressed: bool,
     counters: &'a WorkerCounters,
 }
 
@@ -42,6 +43,7 @@ impl<'a> FileSource<'a> {
             body,
             by_parts,
             part: None,
+            is_compressed: sending.is_compressed,
             counters,
         }
     }
