@@ -14,8 +14,8 @@ use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCod
 use catamaran_message::{RequestHead, ResponseHead};
 use catamaran_upstream::{Culprit, Event};
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName,
-    VARY,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, Entry,
+    HeaderName, IF_MATCH, RANGE, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
@@ -405,6 +405,31 @@ fn weakened(tag: &HeaderValue) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(Bytes::from(weak)).ok()
 }
 
+/// Gives a backend the tag that it gave: a client that would change what it has seen compressed has one of
+/// [`weakened`], which `If-Match` compares with none (RFC 9110, section 13.1.1). The weak tag of a backend may lose its
+/// mark, since it equals none either. A request for a part keeps them: a part of the coded bytes fits no other.
+pub(super) fn strengthen(headers: &mut HeaderMap) {
+    // Without a hash: there are few.
+    if !headers.keys().any(|name| *name == IF_MATCH) || headers.contains_key(RANGE) {
+        return;
+    }
+    let Ok(Entry::Occupied(mut lines)) = headers.try_entry(IF_MATCH) else {
+        return;
+    };
+    for line in lines.iter_mut() {
+        // Every other part is within quotes.
+        let parts: Vec<&[u8]> = line.as_bytes().split(|&byte| byte == b'"').collect();
+        let strong = |(at, part): (usize, &&[u8])| match at % 2 == 0 && at + 1 < parts.len() {
+            true => part.strip_suffix(b"W/").unwrap_or(part).to_vec(),
+            false => part.to_vec(),
+        };
+        let strong: Vec<Vec<u8>> = parts.iter().enumerate().map(strong).collect();
+        if let Ok(strong) = HeaderValue::from_maybe_shared(Bytes::from(strong.join(&b'"'))) {
+            *line = strong;
+        }
+    }
+}
+
 /// Says that the response depends on `Accept-Encoding`.
 pub(super) fn vary(headers: &mut HeaderMap) {
     let lines = headers.get_all(VARY).iter();
@@ -422,14 +447,14 @@ pub(super) fn vary(headers: &mut HeaderMap) {
         HeaderValue::from_maybe_shared(Bytes::from(line)).ok()
     });
     match (headers.entry(VARY), joined) {
-        (http::header::Entry::Occupied(mut line), Some(joined)) => {
+        (Entry::Occupied(mut line), Some(joined)) => {
             *line.get_mut() = joined;
         }
-        (http::header::Entry::Vacant(line), _) => {
+        (Entry::Vacant(line), _) => {
             line.try_insert(HeaderValue::from_static("Accept-Encoding"))
                 .ok();
         }
-        (http::header::Entry::Occupied(_), None) => {}
+        (Entry::Occupied(_), None) => {}
     }
 }
 

@@ -19,7 +19,7 @@ use http::{HeaderValue, Method, StatusCode, Version};
 use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
 use crate::counters::Reason;
 use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
-use crate::exchange::compression::CompressionOffer;
+use crate::exchange::compression::{self, CompressionOffer};
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Sender};
 use crate::exchange::guards::Guard;
@@ -415,7 +415,7 @@ impl<'s> Case<'_, 's> {
         route: Option<&'s Route>,
         upstream: &'s Upstream,
         mut path: NormalPath,
-        head: Box<RequestHead>,
+        mut head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let rules = rules_of(route);
         let cache = rules.and_then(Rules::cache);
@@ -424,6 +424,9 @@ impl<'s> Case<'_, 's> {
         rewrite(&mut path, rules);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
+        if compression.is_some() {
+            compression::strengthen(&mut head.headers);
+        }
         let original = Original {
             grounds: self.grounds,
             sender: self.sender,

@@ -332,6 +332,88 @@ fn files_are_compressed_unless_they_are_beforehand() {
     stop(running);
 }
 
+/// Whatever type they are given. What is coded by its name says so, once.
+#[test]
+fn files_that_are_coded_by_their_names_are_not_compressed() {
+    let tree = Tree::new();
+    let names = ["a.svgz", "a.gz", "a.tgz", "a.br", "a.zst", "a.woff2"];
+    let mut files = FilesConfig::new(tree.root());
+    for name in names {
+        // As if they were coded.
+        fs::write(tree.root().join(name), page()).unwrap();
+        let extension = name.split_once('.').unwrap().1.to_owned();
+        files.types.insert(extension, "text/plain".parse().unwrap());
+    }
+    // One that must not be sent in its place.
+    fs::write(tree.root().join("a.svgz.gz"), "twice").unwrap();
+    let running = crate::files::front(FilesConfig::new(tree.root()), |config| {
+        config.routes = vec![RouteConfig {
+            rules: Some(Arc::new(RouteRules {
+                files: Some(Arc::new(files)),
+                ..compressing(vec![Coding::Brotli, Coding::Gzip])
+            })),
+            ..RouteConfig::new("/", RouteTarget::Files)
+        }];
+    });
+    let address = tcp(&running, 0);
+    // A file in memory is compressed at the second request.
+    for client in [Client::BOTH, Client::BOTH].concat() {
+        for name in names {
+            let got = client.ask(address, "GET", &format!("/{name}"), &accept("gzip, br"));
+            let expected: &[&str] = if name == "a.svgz" { &["gzip"] } else { &[] };
+            let codings = got.headers.get_all("content-encoding");
+            assert_eq!(codings.iter().collect::<Vec<_>>(), expected, "{name}");
+            assert!(got.body == page(), "{client:?} {name}");
+            assert_eq!(got.header("vary"), "", "{name}");
+        }
+    }
+    stop(running);
+}
+
+/// The tag that a client has of a compressed page is a weak one of ours. Whoever changes the page by it is not
+/// refused.
+#[test]
+fn a_backend_gets_the_tag_that_it_gave() {
+    for (method, fields, expected) in [
+        ("PUT", "if-match: W/\"v1\"", "\"v1\""),
+        (
+            "PUT",
+            "if-match: W/\"a, W/\", \"b\",W/\"c\"",
+            "\"a, W/\", \"b\",\"c\"",
+        ),
+        ("DELETE", "if-match: *", "*"),
+        ("GET", "if-none-match: W/\"v1\"", "W/\"v1\""),
+        // Parts of the compressed page do not go with parts of the other.
+        ("GET", "range: bytes=5-\r\nif-range: W/\"v1\"", "W/\"v1\""),
+        ("GET", "range: bytes=5-\r\nif-match: W/\"v1\"", "W/\"v1\""),
+    ] {
+        let peer = answering(response("ETag: \"v1\"\r\n"));
+        let running = front(&peer);
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        let request = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+        client.send(request.as_bytes()).unwrap();
+        assert_eq!(client.receive().unwrap().status, 200);
+        let received = String::from_utf8(peer.received(0)).unwrap();
+        let name = fields
+            .rsplit("\r\n")
+            .next()
+            .unwrap()
+            .split_once(':')
+            .unwrap()
+            .0;
+        let line = received
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap();
+        assert_eq!(
+            line.split_once(": ").unwrap().1,
+            expected,
+            "{method} {fields}"
+        );
+        stop(running);
+    }
+}
+
 /// A client that reads nothing holds its encoder and a few pieces, and the others are served.
 #[test]
 fn a_slow_reader_holds_nobody_up() {
