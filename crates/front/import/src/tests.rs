@@ -11,6 +11,7 @@ mod guards;
 mod httpd;
 mod index_files;
 mod kept;
+mod nginx;
 mod tomcat;
 
 /// Files in memory.

@@ -1,7 +1,7 @@
 //! Where servers listen: addresses, TLS, the PROXY protocol, and who clients are behind a proxy.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use crate::directive::Directive;
@@ -13,36 +13,86 @@ use crate::plan::{Plan, VirtualHost};
 /// Addresses on which any server listens, so that it is known which of a port are told apart.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// Ports of which some server has all addresses.
-    shared: HashSet<u16>,
+    /// Ports of which some server has all addresses of IPv4, of IPv6, of both by one socket.
+    ipv4: HashSet<u16>,
+    ipv6: HashSet<u16>,
+    both: HashSet<u16>,
+    /// Ports of which some server has all addresses of IPv4 or of IPv6, and not of the other.
+    apart: HashSet<u16>,
+}
+
+/// Which addresses a `listen` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    One(IpAddr),
+    AllOfIpv4,
+    AllOfIpv6,
+    All,
+    /// A name that only the old server's machine can look up.
+    Unsaid,
 }
 
 impl Addresses {
     /// Reads the `listen` of all servers.
     pub(crate) fn new<'d>(servers: impl Iterator<Item = &'d Directive>) -> Self {
-        let mut shared = HashSet::new();
+        let mut all = Self::default();
         for server in servers {
             let listens = server.inside().iter().filter(|it| it.name == "listen");
-            let found: Vec<_> = listens
+            let mut found: Vec<(Taken, u16)> = listens
                 .filter(|it| !it.word(0).starts_with("unix:"))
-                .map(|it| address(it.word(0)))
+                .map(|it| address(&it.words))
                 .collect();
-            if found.is_empty() {
-                shared.insert(80);
+            if !server.inside().iter().any(|it| it.name == "listen") {
+                found.push((Taken::AllOfIpv4, 80));
             }
-            shared.extend(found.iter().filter(|it| it.0.is_none()).map(|it| it.1));
+            for &(taken, port) in &found {
+                match taken {
+                    Taken::AllOfIpv4 => all.ipv4.insert(port),
+                    Taken::AllOfIpv6 => all.ipv6.insert(port),
+                    Taken::All => all.both.insert(port),
+                    Taken::One(_) | Taken::Unsaid => continue,
+                };
+                let has = |it: Taken| found.contains(&(it, port));
+                if has(Taken::AllOfIpv4) != has(Taken::AllOfIpv6) {
+                    all.apart.insert(port);
+                }
+            }
         }
-        Self { shared }
+        all
     }
 
     /// Whether all addresses of a port are single ones.
     fn are_single(&self, port: u16) -> bool {
-        !self.shared.contains(&port)
+        let has = |it: &HashSet<u16>| it.contains(&port);
+        !has(&self.ipv4) && !has(&self.ipv6) && !has(&self.both)
+    }
+
+    /// The address of the front's listener. `[::]` takes IPv4, too, unless another listener has that.
+    fn written(&self, taken: Taken, port: u16) -> String {
+        let joined = !self.apart.contains(&port) || self.both.contains(&port);
+        match taken {
+            Taken::One(ip) if self.are_single(port) => SocketAddr::new(ip, port).to_string(),
+            Taken::Unsaid if self.are_single(port) => format!("127.0.0.1:{port}"),
+            Taken::AllOfIpv4
+                if !joined || !self.ipv6.contains(&port) && !self.both.contains(&port) =>
+            {
+                format!("0.0.0.0:{port}")
+            }
+            Taken::AllOfIpv6 if self.is_ipv6_alone(port) => format!("[::1]:{port}"),
+            // What cannot be told from these is closed.
+            _ => format!("[::]:{port}"),
+        }
+    }
+
+    /// Whether nobody has the addresses of IPv4 of a port, which `[::]` of the front would take.
+    fn is_ipv6_alone(&self, port: u16) -> bool {
+        !self.ipv4.contains(&port) && !self.both.contains(&port)
     }
 }
 
-/// The address of a `listen`, `None` for all, and its port.
-fn address(text: &str) -> (Option<IpAddr>, u16) {
+/// The addresses of a `listen`, and its port.
+fn address(words: &[String]) -> (Taken, u16) {
+    let text = words.first().map_or("80", String::as_str);
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
         _ => match text.parse::<u16>() {
@@ -50,13 +100,20 @@ fn address(text: &str) -> (Option<IpAddr>, u16) {
             Err(_) => (text, 80),
         },
     };
-    let host = if host == "localhost" {
-        "127.0.0.1"
-    } else {
-        host
+    let taken = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        _ if host == "*" => Taken::AllOfIpv4,
+        _ if host == "localhost" => Taken::One(Ipv4Addr::LOCALHOST.into()),
+        Ok(IpAddr::V4(ip)) if ip.is_unspecified() => Taken::AllOfIpv4,
+        Ok(IpAddr::V6(ip)) if ip.is_unspecified() => {
+            match words.iter().any(|it| it == "ipv6only=off") {
+                true => Taken::All,
+                false => Taken::AllOfIpv6,
+            }
+        }
+        Ok(ip) => Taken::One(ip),
+        Err(_) => Taken::Unsaid,
     };
-    let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    (ip.filter(|it| !it.is_unspecified()), port)
+    (taken, port)
 }
 
 /// The blocks whose directives hold for a server, and where certificates are.
@@ -77,7 +134,7 @@ impl Listens<'_> {
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
-            self.listen("80", &[], (plan, host, ledger));
+            self.listen(&[], (plan, host, ledger));
         }
         let (mut is_hidden, mut is_open) = (false, false);
         for directive in listens {
@@ -86,15 +143,17 @@ impl Listens<'_> {
                 continue;
             }
             ledger.mapped(directive.id);
-            let (ip, port) = address(directive.word(0));
-            let is_apart = ip.is_none() || self.addresses.are_single(port);
-            is_hidden |= !is_apart;
-            is_open |= ip.is_none();
-            self.listen(
-                directive.word(0),
-                directive.words.get(1..).unwrap_or_default(),
-                (plan, host, ledger),
-            );
+            let (taken, port) = address(&directive.words);
+            let is_one = matches!(taken, Taken::One(_) | Taken::Unsaid);
+            is_hidden |= is_one && !self.addresses.are_single(port);
+            is_open |= !is_one;
+            if taken == Taken::Unsaid {
+                ledger.risk(directive.id, "this name is of no address that is known here: name its IP address in [[listen]]");
+            }
+            if taken == Taken::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
+                ledger.risk(directive.id, IPV6_ALONE);
+            }
+            self.listen(&directive.words, (plan, host, ledger));
             self.proxy_protocol(directive, (plan, host, ledger));
         }
         is_hidden && !is_open
@@ -102,15 +161,11 @@ impl Listens<'_> {
 
     fn listen(
         &self,
-        text: &str,
         words: &[String],
         (plan, host, ledger): (&mut Plan, &mut VirtualHost, &mut Ledger),
     ) {
-        let (ip, port) = address(text);
-        let written = match ip.filter(|_| self.addresses.are_single(port)) {
-            Some(ip) => SocketAddr::new(ip, port).to_string(),
-            None => format!("[::]:{port}"),
-        };
+        let (taken, port) = address(words);
+        let written = self.addresses.written(taken, port);
         let index = plan.listener(&written, port);
         if host.listeners.contains(&index) {
             return;
@@ -249,6 +304,7 @@ impl Listens<'_> {
 struct Senders {
     header: String,
     networks: Vec<String>,
+    is_recursive: bool,
 }
 
 impl Senders {
@@ -266,7 +322,25 @@ impl Senders {
                 .pop()
                 .unwrap_or_else(|| "x-real-ip".to_owned()),
             networks: level("set_real_ip_from"),
+            is_recursive: level("real_ip_recursive").iter().any(|it| it == "on"),
         }
+    }
+
+    /// Whether the front tells clients by them as nginx does. It passes over all proxies of a list; nginx does so if
+    /// `real_ip_recursive` is on. Of one proxy both take the address before it.
+    fn is_plain(&self) -> bool {
+        let is_one = |it: &String| it.parse::<IpAddr>().is_ok();
+        let reads_list = match self.header.as_str() {
+            "x-forwarded-for" => {
+                self.is_recursive || matches!(&self.networks[..], [it] if is_one(it))
+            }
+            header => header == "proxy_protocol",
+        };
+        let are_networks = self
+            .networks
+            .iter()
+            .all(|it| super::location::is_network(it));
+        are_networks && !self.networks.is_empty() && reads_list
     }
 }
 
@@ -302,25 +376,23 @@ pub(crate) fn senders<'d>(
     let (Some(first), false) = (all.first(), ids.is_empty()) else {
         return;
     };
-    let is_plain = first
-        .networks
-        .iter()
-        .all(|it| super::location::is_network(it))
-        && !first.networks.is_empty()
-        && matches!(first.header.as_str(), "x-forwarded-for" | "proxy_protocol");
-    if is_plain && !in_locations && all.iter().all(|it| it == first) {
+    if first.is_plain() && !in_locations && all.iter().all(|it| it == first) {
         if first.header == "x-forwarded-for" {
             plan.trusted.clone_from(&first.networks);
         }
         return ids.into_iter().for_each(|id| ledger.mapped(id));
     }
     let text = "who clients are cannot be told as here: name the proxies in `trusted_proxies` if they send \
-                X-Forwarded-For. Whoever was let in by a network is answered 403";
+                X-Forwarded-For; of a list of several the front passes over all that it trusts, as `real_ip_recursive on` \
+                does. Whoever was let in by a network is answered 403";
     ledger.risk(ids[0], text);
     ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));
     ledger.address_guards.void_all();
     plan.hide_networks();
 }
+
+const IPV6_ALONE: &str = "`[::]` of the front takes clients of IPv4 as well, whom nginx does not serve here: until you \
+    name another address in [[listen]], it listens on loopback";
 
 #[cfg(test)]
 mod tests {
@@ -328,17 +400,21 @@ mod tests {
 
     #[test]
     fn addresses_of_listen() {
-        for (text, ip, port) in [
-            ("80", None, 80),
-            ("*:8080", None, 8080),
-            ("[::]:443", None, 443),
-            ("0.0.0.0:80", None, 80),
-            ("127.0.0.1", Some("127.0.0.1"), 80),
-            ("localhost:8000", Some("127.0.0.1"), 8000),
-            ("[::1]:81", Some("::1"), 81),
+        let one = |text: &str| Taken::One(text.parse().unwrap());
+        for (text, taken, port) in [
+            ("80", Taken::AllOfIpv4, 80),
+            ("*:8080", Taken::AllOfIpv4, 8080),
+            ("[::]:443", Taken::AllOfIpv6, 443),
+            ("[::]:443 ipv6only=on", Taken::AllOfIpv6, 443),
+            ("[::]:443 ipv6only=off", Taken::All, 443),
+            ("0.0.0.0:80", Taken::AllOfIpv4, 80),
+            ("127.0.0.1", one("127.0.0.1"), 80),
+            ("localhost:8000", one("127.0.0.1"), 8000),
+            ("[::1]:81", one("::1"), 81),
+            ("www.example.org:81", Taken::Unsaid, 81),
         ] {
-            let ip = ip.map(|it| it.parse().unwrap());
-            assert_eq!(address(text), (ip, port), "{text}");
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!(address(&words), (taken, port), "{text}");
         }
     }
 }
