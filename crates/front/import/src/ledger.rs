@@ -124,6 +124,8 @@ pub(crate) struct Ledger {
     said: HashSet<Remark>,
     /// What the old server has to guard by clients' addresses.
     pub(crate) address_guards: AddressGuards,
+    /// What asks for what a proxy before the source says of how clients came.
+    pub(crate) claims: Vec<Id>,
     /// Whether there is an old server that takes what cannot be mapped.
     pub(crate) keeps: bool,
 }

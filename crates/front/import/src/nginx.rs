@@ -1,5 +1,6 @@
 //! nginx: its servers, upstreams and locations.
 
+mod fields;
 mod files;
 mod listen;
 pub(crate) mod location;
@@ -8,5 +9,6 @@ mod rewrite;
 mod server;
 pub(crate) mod tree;
 mod upstream;
+mod variables;
 
 pub(crate) use server::convert;

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::condition::When;
 use crate::index::FirstMatch;
-use crate::ledger::Place;
+use crate::ledger::{Id, Place};
 use crate::matcher::{Common, Matcher};
 
 /// A whole configuration.
@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) has_status: bool,
     /// Proxies before the source, whose word on clients' addresses counts.
     pub(crate) trusted: Vec<String>,
+    /// Whether rules ask for the scheme that such a proxy says.
+    pub(crate) claims_scheme: bool,
     /// Upstreams without their names and places, so that equal ones are found.
     known: HashMap<Upstream, usize>,
     /// How many upstreams have begun with a name.
@@ -82,6 +84,8 @@ pub(crate) struct VirtualHost {
     pub(crate) place: Option<Place>,
     /// Names and `*.`-wildcards, in lower case.
     pub(crate) names: Vec<String>,
+    /// What names further hosts of it, which no route can have.
+    pub(crate) unsayable: Vec<Id>,
     /// Indices of listeners.
     pub(crate) listeners: Vec<usize>,
     /// Indices of listeners on which it serves hosts that no other has.

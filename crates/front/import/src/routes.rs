@@ -85,7 +85,7 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
             .get(*listener)
             .is_some_and(|it| it.tls.is_some())
     };
-    let some_tls = host.listeners.iter().any(tls);
+    let some_tls = host.listeners.iter().any(tls) || plan.claims_scheme;
     let some_clear = !host.listeners.iter().all(tls);
     let mut rules: Vec<Rule> = host
         .rules

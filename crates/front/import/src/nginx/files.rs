@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
-use crate::plan::{Action, Keys, Serve};
+use crate::plan::{Action, Keys, Rule, Serve};
 
 /// What a location does with paths that are no files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +149,69 @@ fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -
     keys
 }
 
+/// Gives files the types that `types` says. Where no `mime.types` stands beside it, the types that the front knows are
+/// none of the source's: then all files have one type, or they are not served.
+pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
+    let Action::Serve(serve) = &mut rule.action else {
+        return;
+    };
+    let all = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
+    let own: Vec<&Directive> = all
+        .iter()
+        .copied()
+        .filter(|it| it.name == "types")
+        .collect();
+    if own.is_empty() {
+        return;
+    }
+    let pairs: Option<Vec<String>> = own
+        .iter()
+        .flat_map(|it| &it.words)
+        .map(|it| typed(it))
+        .collect();
+    let default = scope
+        .find("default_type")
+        .map_or("text/plain", |it| it.word(0));
+    match pairs {
+        Some(pairs) if own.len() < all.len() => {
+            if !pairs.is_empty() {
+                let table = format!("{{ {} }}", pairs.join(", "));
+                serve.keys.insert("types".to_owned(), table);
+            }
+        }
+        Some(pairs) if pairs.is_empty() && serve.upstream.is_none() && is_type(default) => {
+            let fields = &mut rule.settings.response_fields;
+            fields
+                .set
+                .insert("Content-Type".to_owned(), default.to_owned());
+        }
+        _ => {
+            let text = "its files have types of their own, which were not converted";
+            own.iter().for_each(|it| ledger.unmapped(it.id, text));
+            rule.action = Action::Closed;
+            return;
+        }
+    }
+    own.iter().for_each(|it| ledger.mapped(it.id));
+}
+
+/// An extension with its type, as a table has it.
+fn typed(pair: &str) -> Option<String> {
+    let (extension, kind) = pair.split_once('=')?;
+    let is_plain = !extension.is_empty() && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    let lower = extension.to_ascii_lowercase();
+    (is_plain && is_type(kind)).then(|| format!("{} = {}", quoted(&lower), quoted(kind)))
+}
+
+fn is_type(text: &str) -> bool {
+    let is_name = |it: &str| {
+        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte);
+        !it.is_empty() && it.bytes().all(is_sign)
+    };
+    text.split_once('/')
+        .is_some_and(|it| is_name(it.0) && is_name(it.1))
+}
+
 /// The value of `Cache-Control` for an `expires`; empty for none.
 fn lifetime(text: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
@@ -167,6 +230,9 @@ fn lifetime(text: &str) -> Option<String> {
     };
     Some(format!("max-age={seconds}"))
 }
+
+/// The name of what stands for nginx's own file of types.
+pub(crate) const MIME_TYPES: &str = "mime.types";
 
 const FOR_PREFIXES: &str =
     "these files are not served here: those of expressions, and an `alias` of one path";

@@ -2,18 +2,21 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::compress;
 use crate::condition::CAPTURED;
 use crate::directive::{Directive, MISSING};
-use crate::emit::{quoted, quoted_list};
+use crate::emit::quoted;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
-use crate::nginx::files::serve;
+use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
+use crate::nginx::files::{MIME_TYPES, serve};
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
+use crate::nginx::variables::expand;
 use crate::plan::{Access, Action, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
 use crate::stock;
@@ -58,31 +61,31 @@ pub(crate) fn action(
     (plan, files, named): Site<'_>,
     ledger: &mut Ledger,
 ) -> Action {
-    let own = scope.blocks.first().copied().unwrap_or_default();
-    for directive in own {
-        match directive.name.as_str() {
-            "return" => return answer(directive, ledger),
-            "proxy_pass" => return pass(directive, scope, matcher, path, (plan, ledger)),
-            "fastcgi_pass" | "uwsgi_pass" | "scgi_pass" | "grpc_pass" | "memcached_pass"
-            | "ajp_pass" => {
-                ledger.unmapped(directive.id, "the front does not speak this protocol here");
-                return Action::Closed;
-            }
-            "stub_status" => {
-                ledger.mapped(directive.id);
-                ledger.note(
-                    directive.id,
-                    "the status page is that of [admin], on loopback; its path is not routed",
-                );
-                plan.has_status = true;
-                return Action::Answer(404);
-            }
-            "internal" => {
-                ledger.mapped(directive.id);
-                return Action::Answer(404);
-            }
-            _ => {}
+    // In the order of nginx's phases, whatever that in the file is.
+    if let Some(directive) = scope.own("internal") {
+        ledger.mapped(directive.id);
+        return Action::Answer(404);
+    }
+    if let Some(directive) = scope.own("return") {
+        return answer(directive, ledger);
+    }
+    for name in FOREIGN_PASSES {
+        if let Some(directive) = scope.own(name) {
+            ledger.unmapped(directive.id, "the front does not speak this protocol here");
+            return Action::Closed;
         }
+    }
+    if let Some(directive) = scope.own("stub_status") {
+        ledger.mapped(directive.id);
+        ledger.note(
+            directive.id,
+            "the status page is that of [admin], on loopback; its path is not routed",
+        );
+        plan.has_status = true;
+        return Action::Answer(404);
+    }
+    if let Some(directive) = scope.own("proxy_pass") {
+        return pass(directive, scope, matcher, path, (plan, files, ledger));
     }
     let served = serve(scope, (matcher, path), named, files, ledger);
     match (served, named) {
@@ -127,17 +130,27 @@ pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
 
 /// The target of a redirect, with placeholders of the front.
 pub(crate) fn template(text: &str) -> Option<String> {
-    let escaped = text.replace('{', "{{").replace('}', "}}");
-    let (escaped, tail) = match escaped.strip_suffix("$request_uri") {
-        Some(base) => (base.trim_end_matches('/').to_owned(), "{path_query}"),
-        None => (escaped, ""),
+    let known = |name: &str| {
+        Some(match name {
+            "host" => "{host}".to_owned(),
+            "http_host" => "{authority}".to_owned(),
+            "scheme" => "{scheme}".to_owned(),
+            "request_uri" => PATH_QUERY.to_owned(),
+            _ => return None,
+        })
     };
-    let escaped = escaped
-        .replace("$http_host", "{authority}")
-        .replace("$host", "{host}")
-        .replace("$scheme", "{scheme}")
-        .replace(HOST_CAPTURE, CAPTURED);
-    let to = format!("{escaped}{tail}");
+    // What an expression of hosts took is marked by a sign that is in no text.
+    let pieces: Option<Vec<String>> = text
+        .split(HOST_CAPTURE)
+        .map(|piece| expand(piece, known))
+        .collect();
+    let mut to = pieces?.join(CAPTURED);
+    if let Some(base) = to.strip_suffix(PATH_QUERY) {
+        to = format!("{}{PATH_QUERY}", base.trim_end_matches('/'));
+    }
+    if to.matches(PATH_QUERY).count() > usize::from(to.ends_with(PATH_QUERY)) {
+        return None;
+    }
     let rest = ["http://", "https://", "{scheme}://"]
         .iter()
         .find_map(|it| to.strip_prefix(it));
@@ -158,7 +171,7 @@ fn pass(
     scope: Scope<'_>,
     matcher: &Matcher,
     path: Option<&str>,
-    (plan, ledger): (&mut Plan, &mut Ledger),
+    (plan, files, ledger): (&mut Plan, &dyn Files, &mut Ledger),
 ) -> Action {
     let id = directive.id;
     let text = directive.word(0);
@@ -213,6 +226,7 @@ fn pass(
     };
     ledger.mapped(id);
     of_backends(scope, &mut upstream, ledger);
+    verify(scope, &mut upstream, files, ledger);
     host(scope, &authority, &mut upstream, ledger);
     if upstream.keys.contains_key("host")
         && rewrite.is_none()
@@ -301,13 +315,27 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
             ledger.mapped(directive.id);
         }
     }
-    if let Some(directive) = scope.find("proxy_ssl_verify") {
-        ledger.mapped(directive.id);
-        if directive.word(0) == "on" {
-            upstream
-                .backends
-                .iter_mut()
-                .for_each(|it| drop(it.keys.remove("verify")));
+}
+
+/// Whether the certificates of backends are verified, and by which authority.
+fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
+    let Some(directive) = scope.find("proxy_ssl_verify") else {
+        return;
+    };
+    ledger.mapped(directive.id);
+    if directive.word(0) != "on" {
+        return;
+    }
+    let authority = scope.find("proxy_ssl_trusted_certificate");
+    if let Some(authority) = authority {
+        ledger.mapped(authority.id);
+    }
+    for backend in &mut upstream.backends {
+        if backend.keys.remove("verify").is_some()
+            && let Some(authority) = authority
+        {
+            let place = quoted(&files.located(Path::new(authority.word(0))));
+            backend.keys.insert("ca_file".to_owned(), place);
         }
     }
 }
@@ -325,6 +353,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         }
         None => "$proxy_host",
     };
+    let server_name = scope.find("server_name").map_or("", |it| it.word(0));
     let is_name = |text: &str| {
         !text.is_empty()
             && text.split('.').all(|it| {
@@ -335,7 +364,10 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
             })
     };
     match value {
-        "$host" | "$http_host" | "$host:$server_port" | "$server_name" => {}
+        "$host" | "$http_host" | "$host:$server_port" => {}
+        "$server_name" if is_name(server_name) => {
+            upstream.keys.insert("host".to_owned(), quoted(server_name));
+        }
         "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => {
             upstream.keys.insert("host".to_owned(), quoted(authority));
         }
@@ -364,6 +396,14 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
                     unsaid = true;
                 }
             }
+        }
+    }
+    for name in ["proxy_pass_request_headers", "proxy_pass_request_body"] {
+        let directive = scope.find(name).filter(|it| it.word(0) == "off");
+        if let Some(directive) = directive.filter(|_| scope.own("proxy_pass").is_some()) {
+            let text = "the front passes on requests with their fields and bodies";
+            ledger.unmapped(directive.id, text);
+            unsaid = true;
         }
     }
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
@@ -481,31 +521,7 @@ pub(crate) fn is_network(text: &str) -> bool {
 /// Fields and bodies.
 pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Settings {
     let mut settings = Settings::default();
-    for directive in scope.level(|it| it.name == "add_header") {
-        match value(directive.word(1), port).filter(|_| is_field(directive.word(0))) {
-            Some(value) => {
-                settings
-                    .response_fields
-                    .set
-                    .insert(directive.word(0).to_owned(), value);
-                ledger.mapped(directive.id);
-            }
-            None => ledger.risk(
-                directive.id,
-                format!("the field `{}` was not converted", directive.word(0)),
-            ),
-        }
-    }
-    for directive in scope.level(|it| it.name == "proxy_hide_header") {
-        let name = directive.word(0);
-        match is_field(name) && !RULED.contains(&name.to_ascii_lowercase().as_str()) {
-            true => {
-                settings.response_fields.remove.push(name.to_owned());
-                ledger.mapped(directive.id);
-            }
-            false => ledger.risk(directive.id, format!("the field `{name}` is not hidden")),
-        }
-    }
+    response_fields(scope, port, &mut settings, ledger);
     request_fields(scope, port, &mut settings, ledger);
     if let Some(directive) = scope
         .find("ssl_verify_client")
@@ -536,94 +552,6 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
         ledger.mapped(directive.id);
     }
     settings
-}
-
-/// What `proxy_set_header` sends.
-fn request_fields(scope: Scope<'_>, port: u16, settings: &mut Settings, ledger: &mut Ledger) {
-    for directive in scope.level(|it| it.name == "proxy_set_header") {
-        let name = directive.word(0);
-        let lower = name.to_ascii_lowercase();
-        match lower.as_str() {
-            "host" => {}
-            "upgrade" => {
-                settings
-                    .keys
-                    .insert("upgrade".to_owned(), quoted_list(["websocket"]));
-                ledger.mapped(directive.id);
-            }
-            "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
-                ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
-            }
-            _ if RULED.contains(&lower.as_str()) => {
-                ledger.dropped(directive.id, "the front writes this field itself");
-            }
-            _ => match value(directive.word(1), port).filter(|_| is_field(name)) {
-                Some(value) if value.is_empty() => {
-                    settings.request_fields.remove.push(name.to_owned());
-                    ledger.mapped(directive.id);
-                }
-                Some(value) => {
-                    settings.request_fields.set.insert(name.to_owned(), value);
-                    ledger.mapped(directive.id);
-                }
-                None => {
-                    if is_field(name) {
-                        // The application may trust what the source writes, so no client may write it.
-                        settings.request_fields.remove.push(name.to_owned());
-                    }
-                    ledger.risk(
-                        directive.id,
-                        format!("the field `{name}` was not converted"),
-                    );
-                }
-            },
-        }
-    }
-}
-
-/// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
-fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
-    let own = scope.find("proxy_cookie_flags");
-    let path = scope.find("proxy_cookie_path");
-    let path = path.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
-    let of_path = |it: &&Directive| -> Vec<String> {
-        it.word(1).split(';').skip(1).map(str::to_owned).collect()
-    };
-    let words = match (own, &path) {
-        (Some(it), _) if it.word(0) == "~" => it.words[1..].to_vec(),
-        (None, Some(it)) => of_path(it),
-        _ => return,
-    };
-    let Some(directive) = own.or(path) else {
-        return;
-    };
-    match crate::emit::flags(words.iter().map(String::as_str)) {
-        Some(flags) => {
-            settings.keys.insert("cookie_flags".to_owned(), flags);
-            ledger.mapped(directive.id);
-        }
-        None => ledger.risk(directive.id, "these flags of cookies were not converted"),
-    }
-}
-
-fn is_field(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
-}
-
-/// The value of a field with placeholders of the front; `None` if it has other variables.
-fn value(text: &str, port: u16) -> Option<String> {
-    let text = text.replace('{', "{{").replace('}', "}}");
-    let text = text
-        .replace("$server_port", &port.to_string())
-        .replace("$remote_addr", "{client_ip}")
-        .replace("$http_host", "{authority}")
-        .replace("$host", "{host}")
-        .replace("$scheme", "{scheme}")
-        .replace("$request_id", "{request_id}");
-    (!text.contains('$') && !text.chars().any(char::is_control)).then_some(text)
 }
 
 /// The modifier of a location, and its text.
@@ -669,11 +597,15 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     }
 }
 
+/// The path and the query of a request, at the end of a redirect's target.
+const PATH_QUERY: &str = "{path_query}";
+
 /// Stands for what an expression of hosts took, in what its `if` has.
 pub(crate) const HOST_CAPTURE: &str = "$\u{1}";
 
 /// Directives that are read where they decide.
 const READ: &[&str] = &[
+    MIME_TYPES,
     "allow",
     "deny",
     "satisfy",
@@ -700,28 +632,20 @@ const READ: &[&str] = &[
     "ssl_reject_handshake",
 ];
 
-const RULED: &[&str] = &[
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "forwarded",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "via",
-    "keep-alive",
-    "te",
-    "trailer",
-    "x-forwarded-scheme",
-    "x-forwarded-ssl",
+/// What passes requests on by other protocols than HTTP.
+const FOREIGN_PASSES: [&str; 6] = [
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "ajp_pass",
 ];
 
 static NEEDLESS: LazyLock<HashSet<&str>> = LazyLock::new(|| DROPPED.split_whitespace().collect());
 
 const DROPPED: &str = "access_log error_log log_format log_not_found server_tokens sendfile tcp_nopush \
-    tcp_nodelay types_hash_max_size types default_type charset worker_processes worker_connections events user pid \
+    tcp_nodelay types_hash_max_size default_type charset worker_processes worker_connections events user pid \
     keepalive_timeout keepalive_requests proxy_http_version proxy_redirect proxy_buffering proxy_buffers \
     proxy_buffer_size proxy_busy_buffers_size proxy_request_buffering proxy_max_temp_file_size \
     proxy_temp_file_write_size proxy_headers_hash_max_size proxy_headers_hash_bucket_size proxy_send_timeout \
@@ -731,7 +655,7 @@ const DROPPED: &str = "access_log error_log log_format log_not_found server_toke
     ssl_session_cache ssl_session_timeout ssl_session_tickets ssl_ciphers ssl_prefer_server_ciphers ssl_dhparam \
     ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl ssl_buffer_size reset_timedout_connection \
     fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
-    absolute_redirect chunked_transfer_encoding load_module proxy_set_body ignore_invalid_headers http2";
+    absolute_redirect chunked_transfer_encoding load_module ignore_invalid_headers http2";
 
 /// Beginnings of names of settings that the front does not need; what passes requests on is read elsewhere.
 const DROPPED_STARTS: &[&str] = &[

@@ -4,7 +4,7 @@ use crate::condition::{
     Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::{Directive, drop_all, keep_all};
-use crate::ledger::Ledger;
+use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::nginx::location::{HOST_CAPTURE, answer, template};
 use crate::plan::{Action, Rule, Scheme};
@@ -25,6 +25,34 @@ pub(super) fn of_server(
         }
     }
     rules
+}
+
+/// The rules of an `if` of a location that asks for the scheme alone and answers; `None` of any other.
+pub(super) fn of_location(
+    directive: &Directive,
+    ports: &[Port],
+    ledger: &mut Ledger,
+) -> Option<Vec<Rule>> {
+    let is_scheme = matches!(
+        test(directive, ports).0.settled(),
+        SettledCondition::Holds(_)
+    );
+    let [only] = directive.inside() else {
+        return None;
+    };
+    (is_scheme && only.name == "return").then(|| condition(directive, ports, ledger))
+}
+
+/// The `if`s that ask for the scheme that a proxy before the server says, in blocks and within them.
+pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
+    let mut found = Vec::new();
+    for directive in directives {
+        if directive.name == "if" && directive.words.iter().any(|it| it.contains(CLAIM)) {
+            found.push(directive.id);
+        }
+        found.extend(claims(directive.inside()));
+    }
+    found
 }
 
 /// The rules of a `return` or of a `rewrite`.
@@ -123,16 +151,25 @@ fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
         Some(operator) => (true, operator),
         None => (false, operator),
     };
-    let scheme = |is_https: bool| match is_https {
-        true => Condition::Scheme(Scheme::Https),
-        false => Condition::Scheme(Scheme::Http),
+    let own = |is_https: bool| match ports.iter().any(|it| it.1 != ports[0].1) {
+        true => Condition::Scheme(if is_https {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        }),
+        // That of the connection is the same on all of its ports.
+        false if ports.iter().all(|it| it.1 == is_https) => Condition::Always,
+        false => Condition::Never,
     };
     let condition = match (variable, operator, value) {
-        ("$scheme", "=", "http" | "https") => scheme(value == "https"),
-        ("$https", "=", "on" | "") => scheme(value == "on"),
+        ("$scheme", "=", "http" | "https") => own(value == "https"),
+        ("$https", "=", "on" | "") => own(value == "on"),
+        // Without the field a client came in clear, which `!= http` does not say.
+        (CLAIM, "=", "https") => Condition::Scheme(Scheme::Https),
+        (CLAIM, "=", "http") if !negated => Condition::Scheme(Scheme::Http),
         ("$server_port", "=", _) => of_port(&format!("={value}"), ports),
         ("$server_port", "~", _) => of_port(value, ports),
-        ("$host" | "$http_host", "=", _) if value.contains(':') => Condition::Unsaid,
+        ("$host" | "$http_host", "=", _) if value.contains([':', '$']) => Condition::Unsaid,
         ("$host" | "$http_host", "=", "") => Condition::Never,
         ("$host" | "$http_host", "=", _) => {
             Condition::Host(HostTest::Is(value.to_ascii_lowercase()))
@@ -183,3 +220,6 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
         .map(|it| Rule::new(Some(&place), it.clone(), action.clone()))
         .collect()
 }
+
+/// What a proxy before the server says of how a client came.
+const CLAIM: &str = "$http_x_forwarded_proto";

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all, keep_all};
-use crate::ledger::{Ledger, Weight};
+use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
-use crate::nginx::files::{Missing, missing};
+use crate::nginx::files::{Missing, give_types, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
     self, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
@@ -74,6 +74,15 @@ pub(crate) fn convert(
     let asked = location::addresses(top);
     expansion.ledger.address_guards.enter(asked, REMEDY);
     senders(servers(), &outer, plan, expansion.ledger);
+    let claims = rewrite::claims(top);
+    plan.claims_scheme = !claims.is_empty();
+    expansion.ledger.claims.extend(claims);
+    for id in std::mem::take(&mut expansion.ledger.claims) {
+        if plan.trusted.is_empty() {
+            expansion.ledger.risk(id, PROXY_BEFORE);
+        }
+    }
+    close_unsayable(plan, expansion.ledger);
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
     }
@@ -93,6 +102,37 @@ pub(crate) fn convert(
     drop_unused(&rest, expansion.ledger);
 }
 
+/// Closes, on each listener, the hosts that nobody names, if another server than the default one may have them: by an
+/// expression, or by a name that no route can have.
+fn close_unsayable(plan: &mut Plan, ledger: &mut Ledger) {
+    for listener in 0..plan.listeners.len() {
+        let is_default = |it: &VirtualHost| it.default_on.contains(&listener);
+        let others = plan.hosts.iter().filter(|it| {
+            it.listeners.contains(&listener) && !it.unsayable.is_empty() && !is_default(it)
+        });
+        let ids: Vec<Id> = others.flat_map(|it| it.unsayable.clone()).collect();
+        let Some(first) = ids.first() else { continue };
+        let place = ledger.place(*first).clone();
+        for &id in &ids {
+            ledger.unmapped(
+                id,
+                "no route can have this host, nor tell it from those that nobody names",
+            );
+        }
+        for host in &mut plan.hosts {
+            host.default_on.retain(|it| *it != listener);
+        }
+        let everything = Matcher::everything();
+        plan.hosts.push(VirtualHost {
+            rules: vec![Rule::new(Some(&place), everything, Action::Closed)],
+            place: Some(place),
+            listeners: vec![listener],
+            default_on: vec![listener],
+            ..VirtualHost::default()
+        });
+    }
+}
+
 /// Drops settings that no location asked for, of servers and of what they inherit.
 fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     let unused = |it: &Directive, ledger: &mut Ledger| {
@@ -103,7 +143,7 @@ fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     for directive in directives {
         if matches!(
             directive.name.as_str(),
-            "root" | "index" | "expires" | "autoindex"
+            "root" | "index" | "expires" | "autoindex" | "types"
         ) {
             ledger.dropped_if_open(directive.id, "no location serves files by it");
         }
@@ -145,7 +185,7 @@ impl Reader<'_, '_> {
             true => server.inside(),
             false => &filled[..],
         };
-        let names = self.names(inner);
+        let (names, unsayable) = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             let reason = "`--vhost` leaves its server out";
             self.expansion.ledger.dropped(server.id, reason);
@@ -156,6 +196,7 @@ impl Reader<'_, '_> {
         let mut host = VirtualHost {
             place: Some(self.expansion.ledger.place(server.id).clone()),
             names,
+            unsayable,
             ..VirtualHost::default()
         };
         let listens = Listens {
@@ -184,8 +225,9 @@ impl Reader<'_, '_> {
         self.plan.hosts.push(host);
     }
 
-    fn names(&mut self, inner: &[Directive]) -> Vec<String> {
-        let mut names = Vec::new();
+    /// The names of a server, and what names further ones that no route can have.
+    fn names(&mut self, inner: &[Directive]) -> (Vec<String>, Vec<Id>) {
+        let (mut names, mut unsayable) = (Vec::new(), Vec::new());
         for directive in inner.iter().filter(|it| it.name == "server_name") {
             self.expansion.ledger.mapped(directive.id);
             for word in &directive.words {
@@ -208,7 +250,8 @@ impl Reader<'_, '_> {
                     "" | "_" => {}
                     _ if bare.len() > 250 || !bare.split('.').all(label) => {
                         let text = format!("`{word}` is no host that a route can have");
-                        self.expansion.ledger.risk(directive.id, text);
+                        self.expansion.ledger.note(directive.id, text);
+                        unsayable.push(directive.id);
                     }
                     _ => {
                         if !word.starts_with("*.") {
@@ -222,7 +265,7 @@ impl Reader<'_, '_> {
             }
         }
         names.dedup();
-        names
+        (names, unsayable)
     }
 
     /// The rules of a server, in the order in which nginx decides.
@@ -238,6 +281,14 @@ impl Reader<'_, '_> {
                 continue;
             };
             match modifier {
+                // A pattern says no such sign.
+                "=" | "" | "^~" if text.contains(['*', '?']) => {
+                    self.expansion.ledger.unmapped(location.id, NO_PATTERN);
+                    let place = self.expansion.ledger.place(location.id).clone();
+                    let wide = Matcher::pattern(&format!("{text}*"));
+                    rules.push(Rule::new(Some(&place), wide, Action::Closed));
+                    keep_all(location.inside(), NO_PATTERN, self.expansion.ledger);
+                }
                 "=" => {
                     let exact = [Matcher::Exact(text.to_owned())];
                     rules.extend(self.location(location, (&exact, Some(text)), server));
@@ -292,7 +343,8 @@ impl Reader<'_, '_> {
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         settled.pages = self.pages(scope, server);
-        if self.is_strange(inner, path) {
+        let mut conditions = Vec::new();
+        if self.is_strange(inner, path, server.ports, &mut conditions) {
             settled.access = Access::Unsaid;
         }
         let named = self.named(scope.own("try_files"), server, &mut settled.access);
@@ -302,12 +354,18 @@ impl Reader<'_, '_> {
         let settled = SharedSettings::like(settled, &mut self.last_settings);
         let mut rules: Vec<Rule> = Vec::new();
         for matcher in matchers {
+            for condition in &conditions {
+                let mut rule = condition.narrowed(matcher.clone());
+                rule.settings = settled.clone();
+                rules.push(rule);
+            }
             let ledger = &mut *self.expansion.ledger;
             let files = self.expansion.files;
             let site = (&mut *self.plan, files, named);
             let action = action(scope, (matcher, path), site, ledger);
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
+            give_types(&mut rule, scope, self.expansion.ledger);
             rules.push(rule);
         }
         rules
@@ -322,13 +380,27 @@ impl Reader<'_, '_> {
         self.pages.keys(scope, server, self.expansion.ledger)
     }
 
-    /// Whether a block has what decides about requests in a way that is not converted.
-    fn is_strange(&mut self, inner: &[Directive], path: Option<&str>) -> bool {
+    /// Whether a block has what decides about requests in a way that is not converted. `conditions` gets the rules of
+    /// each `if` that is.
+    fn is_strange(
+        &mut self,
+        inner: &[Directive],
+        path: Option<&str>,
+        ports: &[Port],
+        conditions: &mut Vec<Rule>,
+    ) -> bool {
         let ledger = &mut *self.expansion.ledger;
         let mut found = false;
         for directive in inner {
             let is = match directive.name.as_str() {
-                "if" | "location" | "limit_except" => true,
+                "if" => match rewrite::of_location(directive, ports, ledger) {
+                    Some(rules) => {
+                        conditions.extend(rules);
+                        false
+                    }
+                    None => true,
+                },
+                "location" | "limit_except" => true,
                 "rewrite" => inner_rewrite(inner, path).is_none(),
                 "try_files" => missing(Some(directive)).is_none(),
                 _ => false,
@@ -368,8 +440,8 @@ impl Reader<'_, '_> {
             return None;
         };
         let everything = [Matcher::everything()];
-        let found = self.location(location, (&everything, None), server).pop();
-        let rule = found?;
+        let mut found = self.location(location, (&everything, None), server);
+        let rule = found.pop()?;
         // Two guards of one request: what one of them says suffices only if the other says nothing.
         let (mine, theirs) = (std::mem::take(outer), rule.settings.access.clone());
         *outer = match (mine, theirs) {
@@ -377,6 +449,9 @@ impl Reader<'_, '_> {
             (one, two) if one == two => one,
             _ => Access::Unsaid,
         };
+        if !found.is_empty() {
+            *outer = Access::Unsaid;
+        }
         match rule.action {
             Action::Forward {
                 upstream,
@@ -408,7 +483,8 @@ impl Reader<'_, '_> {
                 rule.matcher = exact.clone();
             }
         }
-        let keeps = rules.iter().all(|it| it.action.keeps_path(text));
+        let keeps = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
+        let keeps = rules.iter().all(keeps);
         if !plain && keeps {
             for mut rule in rules.clone() {
                 rule.action.forget_rewrite();
@@ -453,7 +529,7 @@ impl Reader<'_, '_> {
             );
             return rules;
         }
-        ledger.unmapped(location.id, "its expression is no pattern of the front");
+        ledger.unmapped(location.id, NO_PATTERN);
         let place = ledger.place(location.id).clone();
         rules = wide
             .matchers
@@ -500,6 +576,7 @@ impl Reader<'_, '_> {
         };
         let mut rule = Rule::new(None, matcher, action);
         rule.settings = settled.into();
+        give_types(&mut rule, scope, self.expansion.ledger);
         vec![rule]
     }
 }
@@ -649,3 +726,9 @@ fn ordered(
 
 /// By what nginx knows clients behind the front.
 const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
+
+const NO_PATTERN: &str = "its expression is no pattern of the front";
+
+/// What is said of what a proxy before the source tells of how clients came.
+const PROXY_BEFORE: &str = "a proxy before this server says how clients came: name its address in `trusted_proxies` of \
+    [server], or what it says is not believed";

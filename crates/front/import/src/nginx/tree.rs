@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::nginx::files::MIME_TYPES;
 use crate::read::nginx::{Node, parse};
 
 /// What is known while files are read.
@@ -54,15 +55,17 @@ impl Expansion<'_> {
                 )?;
                 continue;
             }
+            let mut words = node.words;
             let inner = match node.inner {
                 // Their lines are data.
-                Some(inner)
-                    if matches!(
-                        node.name.as_str(),
-                        "types" | "map" | "geo" | "split_clients"
-                    ) =>
-                {
-                    let _ = inner;
+                Some(_) if matches!(node.name.as_str(), "map" | "geo" | "split_clients") => {
+                    Some(Vec::new())
+                }
+                Some(inner) if node.name == "types" => {
+                    for kind in inner {
+                        let pair = |it: &String| format!("{it}={}", kind.name);
+                        words.extend(kind.words.iter().map(pair));
+                    }
                     Some(Vec::new())
                 }
                 Some(inner) => {
@@ -75,7 +78,7 @@ impl Expansion<'_> {
             found.push(Directive {
                 id,
                 name: node.name,
-                words: node.words,
+                words,
                 inner,
             });
         }
@@ -92,7 +95,13 @@ impl Expansion<'_> {
         if self.depth >= DEPTH_MAX {
             return Err(ImportError::TooMuch("20 levels of files"));
         }
-        if pattern.ends_with("mime.types") {
+        if pattern.ends_with(MIME_TYPES) {
+            found.push(Directive {
+                id,
+                name: MIME_TYPES.to_owned(),
+                words: Vec::new(),
+                inner: None,
+            });
             return Ok(());
         }
         if pattern.ends_with("proxy_params") && self.paths(pattern, text).is_empty() {

@@ -17,6 +17,106 @@ fn of_server(directives: &str, files: &[&str]) -> (Vec<String>, Import) {
 }
 
 #[test]
+fn an_expression_that_is_not_read_closes_and_opens_nothing() {
+    for inner in ["deny all;", "proxy_pass http://t:80;"] {
+        for expression in [
+            "^/(?<t>[a-z]+)/admin",
+            "^/a\\x2ephp$",
+            "^/[[:alpha:]]+/admin",
+        ] {
+            let (routes, import) = of_server(
+                &format!(
+                    "location ~ \"{expression}\" {{ {inner} }}\nlocation ^~ /open/ {{ return 204; }}\n\
+                     location / {{ proxy_pass http://t:80; }}"
+                ),
+                &[],
+            );
+            assert_eq!(
+                routes.last().unwrap(),
+                "path = \"/\"; status = 403",
+                "{expression} {inner}"
+            );
+            assert!(
+                routes.iter().any(|it| it.ends_with("status = 204")),
+                "{routes:?}"
+            );
+            assert!(import.risks() > 0);
+        }
+    }
+}
+
+#[test]
+fn a_sign_of_patterns_in_a_prefix_is_no_wildcard() {
+    let (routes, import) = of_server(
+        "location /pub* { proxy_pass http://t:80; }\nlocation / { deny all; }",
+        &[],
+    );
+    assert!(
+        routes.iter().all(|it| !it.contains("upstream")),
+        "{routes:?}"
+    );
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn what_decides_about_a_location_does_so_in_any_order() {
+    for guard in [
+        "internal;",
+        "return 403;",
+        "deny all;",
+        "limit_except GET { deny all; }",
+        "auth_basic x;",
+    ] {
+        for inner in [
+            format!("{guard} proxy_pass http://t:80;"),
+            format!("proxy_pass http://t:80; {guard}"),
+        ] {
+            let (routes, _) = of_server(&format!("location /x/ {{ {inner} }}"), &[]);
+            let of_x = routes
+                .iter()
+                .find(|it| it.starts_with("path = \"/x\"; status"));
+            assert!(of_x.is_some(), "{inner}\n{routes:?}");
+        }
+    }
+}
+
+#[test]
+fn hosts_that_no_route_can_have_are_closed_where_they_would_come_to_another_server() {
+    let open = "proxy_set_header Host $host; location / { proxy_pass http://t:80; }";
+    let closed = "location / { deny all; }";
+    for name in ["~^intern[0-9]*\\.x\\.org$", "www.x.*", "$hostname"] {
+        let import = of_servers(
+            &format!(
+                "server {{ listen 80; listen 81; server_name x.org; {open} }}\n\
+                 server {{ listen 80; server_name {name}; {closed} }}\n"
+            ),
+            &[],
+        );
+        let routes = routes(&import);
+        for expected in [
+            "host = \"x.org\"; listen = \"port-80\"; path = \"/\"; upstream = \"t\"",
+            "listen = \"port-81\"; path = \"/\"; upstream = \"t\"",
+            "listen = \"port-80\"; path = \"/\"; status = 403",
+        ] {
+            assert!(
+                routes.iter().any(|it| it == expected),
+                "{name}: {expected}\n{routes:?}"
+            );
+        }
+        assert!(import.risks() > 0);
+        // All that nobody names is its own.
+        let import = of_servers(
+            &format!("server {{ listen 80; server_name {name}; {open} }}\n"),
+            &[],
+        );
+        assert_eq!(
+            (self::routes(&import)[0].as_str(), import.risks()),
+            ("path = \"/\"; upstream = \"t\"", 0)
+        );
+    }
+}
+
+#[test]
 fn a_list_of_proxies_is_read_as_nginx_reads_it_or_believed_in_nothing() {
     let guard = "location /x/ { allow 10.0.0.0/8; deny all; proxy_pass http://t:80; }";
     for (proxies, is_plain) in [
@@ -47,6 +147,63 @@ fn a_list_of_proxies_is_read_as_nginx_reads_it_or_believed_in_nothing() {
 }
 
 #[test]
+fn a_field_whose_value_is_not_known_is_removed() {
+    for (value, expected) in [
+        ("\"\"", "remove = \"X-User\""),
+        ("$host_x", "remove = \"X-User\""),
+        ("$remote_addr_x", "remove = \"X-User\""),
+        ("a$scheme$request_uri", "remove = \"X-User\""),
+        ("${host}_x", "set = { X-User = \"{host}_x\" }"),
+        ("$host-x", "set = { X-User = \"{host}-x\" }"),
+    ] {
+        let (_, import) = of_server(
+            &format!("location /x/ {{ proxy_set_header X-User {value}; proxy_pass http://t:80; }}"),
+            &[],
+        );
+        assert!(import.text.contains(expected), "{value}\n{}", import.text);
+    }
+    let (routes, _) = of_server("location / { return 302 https://$host_x/; }", &[]);
+    assert_eq!(routes[0], "path = \"/\"; status = 403");
+    let (routes, _) = of_server(
+        "location / { proxy_pass_request_headers off; proxy_pass http://t:80; }",
+        &[],
+    );
+    assert_eq!(routes[0], "path = \"/\"; status = 403");
+    let upgrade = |value: &str| {
+        let text =
+            format!("location / {{ proxy_set_header Upgrade {value}; proxy_pass http://t:80; }}");
+        of_server(&text, &[]).1.text.contains("upgrade = ")
+    };
+    assert!(upgrade("$http_upgrade") && !upgrade("\"\""));
+    let (_, import) = of_server(
+        "server_name x.org;\nlocation / { proxy_set_header Host $server_name; proxy_pass http://t:80; }",
+        &[],
+    );
+    assert!(import.text.contains("host = \"x.org\""), "{}", import.text);
+}
+
+#[test]
+fn fields_of_responses_are_added_to_those_that_are_there() {
+    let (_, import) = of_server(
+        "location / { add_header Vary X-Theme; add_header Set-Cookie a=1; add_header Set-Cookie b=2; \
+         add_header ETag x; proxy_set_header Host $host; proxy_pass http://t:80; }\nlocation /x/ { return 404; }",
+        &[],
+    );
+    for line in [
+        "set = { ETag = \"x\" }",
+        "add = { Set-Cookie = \"a=1\", Vary = \"X-Theme\", set-cookie = \"b=2\" }",
+    ] {
+        assert!(import.text.contains(line), "{}", import.text);
+    }
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    assert!(
+        catamaran_config::parse("c.toml", &import.text).is_ok(),
+        "{}",
+        import.text
+    );
+}
+
+#[test]
 fn listeners_take_the_clients_of_the_source() {
     let pass = "location / { return 204; }";
     for (listens, expected) in [
@@ -74,5 +231,103 @@ fn listeners_take_the_clients_of_the_source() {
             .filter_map(|it| it.strip_prefix("address = "));
         let expected: Vec<String> = expected.iter().map(|it| format!("\"{it}\"")).collect();
         assert_eq!(found.collect::<Vec<_>>(), expected, "{listens:?}");
+    }
+}
+
+#[test]
+fn certificates_of_backends_are_verified_as_there() {
+    let ca = "proxy_ssl_verify on; proxy_ssl_trusted_certificate /ca.pem;";
+    for (outer, inner, verifies) in [
+        ("", "", false),
+        ("", "proxy_ssl_verify off;", false),
+        ("", ca, true),
+        (ca, "", true),
+        (ca, "proxy_ssl_verify off;", false),
+    ] {
+        let (_, import) = of_server(
+            &format!("{outer}\nlocation / {{ {inner} proxy_pass https://t; }}"),
+            &["/ca.pem"],
+        );
+        assert_eq!(
+            import.text.contains("verify = \"off\""),
+            !verifies,
+            "{outer} {inner}"
+        );
+        assert_eq!(
+            import.text.contains("ca_file = \"/ca.pem\""),
+            verifies,
+            "{outer} {inner}"
+        );
+    }
+}
+
+#[test]
+fn files_have_the_types_of_their_location_or_are_closed() {
+    let files = ["/srv/raw/x.html", "/srv/up/x.html", "/srv/a.css"];
+    let (routes, import) = of_server(
+        "root /srv;\nlocation /raw/ { types { } default_type text/plain; }\n\
+         location /up/ { types { application/octet-stream html js svg; } }\n\
+         location /more/ { include mime.types; types { application/wasm wasm; } }",
+        &files,
+    );
+    let of = |path: &str| {
+        let start = format!("path = \"{path}\"; ");
+        let found = routes
+            .iter()
+            .find(|it| it.starts_with(&start) && !it.contains("exact"));
+        found.cloned().unwrap_or_default()
+    };
+    assert!(
+        of("/raw").ends_with("set = { Content-Type = \"text/plain\" }"),
+        "{routes:?}"
+    );
+    assert_eq!(of("/up"), "path = \"/up\"; status = 403");
+    assert!(
+        of("/more").contains("types = { \"wasm\" = \"application/wasm\" }"),
+        "{routes:?}"
+    );
+    assert!(of("/").contains("files = \"/srv\""), "{routes:?}");
+    let risks = said(&import, Weight::Risk);
+    assert!(
+        risks.len() == 1 && risks[0].contains("types of their own"),
+        "{risks:?}"
+    );
+}
+
+#[test]
+fn what_a_proxy_before_it_says_of_the_scheme_is_a_condition_of_routes() {
+    let directives = "location /a { proxy_set_header X-Forwarded-Proto $http_x_forwarded_proto; proxy_pass http://t:80; }\n\
+        location /b { if ($http_x_forwarded_proto != \"https\") { return 301 https://$host$request_uri; } \
+        proxy_pass http://t:80; }\n\
+        location /c { if ($http_x_forwarded_proto != \"http\") { return 403; } proxy_pass http://t:80; }";
+    for (trust, risks) in [
+        ("", true),
+        (
+            "set_real_ip_from 10.0.0.5; real_ip_header X-Forwarded-For;",
+            false,
+        ),
+    ] {
+        let (routes, import) = of_server(&format!("{trust}\n{directives}"), &[]);
+        for expected in [
+            "path = \"/a\"; upstream = \"t\"; rewrite = \"/a\"",
+            "scheme = \"http\"; path = \"/b\"; redirect = \"https://{host}{path_query}\"; status = 301",
+            "scheme = \"https\"; path = \"/b\"; upstream = \"t\"; rewrite = \"/b\"",
+        ] {
+            assert!(
+                routes.iter().any(|it| it == expected),
+                "{expected}\n{routes:#?}"
+            );
+        }
+        assert!(
+            routes
+                .iter()
+                .all(|it| !it.contains("\"/c") || it.contains("status = 403")),
+            "{routes:?}"
+        );
+        let asks = import
+            .remarks
+            .iter()
+            .any(|it| it.weight == Weight::Risk && it.text.contains("trusted_proxies"));
+        assert_eq!(asks, risks, "{:?}", import.remarks);
     }
 }

@@ -1,0 +1,186 @@
+//! Fields that a location adds, removes and hides, of requests and of responses.
+
+use crate::directive::Directive;
+use crate::emit::quoted_list;
+use crate::ledger::Ledger;
+use crate::nginx::location::Scope;
+use crate::nginx::variables::expand;
+use crate::plan::{Fields, Settings};
+
+/// What `add_header` and `proxy_hide_header` change.
+pub(crate) fn response_fields(
+    scope: Scope<'_>,
+    port: u16,
+    settings: &mut Settings,
+    ledger: &mut Ledger,
+) {
+    for directive in scope.level(|it| it.name == "add_header") {
+        match value(directive.word(1), port).filter(|_| is_field(directive.word(0))) {
+            // nginx leaves it out.
+            Some(value) if value.is_empty() => ledger.mapped(directive.id),
+            Some(value) if add_field(&mut settings.response_fields, directive.word(0), &value) => {
+                ledger.mapped(directive.id);
+            }
+            _ => ledger.risk(
+                directive.id,
+                format!("the field `{}` was not converted", directive.word(0)),
+            ),
+        }
+    }
+    for directive in scope.level(|it| it.name == "proxy_hide_header") {
+        let name = directive.word(0);
+        match is_field(name) && !RULED.contains(&name.to_ascii_lowercase().as_str()) {
+            true => {
+                settings.response_fields.remove.push(name.to_owned());
+                ledger.mapped(directive.id);
+            }
+            false => ledger.risk(directive.id, format!("the field `{name}` is not hidden")),
+        }
+    }
+}
+
+/// Adds a field as `add_header` does: beside what is there, but for the two that it replaces. Whether it could.
+fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    if matches!(lower.as_str(), "etag" | "last-modified") {
+        fields.set.insert(name.to_owned(), value.to_owned());
+        return true;
+    }
+    if RULED.contains(&lower.as_str()) || lower == "upgrade" {
+        return false;
+    }
+    // A table has a name once, but in each of its spellings.
+    let lines = fields.add.keys().filter(|it| it.eq_ignore_ascii_case(name));
+    let spelling = match lines.count() {
+        0 => name.to_owned(),
+        1 => lower,
+        2 => name.to_ascii_uppercase(),
+        _ => return false,
+    };
+    let known = fields.add.insert(spelling, value.to_owned());
+    known.is_none()
+}
+
+/// What `proxy_set_header` sends.
+pub(crate) fn request_fields(
+    scope: Scope<'_>,
+    port: u16,
+    settings: &mut Settings,
+    ledger: &mut Ledger,
+) {
+    for directive in scope.level(|it| it.name == "proxy_set_header") {
+        let name = directive.word(0);
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "host" => {}
+            "upgrade"
+                if directive.word(1) != "$http_upgrade" && directive.word(1) != "websocket" =>
+            {
+                ledger.dropped(directive.id, "the front writes this field itself");
+            }
+            "upgrade" => {
+                settings
+                    .keys
+                    .insert("upgrade".to_owned(), quoted_list(["websocket"]));
+                ledger.mapped(directive.id);
+            }
+            "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
+                ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
+            }
+            _ if RULED.contains(&lower.as_str()) && directive.word(1).starts_with("$http_") => {
+                ledger.mapped(directive.id);
+                ledger.claims.push(directive.id);
+            }
+            _ if RULED.contains(&lower.as_str()) => {
+                ledger.dropped(directive.id, "the front writes this field itself");
+            }
+            _ => match value(directive.word(1), port).filter(|_| is_field(name)) {
+                Some(value) if value.is_empty() => {
+                    settings.request_fields.remove.push(name.to_owned());
+                    ledger.mapped(directive.id);
+                }
+                Some(value) => {
+                    settings.request_fields.set.insert(name.to_owned(), value);
+                    ledger.mapped(directive.id);
+                }
+                None => {
+                    if is_field(name) {
+                        // The application may trust what the source writes, so no client may write it.
+                        settings.request_fields.remove.push(name.to_owned());
+                    }
+                    ledger.risk(
+                        directive.id,
+                        format!("the field `{name}` was not converted"),
+                    );
+                }
+            },
+        }
+    }
+}
+
+/// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
+pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
+    let own = scope.find("proxy_cookie_flags");
+    let path = scope.find("proxy_cookie_path");
+    let path = path.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
+    let of_path = |it: &&Directive| -> Vec<String> {
+        it.word(1).split(';').skip(1).map(str::to_owned).collect()
+    };
+    let words = match (own, &path) {
+        (Some(it), _) if it.word(0) == "~" => it.words[1..].to_vec(),
+        (None, Some(it)) => of_path(it),
+        _ => return,
+    };
+    let Some(directive) = own.or(path) else {
+        return;
+    };
+    match crate::emit::flags(words.iter().map(String::as_str)) {
+        Some(flags) => {
+            settings.keys.insert("cookie_flags".to_owned(), flags);
+            ledger.mapped(directive.id);
+        }
+        None => ledger.risk(directive.id, "these flags of cookies were not converted"),
+    }
+}
+
+fn is_field(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+}
+
+/// The value of a field with placeholders of the front; `None` if it has other variables.
+fn value(text: &str, port: u16) -> Option<String> {
+    let known = |name: &str| {
+        Some(match name {
+            "server_port" => port.to_string(),
+            "remote_addr" => "{client_ip}".to_owned(),
+            "http_host" => "{authority}".to_owned(),
+            "host" => "{host}".to_owned(),
+            "scheme" => "{scheme}".to_owned(),
+            "request_id" => "{request_id}".to_owned(),
+            _ => return None,
+        })
+    };
+    expand(text, known).filter(|it| !it.chars().any(char::is_control))
+}
+
+/// Fields that the front rules.
+const RULED: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "forwarded",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "via",
+    "keep-alive",
+    "te",
+    "trailer",
+    "x-forwarded-scheme",
+    "x-forwarded-ssl",
+];

@@ -1,0 +1,65 @@
+//! Texts with variables of nginx, as texts with placeholders of the front.
+
+/// A text with what stands in the place of each variable, and with its own braces doubled; `None` if it has a
+/// variable that `known` does not know. A name ends where nginx ends it: `$host_x` is not `$host`.
+pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&doubled(&rest[..at]));
+        let (name, behind) = name(&rest[at + 1..])?;
+        out.push_str(&known(name)?);
+        rest = behind;
+    }
+    out.push_str(&doubled(rest));
+    Some(out)
+}
+
+/// The name that a text begins with, in braces or without them, and what is behind it.
+fn name(text: &str) -> Option<(&str, &str)> {
+    if let Some(inner) = text.strip_prefix('{') {
+        return inner.split_once('}');
+    }
+    let end = match text.as_bytes().first()? {
+        // Of what an expression took, one digit.
+        b'1'..=b'9' => 1,
+        _ => {
+            let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+            text.find(|it| !is_name(it)).unwrap_or(text.len())
+        }
+    };
+    Some(text.split_at(end))
+}
+
+fn doubled(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_where_nginx_ends_them() {
+        let known = |name: &str| match name {
+            "host" => Some("{host}".to_owned()),
+            "1" => Some("<1>".to_owned()),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("a $host b", Some("a {host} b")),
+            ("${host}_x", Some("{host}_x")),
+            ("$host-x", Some("{host}-x")),
+            ("$host_x", None),
+            ("$hostname", None),
+            ("$12", Some("<1>2")),
+            ("{a}", Some("{{a}}")),
+            ("$", None),
+            ("a$ b", None),
+            ("${host", None),
+            ("", Some("")),
+        ] {
+            assert_eq!(expand(text, known).as_deref(), expected, "{text}");
+        }
+    }
+}
