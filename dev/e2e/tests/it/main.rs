@@ -50,6 +50,7 @@ mod http2;
 mod identity;
 mod import;
 mod import_beside;
+mod import_field;
 mod import_vhost;
 mod interop;
 mod lab;

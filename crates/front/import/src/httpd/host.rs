@@ -398,7 +398,7 @@ impl Reader<'_, '_> {
         others.extend(no_jk(main, ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        let mut rules = in_order(rewrites, proxied, others);
+        let mut rules = in_order(rewrites, proxied, others, (self.plan, ledger));
         join_prefixes(&mut rules, ledger);
         if let Some(root) = root {
             root.fill(&mut rules);
@@ -562,15 +562,26 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
 }
 
 /// The rules of all modules in the order in which they are asked.
-fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Vec<Rule> {
+fn in_order(
+    rewrites: Vec<Rewrite>,
+    proxied: Vec<Rule>,
+    others: Vec<Rule>,
+    (plan, ledger): (&Plan, &mut Ledger),
+) -> Vec<Rule> {
     let mut rest: Vec<Rule> = Vec::new();
     rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
     rest.extend(others);
+    for rewrite in &rewrites {
+        if let Rewrite::Tunnel(tunnel) = rewrite {
+            tunnel.open(&mut rest, plan, ledger);
+        }
+    }
     let mut rules = Vec::new();
     for rewrite in rewrites {
         match rewrite {
             Rewrite::Rule(rule) => rules.push(rule),
             Rewrite::Pass(rule) => rules.extend(left(&rule, &rest)),
+            Rewrite::Tunnel(_) => {}
         }
     }
     rules.extend(rest);

@@ -18,6 +18,8 @@ pub(crate) struct Balancers {
     known: BTreeMap<String, Upstream>,
     /// Paths in the URLs of a balancer's members.
     paths: BTreeMap<String, BTreeSet<String>>,
+    /// Those with a member that speaks WebSocket.
+    tunnels: BTreeSet<String>,
     /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
     /// What backends of TLS are verified by; `None` if they are not.
@@ -29,6 +31,7 @@ impl Balancers {
         Self {
             known: BTreeMap::new(),
             paths: BTreeMap::new(),
+            tunnels: BTreeSet::new(),
             preserve_host,
             verification,
         }
@@ -99,6 +102,9 @@ impl Balancers {
         };
         let path = target.path.trim_end_matches('/').to_owned();
         self.paths.entry(name.to_owned()).or_default().insert(path);
+        if target.is_tunnel {
+            self.tunnels.insert(name.to_owned());
+        }
         let mut backend = Backend {
             place: Some(ledger.place(id).clone()),
             url: target.url,
@@ -320,7 +326,7 @@ pub(crate) fn pass(
 }
 
 /// The URL, without a path, of a target that gets each path as it is; `None` if an expression changes it.
-fn whole_path(expression: &str, url: &str) -> Option<String> {
+pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, path) = match rest.find(['/', '$']) {
         Some(at) => rest.split_at(at),
@@ -385,6 +391,9 @@ fn forward(
         }
         if upstream.backends.is_empty() {
             return None;
+        }
+        if balancers.tunnels.contains(&name) {
+            keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
         }
         balancers.call(&mut upstream);
         hoist(&mut upstream);

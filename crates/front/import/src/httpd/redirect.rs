@@ -4,11 +4,12 @@ use crate::condition::{
     CAPTURED, Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::Directive;
+use crate::emit::quoted;
 use crate::httpd::files::{Served, Site};
-use crate::httpd::proxy::prefix;
+use crate::httpd::proxy::{Target, prefix, whole_path};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Rule, Scheme, redirect_status};
+use crate::plan::{Action, Plan, Rule, Scheme, redirect_status};
 use crate::regex::{PathSet, path_set, rest_of};
 
 /// The rules of `Redirect` and its kin, in the source's order. mod_alias asks them before any `Alias`.
@@ -241,6 +242,55 @@ pub(crate) enum Rewrite {
     Rule(Rule),
     /// It leaves the paths of this rule to the other modules, and no later `RewriteRule` is asked.
     Pass(Rule),
+    /// It passes WebSocket on.
+    Tunnel(TunnelRule),
+}
+
+/// A `RewriteRule` that passes handshakes of WebSocket to a backend, with their paths as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TunnelRule {
+    ids: Vec<Id>,
+    matchers: Vec<Matcher>,
+    /// The backend's URL.
+    url: String,
+}
+
+impl TunnelRule {
+    /// Lets rules that lead to its backend pass on what it does.
+    pub(crate) fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
+        let (mut opened, mut left) = (false, false);
+        for rule in rules {
+            let Action::Forward { upstream, rewrite } = &rule.action else {
+                continue;
+            };
+            let mut members = plan.upstreams[*upstream].backends.iter();
+            let is_own = members.all(|it| it.url == self.url);
+            let is_whole = self.matchers.iter().any(|it| it.covers(&rule.matcher));
+            let keeps = |path: &String| rule.action.keeps_path(path);
+            let is_same = match (rewrite, &rule.matcher) {
+                (None, _) => true,
+                (_, Matcher::Prefix(path)) => keeps(path),
+                _ => false,
+            };
+            match is_own && is_whole && is_same {
+                true => {
+                    opened = true;
+                    let upgrade = quoted("websocket");
+                    rule.settings.keys.insert("upgrade".to_owned(), upgrade);
+                }
+                false => left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher)),
+            }
+        }
+        for &id in &self.ids {
+            match opened && !left {
+                true => ledger.mapped(id),
+                false => ledger.risk(
+                    id,
+                    "WebSocket is passed on only where all else goes to the same backend",
+                ),
+            }
+        }
+    }
 }
 
 /// What conditions of a virtual host are about.
@@ -423,6 +473,9 @@ fn rewrite(
             return Vec::new();
         }
     };
+    if let Some(tunnel) = tunnel(directive, conditions) {
+        return vec![Rewrite::Tunnel(tunnel)];
+    }
     // Within a server the expression meets a path with its slash.
     let negated = expression.starts_with('!');
     let set = path_set(expression.trim_start_matches('!'), has("NC"));
@@ -463,6 +516,60 @@ fn rewrite(
         ..Rule::new(Some(&place), it.clone(), action.clone())
     };
     matchers.iter().map(rule).map(Rewrite::Rule).collect()
+}
+
+/// A rule that passes on handshakes of WebSocket, and nothing else.
+fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule> {
+    let (expression, target) = (directive.word(0), directive.word(1));
+    let url = Target::new(&tunnel_authority(expression, target)?)?;
+    let flags = directive
+        .word(2)
+        .trim_matches(['[', ']'])
+        .to_ascii_uppercase();
+    let is_plain = flags
+        .split(',')
+        .all(|it| matches!(it.trim(), "P" | "L" | "NC" | "PROXY" | "LAST"));
+    let set = path_set(expression, false);
+    let all = conditions.iter().all(|it| is_handshake(it));
+    let asks = conditions
+        .iter()
+        .any(|it| it.word(0).eq_ignore_ascii_case("%{HTTP:Upgrade}"));
+    (url.is_tunnel && url.path.is_empty() && is_plain && set.is_exact && all && asks).then(|| {
+        TunnelRule {
+            ids: conditions
+                .iter()
+                .map(|it| it.id)
+                .chain([directive.id])
+                .collect(),
+            matchers: set.matchers,
+            url: url.url,
+        }
+    })
+}
+
+/// A target without its path, if the path is the request's own.
+fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
+    let bare = expression.trim_start_matches('^').trim_end_matches('$');
+    let base = match bare {
+        "/?(.*)" | "/(.*)" => target.strip_suffix("/$1"),
+        "(.*)" => target.strip_suffix("$1"),
+        ".*" => target.strip_suffix("%{REQUEST_URI}"),
+        _ => return whole_path(expression, target),
+    };
+    base.map(str::to_owned)
+}
+
+/// Whether a condition holds for handshakes of WebSocket.
+fn is_handshake(condition: &Directive) -> bool {
+    let test = condition.word(1).to_ascii_lowercase();
+    let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
+    let expected = match condition.word(0).to_ascii_lowercase().as_str() {
+        "%{http:upgrade}" => "websocket",
+        "%{http:connection}" => "upgrade",
+        _ => return false,
+    };
+    let flags = condition.word(2).to_ascii_uppercase();
+    word == expected && !test.starts_with('!') && matches!(flags.as_str(), "" | "[NC]" | "[NOCASE]")
 }
 
 /// The beginning of the host that a condition asks for, before what `%1` stands for.

@@ -377,3 +377,45 @@ fn the_file_that_stands_for_a_directory_meets_its_own_guards() {
     let import = with_directories(&texts, None);
     assert!(has(&import, "index = \"start.html\""), "{}", import.text);
 }
+
+#[test]
+fn websocket_goes_where_the_source_sends_it() {
+    let case = "Listen 80\n<VirtualHost *:80>\nServerName a\n<Proxy balancer://w>\nBalancerMember ws://127.0.0.1:81\n\
+                </Proxy>\nProxyPass /ws/ balancer://w/ws/\nRewriteEngine On\n\
+                RewriteCond %{HTTP:Upgrade} =websocket [NC]\nRewriteRule ^/?(.*) ws://127.0.0.1:81/$1 [P,L]\n\
+                ProxyPass / http://127.0.0.1:81/\n</VirtualHost>\n";
+    let import = of(case, &[]);
+    let shown = routes(&import);
+    assert!(
+        shown[0].starts_with("path = \"/ws\"") && !shown[0].contains("status = 403"),
+        "{shown:?}"
+    );
+    assert!(
+        shown
+            .iter()
+            .all(|it| it.contains("upstream = ") && it.contains("upgrade = \"websocket\"")),
+        "{shown:?}"
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    // Elsewhere, on other conditions, or with another path, it is not passed on.
+    for (from, to) in [
+        (
+            "RewriteRule ^/?(.*) ws://127.0.0.1:81/",
+            "RewriteRule ^/?(.*) ws://127.0.0.1:82/",
+        ),
+        ("=websocket [NC]", "!=websocket [NC]"),
+        ("=websocket [NC]", "=websocket [NC,OR]"),
+        ("%{HTTP:Upgrade}", "%{HTTP:X-Upgrade}"),
+        ("[P,L]", "[P,S=1]"),
+        (":81/$1", ":81/x/$1"),
+    ] {
+        let import = of(&case.replace(from, to), &[]);
+        let shown = routes(&import);
+        let at_root = shown
+            .iter()
+            .find(|it| it.starts_with("path = \"/\""))
+            .unwrap();
+        assert!(!at_root.contains("upgrade"), "{to}\n{shown:?}");
+        assert!(import.risks() > 0, "{to}");
+    }
+}
