@@ -10,6 +10,7 @@ mod listeners;
 mod redirects;
 
 use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -83,6 +84,9 @@ fn backends(file: &File, report: &mut Report) {
 /// Whether the nodes of `[mcmp]` are members of one upstream.
 fn nodes(file: &File, report: &mut Report) {
     let Some(mcmp) = &file.mcmp else { return };
+    if let Some(source) = &mcmp.value {
+        loops(file, source.listen, report);
+    }
     let of_nodes = |it: &&Members| matches!(it.value.source, MemberSource::Mcmp(_));
     let members = file.upstreams.iter().filter_map(|it| it.members.as_ref());
     let mut members = members.filter(of_nodes);
@@ -99,6 +103,24 @@ fn nodes(file: &File, report: &mut Report) {
             report.push(Finding::fault(message, second.place.clone()).hint(hint));
         }
         _ => {}
+    }
+}
+
+/// Whether a backend is the listener of nodes: requests would come back as orders.
+fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
+    let is_there = |host: &str| match host.parse::<IpAddr>() {
+        Ok(ip) => ip == listen.ip() || listen.ip().is_unspecified() && ip.is_loopback(),
+        Err(_) => host == "localhost",
+    };
+    for backend in file.upstreams.iter().flat_map(|it| &it.backends) {
+        if let Address::Tcp { host, port } = &backend.value.address
+            && *port == listen.port()
+            && is_there(host)
+        {
+            let message = "the front itself listens at this `url`, for nodes ([mcmp])";
+            let hint = "write the address of an application server";
+            report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+        }
     }
 }
 

@@ -207,7 +207,7 @@ impl Site {
     /// The same site with these routes besides those of the file; the old ones if they say the same. Members
     /// that were found are known by other numbers after a change, so that routes that name some follow.
     pub(crate) fn with_routes(self, before: &Self, found: Vec<RouteConfig>) -> Self {
-        let routes = self.routes.routes();
+        let routes = self.routes.given();
         let had: Vec<&RouteConfig> = routes
             .iter()
             .map(|it| &it.config)
@@ -232,6 +232,15 @@ impl Site {
         };
         table.resolve(|upstream, name| self.upstreams[upstream].member(name).map(|it| it.0));
         table.resolve_caches(|name| self.caches.iter().position(|it| it.config.name == name));
+        for (brought, of_file) in table.overruled() {
+            let context = &brought.config.path;
+            let place = of_file.config.place.as_ref().map(|it| format!(" ({it})"));
+            tracing::warn!(
+                "members get no requests for their context {context}: the route {}{} of the file has it",
+                of_file.config.path,
+                place.unwrap_or_default()
+            );
+        }
         Self {
             routes: Arc::new(table),
             ..self

@@ -10,7 +10,7 @@ use catamaran_front::config::ListenAddress;
 use crate::file::File;
 use crate::report::{Finding, Report};
 
-/// Compares each address with those before it; that of the admin listener with all others. With
+/// Compares each address with those before it; that of the admin listener and of `[mcmp]` with all others. With
 /// `sees_files`, two paths that lead to one directory are one.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     let mut taken = Taken::default();
@@ -21,13 +21,22 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
         }
         taken.add(address, place, sees_files);
     }
-    let Some(admin) = &file.admin else {
-        return;
-    };
-    for address in &admin.value.addresses {
-        if let Some(message) = taken.beside(address, &admin.place, sees_files, report) {
-            let hint = "give the admin listener an address of its own";
-            report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+    if let Some(admin) = &file.admin {
+        for address in &admin.value.addresses {
+            if let Some(message) = taken.beside(address, &admin.place, sees_files, report) {
+                let hint = "give the admin listener an address of its own";
+                report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+            }
+            taken.add(address, &admin.place, sees_files);
+        }
+    }
+    if let Some(mcmp) = &file.mcmp
+        && let Some(source) = &mcmp.value
+    {
+        let address = ListenAddress::Tcp(source.listen);
+        if let Some(message) = taken.beside(&address, &mcmp.place, sees_files, report) {
+            let hint = "give [mcmp] an address of its own";
+            report.push(Finding::fault(message, mcmp.place.clone()).hint(hint));
         }
     }
 }

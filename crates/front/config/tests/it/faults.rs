@@ -68,6 +68,7 @@ golden!(
     listen,
     listeners,
     listeners_warnings,
+    mcmp,
     members,
     odd_text,
     policy,

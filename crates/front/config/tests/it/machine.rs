@@ -82,6 +82,11 @@ fn the_directories_of_sockets_and_of_the_state_must_be_there() {
     let missing = said(at, &admin("state_file = \"state/state.json\"\n"));
     let fault = "7:14: fault: there is no directory state; create it, or write another path";
     assert!(missing.contains(fault), "{missing}");
+    for other in ["run", "/dev/null"] {
+        let other_kind = said(at, &admin(&format!("state_file = \"{other}\"\n")));
+        let fault = format!("7:14: fault: `state_file` is no regular file: {other}");
+        assert!(other_kind.contains(&fault), "{other_kind}");
+    }
     let missing = said(at, "[admin]\naddress = \"unix:none/admin.sock\"\n");
     assert!(
         missing.contains("6:11: fault: there is no directory none;"),

@@ -46,6 +46,10 @@ impl StateFile {
             Err(error) => error,
         };
         self.unread.store(true, Ordering::Relaxed);
+        if error.kind() == io::ErrorKind::InvalidInput {
+            tracing::error!("the state file {path} cannot be used: {error}");
+            return Overrides::default();
+        }
         let aside = aside(&self.path);
         match fs::rename(&self.path, &aside) {
             Ok(()) => tracing::error!(
@@ -88,10 +92,10 @@ impl StateFile {
 }
 
 fn read(path: &Path) -> io::Result<Overrides> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    let file = match is_other(path) {
+        false => File::open(path)?,
+        true => return Err(no_file()),
+    };
     let mut text = String::new();
     file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > BYTES_MAX {
@@ -104,7 +108,20 @@ fn read(path: &Path) -> io::Result<Overrides> {
     }
 }
 
+/// Whether there is something that is no file: opening a pipe would wait for its writer, and a device must not be
+/// replaced.
+fn is_other(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| !it.is_file())
+}
+
+fn no_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
 fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
+    if is_other(path) {
+        return Err(no_file());
+    }
     let document = Document {
         version: VERSION,
         overrides,
@@ -201,6 +218,20 @@ mod tests {
             fs::read_dir(directory.path()).expect("a directory").count(),
             3
         );
+    }
+
+    #[test]
+    fn what_is_no_file_is_neither_waited_for_nor_touched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let pipe = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("a pipe");
+        for path in [&pipe, directory.path()] {
+            let file = StateFile::new(path.to_owned());
+            assert!(file.load().is_empty() && file.fails(), "{path:?}");
+            file.save_change(&some());
+            assert!(file.fails() && path.exists() && !path.is_file(), "{path:?}");
+        }
     }
 
     #[test]

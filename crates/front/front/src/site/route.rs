@@ -4,6 +4,9 @@
 //! on the number of routes. The order in the file matters only between routes that are equally
 //! specific. There is no default backend. Paths are compared in the form that [`crate::path`]
 //! makes.
+//!
+//! Routes that members bring go round nothing that the file says. They serve what no route of the file takes. Of what
+//! one takes, they say only which members get it, and only if it leads to the same upstream.
 
 pub(crate) mod pattern;
 pub(crate) mod runners;
@@ -11,6 +14,7 @@ mod tree;
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use http::StatusCode;
 use pattern::{Excluded, Rank};
@@ -23,7 +27,11 @@ use crate::site::rules::Rules;
 /// The routes by host, and those for any host. Each is known by its index in the file's order.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
-    routes: Box<[Route]>,
+    routes: Vec<Route>,
+    /// So many of them were given; each further one joins two of those.
+    given: usize,
+    /// Which one joins a route that members bring with one of the file.
+    joined: HashMap<(usize, usize), usize>,
     names: HashMap<Box<[u8]>, Tree>,
     addresses: HashMap<Ipv6Addr, Tree>,
     /// `.example.org`, for every name below it.
@@ -38,6 +46,8 @@ pub(crate) struct RouteTable {
     has_listeners: bool,
     /// Whether any route allows a tunnel.
     has_tunnels: bool,
+    /// Whether members bring any.
+    has_found: bool,
 }
 
 /// A route, and what it leads to.
@@ -118,7 +128,31 @@ impl RouteTable {
         let rules = configs.iter().filter_map(|config| config.rules.as_ref());
         table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
         table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
+        table.has_found = configs.iter().any(|config| config.found);
+        table.given = configs.len();
+        table.join();
         Ok(table)
+    }
+
+    /// Joins each route that members bring with each of the file that is for any host, may have a part of its paths, and
+    /// leads to the same upstream: the rules are those of the file's, and members get as much less as the other says.
+    fn join(&mut self) {
+        let found = (0..self.given).filter(|&it| self.routes[it].config.found);
+        for found in found.collect::<Vec<_>>() {
+            let path = self.routes[found].config.compared_path();
+            for of_file in 0..self.given {
+                let [brought, own] = [found, of_file].map(|it| &self.routes[it]);
+                let RouteConfig { hosts, pattern, .. } = &own.config;
+                let meets = pattern.is_some() || path.starts_with(&own.config.compared_path());
+                let is_other = own.config.found || own.action != brought.action;
+                if is_other || !hosts.is_empty() || !meets {
+                    continue;
+                }
+                let joined = own.lessened(brought);
+                self.joined.insert((found, of_file), self.routes.len());
+                self.routes.push(joined);
+            }
+        }
     }
 
     /// The tree of a host as a route names it.
@@ -132,9 +166,30 @@ impl RouteTable {
         }
     }
 
-    /// All routes, in the file's order.
+    /// All routes by their indices: those that were given in the file's order, then those that join two of them.
     pub(crate) fn routes(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// The routes that were given, in the file's order.
+    pub(crate) fn given(&self) -> &[Route] {
+        &self.routes[..self.given]
+    }
+
+    /// Routes that members bring to which nobody comes who names no host, each with the one of the file that has its
+    /// path and leads elsewhere.
+    pub(crate) fn overruled(&self) -> impl Iterator<Item = (&Route, &Route)> {
+        let wanted = Wanted {
+            host: None,
+            listener: None,
+            secure: false,
+        };
+        let brought = self.given().iter().filter(|it| it.config.found);
+        brought.filter_map(move |brought| {
+            let of_file = &self.routes[self.find(wanted, &brought.config.compared_path())?];
+            let is_other = !of_file.config.found && of_file.action != brought.action;
+            is_other.then_some((brought, of_file))
+        })
     }
 
     /// Finds the members that rules name. `member` gives the index of one of an upstream, by name.
@@ -195,16 +250,31 @@ impl RouteTable {
 
     /// The route for one reading of a path.
     fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
-        match self.takes_all {
-            true => Some(0),
-            false => self.find_but(wanted, path, &[]),
+        if self.takes_all {
+            return Some(0);
         }
+        let best = self.find_but(wanted, path, |_| false)?;
+        if !self.has_found || !self.routes[best].config.found {
+            return Some(best);
+        }
+        let of_file = self.find_but(wanted, path, |index| self.routes[index].config.found);
+        Some(of_file.map_or(best, |of_file| {
+            self.joined
+                .get(&(best, of_file))
+                .copied()
+                .unwrap_or(of_file)
+        }))
     }
 
-    /// The same without these routes.
-    fn find_but(&self, wanted: Wanted<'_>, path: &[u8], without: &[usize]) -> Option<usize> {
+    /// The same without some routes, and as if those that members bring were of the file.
+    fn find_but(
+        &self,
+        wanted: Wanted<'_>,
+        path: &[u8],
+        without: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let excludes = |index: usize| {
-            without.contains(&index) || self.routes[index].exclude.iter().any(|it| it.has(path))
+            without(index) || self.routes[index].exclude.iter().any(|it| it.has(path))
         };
         let asked = Asked {
             path,
@@ -230,6 +300,19 @@ impl RouteTable {
                 .filter_map(|&labels| above(name, labels));
             domains.find_map(|domain| self.domains.get(domain).and_then(&find))
         })
+    }
+}
+
+impl Route {
+    /// The same route, on which members get as much less as on another one.
+    fn lessened(&self, other: &Self) -> Self {
+        let mut route = self.clone();
+        let mut rules = self.config.rules.as_deref().cloned().unwrap_or_default();
+        let less = other.config.rules.iter().flat_map(|it| &it.activation);
+        rules.activation.extend(less.cloned());
+        route.config.rules = Some(Arc::new(rules));
+        route.rules = Rules::new(&route.config).map(Box::new);
+        route
     }
 }
 

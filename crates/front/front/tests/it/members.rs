@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use catamaran_front::config::{
     Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource,
-    MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, Speech,
+    MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, RouteConfig, RouteRules,
+    RouteTarget, Speech, UpstreamConfig,
 };
 use catamaran_front::{Running, start};
 use catamaran_testkit::{
     DnsAnswer, DnsRecord, DnsServer, HttpClient, Peer, Response, address, dns,
 };
+use http::StatusCode;
 
 use crate::handover::succeed;
 use crate::health::until;
@@ -353,20 +355,7 @@ fn the_next_process_goes_on_with_members_whose_source_is_gone() {
 #[test]
 fn the_next_process_knows_the_nodes_that_announced_themselves() {
     let listen = address::refusing().unwrap();
-    let network = "127.0.0.0/8".parse().unwrap();
-    let source = MemberSource::Mcmp(McmpSource {
-        listen,
-        peers: vec![network],
-        members: vec!["192.0.2.0/24".parse().unwrap()],
-        paths: vec!["/".to_owned()],
-        nodes_max: 10,
-        advertise: None,
-    });
-    let directory = tempfile::tempdir().unwrap();
-    let shared = BackendConfig::new(Protocol::Http, Address::Unix(PathBuf::new()));
-    let members = MembersConfig::new(source, MemberTemplate::new(shared, None));
-    let mut config = site(directory.path(), Vec::new());
-    config.upstreams[0].members = Some(Arc::new(members));
+    let (_directory, config) = for_nodes(listen);
     let running = start(config.clone()).unwrap();
     says(
         listen,
@@ -404,6 +393,72 @@ fn the_next_process_knows_the_nodes_that_announced_themselves() {
         told.status
     );
     stop(running);
+}
+
+#[test]
+fn a_context_below_a_route_of_the_file_keeps_what_that_asks_for() {
+    let other = backend("other");
+    let listen = address::refusing().unwrap();
+    let (_directory, mut config) = for_nodes(listen);
+    let guarded = |path: &str, upstream: &str, rules: RouteRules| {
+        let mut route = RouteConfig::new(path, RouteTarget::Upstream(upstream.to_owned()));
+        route.rules = Some(Arc::new(rules));
+        route
+    };
+    let elsewhere = RouteRules {
+        allow: vec!["10.0.0.0/8".parse().unwrap()],
+        ..RouteRules::default()
+    };
+    let certified = RouteRules {
+        client_certificate: true,
+        ..RouteRules::default()
+    };
+    config
+        .upstreams
+        .push(UpstreamConfig::new("other", vec![to(&other)]));
+    config.routes = vec![
+        guarded("/guarded", "app", elsewhere),
+        guarded("/certified", "app", certified),
+        RouteConfig::new("/gone", RouteTarget::Status(StatusCode::GONE)),
+        RouteConfig::new("/other", RouteTarget::Upstream("other".to_owned())),
+    ];
+    let running = start(config).unwrap();
+    says(
+        listen,
+        "CONFIG",
+        "JVMRoute=node1&Host=192.0.2.1&Port=8009&Type=ajp",
+    );
+    let paths = ["guarded", "certified", "gone", "other"];
+    for path in paths {
+        let app = format!("JVMRoute=node1&Alias=a&Context=%2F{path}%2Fsub");
+        says(listen, "ENABLE-APP", &app);
+    }
+    until("the contexts", || {
+        let (value, _) = read(&running, "/api/v1/routes");
+        (value["routes"].as_array()?.len() == 8).then_some(())
+    });
+    let statuses = paths.map(|path| ask(&running, &format!("/{path}/sub/x"), "").status);
+    assert_eq!(statuses, [403, 403, 410, 200]);
+    stop(running);
+}
+
+/// A front of which nodes are members, besides the directory of its sockets.
+fn for_nodes(listen: SocketAddr) -> (tempfile::TempDir, Config) {
+    let network = "127.0.0.0/8".parse().unwrap();
+    let source = MemberSource::Mcmp(McmpSource {
+        listen,
+        peers: vec![network],
+        members: vec!["192.0.2.0/24".parse().unwrap()],
+        paths: vec!["/".to_owned()],
+        nodes_max: 10,
+        advertise: None,
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let shared = BackendConfig::new(Protocol::Http, Address::Unix(PathBuf::new()));
+    let members = MembersConfig::new(source, MemberTemplate::new(shared, None));
+    let mut config = site(directory.path(), Vec::new());
+    config.upstreams[0].members = Some(Arc::new(members));
+    (directory, config)
 }
 
 /// What a node is told, by whoever listens.

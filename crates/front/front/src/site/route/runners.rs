@@ -23,8 +23,15 @@ impl RouteTable {
     /// match, then those that nearly do. `path` is in the form of comparison.
     pub(crate) fn runners(&self, wanted: Wanted<'_>, path: &[u8], count: usize) -> Vec<Runner> {
         let mut matching = Vec::new();
+        let best = self.find(wanted, path);
+        // Where one of the file is taken, those that members bring have no say.
+        let counts = |index: usize| {
+            best.is_some_and(|it| self.routes[it].config.found || !self.routes[index].config.found)
+        };
         while matching.len() <= count {
-            match self.find_but(wanted, path, &matching) {
+            match self.find_but(wanted, path, |index| {
+                !counts(index) || matching.contains(&index)
+            }) {
                 Some(route) => matching.push(route),
                 None => break,
             }
@@ -59,7 +66,7 @@ impl RouteTable {
             let segments = common_segments(&route.config.compared_path(), path);
             (Reverse((of_host, segments)), index)
         };
-        let routes = self.routes.iter().enumerate();
+        let routes = self.given().iter().enumerate();
         let mut others: Vec<_> = routes
             .filter(|(index, _)| !matching.contains(index))
             .map(near)

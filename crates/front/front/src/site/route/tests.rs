@@ -2,11 +2,13 @@
 
 mod linear;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{Exclusion, Redirect, RouteRules, RouteScheme, Template};
+use crate::config::{Activation, Exclusion, Redirect, RouteRules, RouteScheme, Template};
 use crate::path;
 
 fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
@@ -54,6 +56,92 @@ fn a_prefix_is_of_whole_segments() {
     for path in ["/apple", "/", "/Xapp", "/ap", "*"] {
         assert_eq!(find(&table, "h", path), None, "{path}");
     }
+}
+
+/// As a member brings it, for a context that member `a` lacks.
+fn found(path: &str, name: &str) -> RouteConfig {
+    let rules = RouteRules {
+        activation: vec![("a".to_owned(), Activation::Stopped)],
+        ..RouteRules::default()
+    };
+    RouteConfig {
+        rules: Some(Arc::new(rules)),
+        found: true,
+        ..route(&[], path, name)
+    }
+}
+
+#[test]
+fn a_found_route_goes_round_nothing_that_the_file_says() {
+    let guard = |guarded: RouteConfig| RouteConfig {
+        rules: Some(Arc::new(RouteRules {
+            client_certificate: true,
+            ..RouteRules::default()
+        })),
+        ..guarded
+    };
+    let status = |path: &str| RouteConfig::new(path, RouteTarget::Status(StatusCode::GONE));
+    let of_suffix = RouteConfig {
+        suffix: Some(".jsp".to_owned()),
+        ..status("/demo")
+    };
+    let of_listener = RouteConfig {
+        listen: vec![0],
+        ..status("/inner")
+    };
+    let of_host = guard(route(&["h"], "/host", "1"));
+    let files = [
+        guard(route(&[], "/guarded", "1")),
+        status("/status"),
+        route(&[], "/other", "2"),
+        of_suffix,
+        of_listener,
+        of_host,
+    ];
+    let contexts = [
+        "/guarded/sub",
+        "/status/sub",
+        "/other/sub",
+        "/demo/x",
+        "/inner/sub",
+        "/host/sub",
+        "/free",
+    ];
+    let all = files
+        .into_iter()
+        .chain(contexts.map(|path| found(path, "1")));
+    let table = table(&all.collect::<Vec<_>>());
+    for (path, upstream, guarded, stops) in [
+        ("/guarded/sub/x", 1, true, true),
+        ("/guarded/other", 1, true, false),
+        ("/status/sub", 410, false, false),
+        ("/other/sub", 2, false, false),
+        ("/demo/x/a.jsp", 410, false, false),
+        ("/demo/x/a.html", 1, false, true),
+        ("/inner/sub", 410, false, false),
+        ("/host/sub", 1, true, false),
+        ("/free", 1, false, true),
+    ] {
+        let index = table.find(wanted("h", false), path.as_bytes()).expect(path);
+        let rules = table.routes()[index]
+            .config
+            .rules
+            .clone()
+            .unwrap_or_default();
+        let what = (
+            number(&table, index),
+            rules.client_certificate,
+            !rules.activation.is_empty(),
+        );
+        assert_eq!(what, (upstream, guarded, stops), "{path}");
+    }
+    // Of another listener the file has no route there.
+    let other = Wanted {
+        listener: Some(1),
+        ..wanted("h", false)
+    };
+    let index = table.find(other, b"/inner/sub").expect("a route");
+    assert_eq!(number(&table, index), 1);
 }
 
 #[test]
