@@ -136,6 +136,20 @@ impl Histogram {
         Duration::from_micros(micros)
     }
 
+    /// By how much the values of `from` or more exceed `limit`, all together.
+    #[must_use]
+    pub fn beyond(&self, limit: Duration, from: Duration) -> Duration {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let excess = self.counts.iter_recorded().map(|bucket| {
+            let value = bucket.value_iterated_to().min(self.max);
+            let over = value.saturating_sub(micros(limit));
+            over.saturating_mul(
+                bucket.count_since_last_iteration() * u64::from(value >= micros(from)),
+            )
+        });
+        Duration::from_micros(excess.fold(0, u64::saturating_add))
+    }
+
     /// The 50th percentile.
     #[must_use]
     pub fn median(&self) -> Duration {

@@ -1,15 +1,19 @@
 //! A gate: conditions on a run's figures, decided on the interval of each estimate.
 //!
 //! A run is a sample. A condition fails if the whole interval of its figure is beyond the limit,
-//! passes if none of it is, and is undecided otherwise. Answers that are not 2xx, requests without an
-//! answer and invalid runs fail the gate, unless they are waived: a fast error page would pass any
-//! limit of latency.
+//! passes if none of it is, and is undecided otherwise. Answers that are not 2xx and requests without
+//! an answer fail the gate, unless they are waived: a fast error page would pass any limit of latency.
+//! What the generator did itself is nobody's verdict: the gate is undecided. So is a percentile of a
+//! closed loop whose clients waited for so long that the requests which they did not send might break
+//! the limit.
 
 mod condition;
 mod figure;
 
+use std::time::Duration;
+
 use catamaran_stats::estimate::INDEPENDENT_MIN;
-use catamaran_stats::is_quotable;
+use catamaran_stats::{Histogram, is_quotable};
 pub use condition::{Condition, ConditionFault, Waiver};
 use condition::{Limit, Measure, Side};
 use figure::Figure;
@@ -65,10 +69,12 @@ impl Gate {
         let own = own
             .into_iter()
             .filter(|(waiver, _)| !self.waived.contains(waiver));
+        let is_waived = self.waived.contains(&Waiver::Invalid);
+        let disturbance = Disturbance::of(report).filter(|_| !is_waived);
         let asked = self
             .conditions
             .iter()
-            .map(|condition| judge(condition, report));
+            .map(|condition| judge(condition, report, disturbance.as_ref()));
         let conditions: Vec<_> = asked.chain(own.map(|(_, judged)| judged)).collect();
         let worst = conditions
             .iter()
@@ -82,19 +88,29 @@ impl Gate {
 }
 
 /// A condition that the user asked for.
-fn judge(condition: &Condition, report: &Report) -> document::Condition {
+fn judge(
+    condition: &Condition,
+    report: &Report,
+    disturbance: Option<&Disturbance>,
+) -> document::Condition {
     let figure = match condition.measure {
         Measure::Rate => figure::rate(report),
         Measure::Errors => figure::errors(report),
         Measure::Percentile(percent) => figure::percentile(report, percent),
     };
-    let (verdict, reason) = decide(condition, &figure, report);
+    let (mut verdict, mut reason) = decide(condition, &figure, report);
+    let low = figure.interval.and_then(|(low, _)| low);
+    if let (Verdict::Failed, Some(own)) = (verdict, disturbance)
+        && !condition.breaks_without(low, own.longest)
+    {
+        (verdict, reason) = (Verdict::Undecided, Some(own.reason()));
+    }
     document::Condition {
         condition: condition.text.clone(),
         verdict: verdict.word().to_owned(),
         unit: Some(condition.measure.unit().to_owned()),
         value: figure.value,
-        low: figure.interval.and_then(|(low, _)| low),
+        low,
         high: figure.interval.and_then(|(_, high)| high),
         reason,
     }
@@ -137,7 +153,67 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
         );
         return (Verdict::Undecided, Some(reason));
     }
+    if let Measure::Percentile(percent) = condition.measure
+        && let Some(reason) = hidden(percent, limit, report)
+    {
+        return (Verdict::Undecided, Some(reason));
+    }
     (Verdict::Passed, None)
+}
+
+/// Why a percentile that keeps its limit tells nothing: clients of a closed loop waited for so long in
+/// stalls that more requests might have broken the limit than may, had they been sent meanwhile.
+fn hidden(percent: f64, limit_ms: f64, report: &Report) -> Option<String> {
+    if report.latency.corrected.is_some() {
+        return None;
+    }
+    let limit = Duration::from_secs_f64(limit_ms / 1000.0);
+    let from = limit.max(report.silence_min);
+    let waits = [&report.latency.total.histogram, &report.unfinished.ages];
+    let sum = |of: &dyn Fn(&Histogram) -> Duration| waits.map(of).iter().sum::<Duration>();
+    let busy = sum(&|times| times.sum()).as_secs_f64();
+    let share = sum(&|times| times.beyond(limit, from)).as_secs_f64() / busy.max(f64::MIN_POSITIVE);
+    (share > 1.0 - percent / 100.0).then(|| {
+        format!(
+            "clients waited beyond the limit for {:.0} % of their time, in stalls, and sent nothing \
+             meanwhile: a closed loop does not tell; --rate does",
+            share * 100.0
+        )
+    })
+}
+
+/// What the generator did to the figures.
+struct Disturbance {
+    /// The kind of the warning.
+    token: String,
+    /// By how much it has made a latency longer at most.
+    longest: Duration,
+}
+
+impl Disturbance {
+    /// The one that explains most; `None` if there was none.
+    fn of(report: &Report) -> Option<Self> {
+        let disturbance = |warning: &Warning| {
+            let longest = match warning {
+                Warning::GeneratorLate { p99 } => *p99,
+                Warning::GeneratorStalled { total, .. } => *total,
+                Warning::GeneratorStarved { starved, .. } => report.elapsed.mul_f64(*starved),
+                Warning::GeneratorSaturated { .. } => Duration::MAX,
+                _ => return None,
+            };
+            let token = warning.token().to_owned();
+            Some(Self { token, longest })
+        };
+        let found = report.warnings.iter().filter_map(disturbance);
+        found.max_by_key(|it| it.longest)
+    }
+
+    fn reason(&self) -> String {
+        format!(
+            "the limit might hold without what the generator did itself ({})",
+            self.token
+        )
+    }
 }
 
 /// Why a limit within the interval decides nothing.
@@ -154,11 +230,11 @@ fn within(figure: &Figure) -> String {
 /// What fails a gate by itself.
 fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
     let counts = &report.requests;
-    let count = |waiver: Waiver, count: u64| {
-        let verdict = if count == 0 {
-            Verdict::Passed
-        } else {
-            Verdict::Failed
+    let count = |waiver: Waiver, count: u64, of_server: u64| {
+        let verdict = match (count, of_server) {
+            (0, _) => Verdict::Passed,
+            (_, 0) => Verdict::Undecided,
+            _ => Verdict::Failed,
         };
         let condition = document::Condition {
             condition: format!("{}>0", waiver.word()),
@@ -167,24 +243,33 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
             value: Some(count as f64),
             low: Some(count as f64),
             high: Some(count as f64),
-            reason: None,
+            reason: (verdict == Verdict::Undecided).then(|| OWN_LACK.to_owned()),
         };
         (waiver, condition)
     };
     let unsent = report.unfinished.unsent;
     let failed = counts.failed + report.unfinished.hung;
+    let failures = report.failures.iter();
+    let lacks = failures
+        .filter(|(kind, _)| kind.is_own())
+        .map(|(_, count)| count);
+    let of_server = failed.saturating_sub(lacks.sum());
     let mut own = Vec::new();
     // A limit of errors counts these, and says how many there may be.
     if !has_errors {
-        own.push(count(Waiver::Non2xx, counts.non_2xx));
-        own.push(count(Waiver::Unsent, unsent));
-        own.push(count(Waiver::Failed, failed));
+        own.push(count(Waiver::Non2xx, counts.non_2xx, counts.non_2xx));
+        own.push(count(Waiver::Unsent, unsent, unsent));
+        own.push(count(Waiver::Failed, failed, of_server));
     }
     let reason = invalid(report);
-    let verdict = if reason.is_some() {
-        Verdict::Failed
-    } else {
-        Verdict::Passed
+    let verdict = match (&reason, &report.ending) {
+        (None, _) => Verdict::Passed,
+        (_, Ending::Failure(error)) if error.kind.is_own() => Verdict::Undecided,
+        (_, Ending::Failure(_) | Ending::Idle) => Verdict::Failed,
+        (_, Ending::Requests | Ending::Duration) if report.requests.completed == 0 => {
+            Verdict::Failed
+        }
+        _ => Verdict::Undecided,
     };
     let invalid = document::Condition {
         condition: Waiver::Invalid.word().to_owned(),
@@ -224,6 +309,8 @@ pub(crate) fn invalidates(warning: &Warning) -> bool {
         Warning::GeneratorLate { .. } | Warning::LittlesLaw { .. }
     )
 }
+
+const OWN_LACK: &str = "this machine had no descriptor or no port for them";
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -6,12 +6,10 @@
 //! tell is repeated once for twice as long. One at which the generator was late says nothing of the
 //! server: it is done again up to three times, unless its gate waives lateness.
 
-use std::iter;
-
 use crate::document;
 use crate::document::knee::{LATE, Step};
 use crate::gate::{Gate, Verdict, Waiver};
-use crate::report::{Report, Warning};
+use crate::report::Report;
 
 /// The state of a search. Rates are in requests per second.
 #[derive(Clone, Debug)]
@@ -138,7 +136,7 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
-    let is_generator = is_generator(report, gate, &judged);
+    let is_generator = is_generator(&judged);
     let broken = judged.conditions.iter().filter(|it| it.verdict != "passed");
     let broken = broken.map(|it| match &it.reason {
         Some(reason) => format!("{} ({reason})", it.condition),
@@ -160,29 +158,14 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     }
 }
 
-/// Whether nothing but the generator's own lateness fails the step: the run is invalid by it, and
-/// limits of latency would hold without it. Where lateness is waived, it fails nothing.
-fn is_generator(report: &Report, gate: &Gate, judged: &document::Gate) -> bool {
-    let mut warnings = report.warnings.iter();
-    let late = warnings.find_map(|warning| match warning {
-        Warning::GeneratorLate { p99 } => Some(*p99),
-        _ => None,
-    });
-    let Some(lateness) = late else { return false };
-    // Those that were asked for come first.
-    let asked = gate.conditions.iter().map(Some).chain(iter::repeat(None));
-    let mut is_invalid = false;
-    for (condition, judged) in asked.zip(&judged.conditions) {
-        if judged.verdict != Verdict::Failed.word() {
-            continue;
-        }
-        match condition {
-            None if judged.condition == Waiver::Invalid.word() => is_invalid = true,
-            Some(condition) if !condition.breaks_without(judged, lateness) => {}
-            _ => return false,
-        }
-    }
-    is_invalid
+/// Whether nothing fails the step, and it tells nothing because the run is invalid by the generator's own
+/// lateness. Where that is waived, it is no condition.
+fn is_generator(judged: &document::Gate) -> bool {
+    let undecided = Verdict::Undecided.word();
+    let mut conditions = judged.conditions.iter();
+    let is_invalid =
+        conditions.any(|it| it.condition == Waiver::Invalid.word() && it.verdict == undecided);
+    is_invalid && judged.verdict == undecided
 }
 
 fn lower(known: Option<f64>, rate: f64) -> f64 {
@@ -207,6 +190,7 @@ mod tests {
 
     use super::*;
     use crate::gate::{self, Condition};
+    use crate::report::Warning;
 
     /// Searches where `judge` says what a step at a rate and its repetition come to.
     fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {

@@ -233,7 +233,10 @@ impl Record {
         self.add_bytes(flight);
         self.count_failure(kind, now);
         self.by_name.fail(flight, now);
-        self.silences.fail(flight.begun);
+        // What we lack ourselves is no silence of the server's.
+        if !kind.is_own() {
+            self.silences.fail(flight.begun);
+        }
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(now.saturating_sub(flight.due));
             open.corrected.record_failed(since_due);

@@ -155,6 +155,8 @@ pub(crate) struct Worker {
     usage_from: (u64, Scheduling),
     /// How long it waited without sleeping since then, in nanoseconds.
     spun: u64,
+    /// When it last came back from waiting for events.
+    woke_at: u64,
 }
 
 impl Worker {
@@ -204,6 +206,7 @@ impl Worker {
             timeout,
             usage_from: (0, Scheduling::default()),
             spun: 0,
+            woke_at: NEVER,
         })
     }
 
@@ -444,6 +447,9 @@ impl Worker {
             polled => polled?,
         }
         self.lent.look_at_the_clock();
+        let due = self.woke_at.saturating_add(wait);
+        self.lent.record.silences.come_round(due, self.lent.now);
+        self.woke_at = self.lent.now;
         if spins && events.is_empty() {
             self.spun += self.lent.now.saturating_sub(now);
         }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use catamaran_e2e::{App, binary, catamaran, outcome};
-use catamaran_testkit::{Deadline, Process, address};
+use catamaran_testkit::{Deadline, Peer, Process, Script, Signal, address};
 use serde_json::Value;
 
 /// What a script of `sh` says and ends with; `$bench` is the program, `$url` the server.
@@ -78,6 +79,41 @@ fn error_pages_fail_a_gate_of_latency() {
     }
 }
 
+/// Stopped for more than a second, the generator says so, and not that the server stalled.
+#[test]
+fn a_generator_that_is_stopped_does_not_blame_the_server() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let script = Script::new().expect_until(b"\r\n\r\n").send(answer);
+    let peer = Peer::start(script.repeat(100_000));
+    let url = format!("http://{}/", peer.tcp_address());
+    let words = "bench --json -k -c 2 --rate 200 --duration 3s --fail-if p99>20ms";
+    let words: Vec<&str> = words.split_whitespace().chain([url.as_str()]).collect();
+    let mut process = catamaran(&words).unwrap();
+    peer.wait_connections(1);
+    process.signal(Signal::Stop).unwrap();
+    let stopped = Instant::now();
+    let is_long = || (stopped.elapsed() > STOPPED).then_some(());
+    Deadline::default()
+        .poll("the stop to be long", is_long)
+        .unwrap();
+    process.signal(Signal::Continue).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    let report: Value = serde_json::from_str(&process.stdout()).unwrap();
+    assert_eq!(status.code(), Some(3), "{report}");
+    let warnings = report["warnings"].as_array().unwrap();
+    let is_stalled = |it: &Value| it["kind"] == "generator-stalled";
+    assert!(warnings.iter().any(is_stalled), "{warnings:?}");
+    let silences = report["silences"].as_array().unwrap();
+    let second = |it: &Value, name: &str| it[name].as_f64().unwrap();
+    let silent: f64 = silences
+        .iter()
+        .map(|it| second(it, "to_s") - second(it, "from_s"))
+        .sum();
+    assert!(silent < STOPPED.as_secs_f64(), "{silences:?}");
+    let condition = &report["gate"]["conditions"][0];
+    assert_eq!(condition["verdict"], "undecided", "{condition}");
+}
+
 #[test]
 fn a_condition_without_sense_is_refused_before_anything_is_sent() {
     let refusing = address::refusing().unwrap();
@@ -100,3 +136,5 @@ fn a_condition_without_sense_is_refused_before_anything_is_sent() {
         );
     }
 }
+
+const STOPPED: Duration = Duration::from_millis(1200);

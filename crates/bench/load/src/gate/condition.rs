@@ -5,8 +5,6 @@ use std::time::Duration;
 use catamaran_units::parse_duration;
 use thiserror::Error;
 
-use crate::document;
-
 /// When the gate fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
@@ -74,14 +72,18 @@ pub enum ConditionFault {
 }
 
 impl Condition {
-    /// Whether a limit that was broken would be broken, too, if latencies were shorter by `lateness`.
-    /// An interval without a lower end lies among requests that had no answer.
-    pub(crate) fn breaks_without(&self, judged: &document::Condition, lateness: Duration) -> bool {
-        let Measure::Percentile(_) = self.measure else {
-            return true;
-        };
-        let shorter = judged.low.map(|low| low - lateness.as_secs_f64() * 1000.0);
-        shorter.is_none_or(|low| low > self.limit.value)
+    /// Whether a limit that was broken would be broken, too, without what the generator did itself, which
+    /// has made latencies longer by `own` at most. `low` is the lower end of the interval; one without it
+    /// lies among requests that had no answer.
+    pub(super) fn breaks_without(&self, low: Option<f64>, own: Duration) -> bool {
+        match self.measure {
+            Measure::Errors => true,
+            Measure::Rate => false,
+            Measure::Percentile(_) => {
+                let shorter = low.map(|low| low - own.as_secs_f64() * 1000.0);
+                shorter.is_none_or(|low| low > self.limit.value)
+            }
+        }
     }
 
     /// Reads a condition. `<=` is the same as `<`, and `>=` as `>`.

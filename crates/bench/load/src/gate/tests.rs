@@ -2,13 +2,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::render::sample;
+use crate::report::FailureKind;
 use crate::timeline::TimelineRecorder;
 
 /// A run of a second, answered evenly, with the latency in milliseconds of each answer.
 pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     let mut report = sample::report();
     let mut timeline = TimelineRecorder::new(false);
-    let mut total = catamaran_stats::Histogram::new();
+    let mut total = Histogram::new();
     let latencies: Vec<u64> = latencies.collect();
     let count = latencies.len() as u64;
     for (number, latency) in (0..).zip(latencies) {
@@ -135,14 +136,88 @@ fn bad_answers_fail_it_whatever_the_latency() {
     failing(&|report| report.requests.non_2xx = 1, Waiver::Non2xx);
     failing(&|report| report.unfinished.unsent = 1, Waiver::Unsent);
     failing(&|report| report.unfinished.hung = 1, Waiver::Failed);
-    let late = Warning::GeneratorLate {
-        p99: Duration::from_millis(9),
-    };
-    failing(
-        &|report| report.warnings.push(late.clone()),
-        Waiver::Invalid,
-    );
     failing(&|report| report.ending = Ending::Idle, Waiver::Invalid);
+}
+
+/// What the generator did is not said of the server, unless its part is too small.
+#[test]
+fn a_generator_that_was_starved_stopped_or_late_decides_nothing() {
+    let slow = run((0..10_000).map(|number| if number % 50 == 0 { 90 } else { 5 }));
+    for warning in [
+        Warning::GeneratorLate {
+            p99: Duration::from_millis(100),
+        },
+        Warning::GeneratorStarved {
+            thread: 0,
+            starved: 0.2,
+        },
+        Warning::GeneratorStalled {
+            thread: 0,
+            total: Duration::from_millis(300),
+            longest: Duration::from_millis(200),
+        },
+        Warning::GeneratorSaturated {
+            thread: 0,
+            busy: 0.99,
+        },
+    ] {
+        let mut report = slow.clone();
+        report.warnings = vec![warning];
+        for condition in ["p99>20ms", "rate<11k"] {
+            let gate = judge_all(&report, &[condition], &[]);
+            assert_eq!(gate.verdict, "undecided", "{condition} {gate:?}");
+            let reason = gate.conditions[0].reason.as_deref().unwrap();
+            assert!(
+                reason.contains("generator did itself (generator-"),
+                "{reason}"
+            );
+            let gate = judge_all(&report, &[condition], &[Waiver::Invalid]);
+            assert_eq!(gate.verdict, "failed", "{condition} {gate:?}");
+        }
+        let gate = judge_all(&report, &["errors>0"], &[]);
+        assert_eq!(gate.conditions[0].verdict, "passed", "{gate:?}");
+    }
+    let mut report = slow;
+    report.warnings = vec![Warning::GeneratorLate {
+        p99: Duration::from_millis(9),
+    }];
+    assert_eq!(verdict(&report, "p99>20ms"), "failed");
+    assert_eq!(
+        verdict(&report, "p99>1s"),
+        "undecided",
+        "the run is invalid"
+    );
+}
+
+/// No descriptor for a connection is a lack of this machine.
+#[test]
+fn what_this_machine_lacks_decides_nothing() {
+    let mut report = good();
+    report.requests.failed = 3;
+    for _ in 0..3 {
+        report.failures.add(FailureKind::Descriptors);
+    }
+    assert_eq!(verdict(&report, "p50>20ms"), "undecided");
+    report.requests.failed = 4;
+    report.failures.add(FailureKind::Reset);
+    assert_eq!(verdict(&report, "p50>20ms"), "failed");
+}
+
+/// Ten clients that all waited for a quarter of a second: 10 of 7,510 latencies have it in them, and of the
+/// requests of a schedule every fourth would.
+#[test]
+fn a_stall_that_a_closed_loop_hides_passes_no_percentile() {
+    let report = run((0..7510).map(|number| if number < 10 { 250 } else { 1 }));
+    let gate = judge_all(&report, &["p99>20ms"], &[]);
+    assert_eq!(gate.verdict, "undecided", "{gate:?}");
+    let reason = gate.conditions[0].reason.as_deref().unwrap();
+    assert!(
+        reason.contains("for 23 % of their time") && reason.contains("--rate"),
+        "{reason}"
+    );
+    // Three of four requests of a schedule would have been answered in time.
+    assert_eq!(verdict(&report, "p50>20ms"), "passed");
+    assert_eq!(verdict(&report, "p99>500ms"), "passed");
 }
 
 /// A limit of errors says how many there may be.

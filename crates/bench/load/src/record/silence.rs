@@ -1,8 +1,9 @@
 //! Spans of time without an answer although requests were waiting for one.
 //!
 //! A thread keeps its own: from its last answer, or from when the oldest request began that was not
-//! answered, to its next answer. Where all threads have one at once, the server was silent. The
-//! invariant: the spans of a thread are in order and do not overlap.
+//! answered, to its next answer, less the time in which it stood still itself: then it would not have
+//! seen an answer. Where all threads have one at once, the server was silent. The invariant: the
+//! spans of a thread are in order and do not overlap.
 
 /// From when to when, in nanoseconds on the run's clock.
 pub(crate) type Span = (u64, u64);
@@ -10,9 +11,9 @@ pub(crate) type Span = (u64, u64);
 /// A thread's spans.
 #[derive(Clone, Debug)]
 pub(crate) struct Silences {
-    spans: Vec<Span>,
-    /// What is shorter is none: more the more there are.
-    min: u64,
+    spans: Spans,
+    /// When the thread itself did nothing although it had to.
+    standstills: Spans,
     /// When the last answer came.
     last_answer: u64,
     /// When the first request began that failed since then.
@@ -23,8 +24,8 @@ impl Silences {
     /// Of a thread whose measured time begins at `origin`.
     pub(crate) fn new(origin: u64) -> Self {
         Self {
-            spans: Vec::new(),
-            min: KEPT_MIN,
+            spans: Spans::new(KEPT_MIN),
+            standstills: Spans::new(STANDSTILL_MIN),
             last_answer: origin,
             failed_since: None,
         }
@@ -49,29 +50,74 @@ impl Silences {
         self.last_answer = self.last_answer.max(end);
     }
 
+    /// The thread was to come round at `due`, and came at `now`: it was stopped, had no CPU, or took so
+    /// long for what it did.
+    pub(crate) fn come_round(&mut self, due: u64, now: u64) {
+        self.standstills.add(due, now);
+    }
+
+    /// When the thread stood still, up to `end`.
+    pub(crate) fn standstills(&self, end: u64) -> Vec<Span> {
+        self.standstills.until(end).collect()
+    }
+
     /// The spans up to `end`, when the measured time was over; failures since the last answer have
-    /// one, too.
+    /// one, too. Each is shorter by the time in which the thread stood still.
     pub(crate) fn until(&self, end: u64) -> Vec<Span> {
         let mut whole = self.clone();
         if let Some(since) = self.failed_since {
             whole.abandon(since, end);
         }
-        let spans = whole.spans.iter().map(|&(from, to)| (from, to.min(end)));
+        let own = self.standstills(end);
+        let without = |(from, to): Span| {
+            let first = own.partition_point(|still| still.1 <= from);
+            let within = own[first..].iter().take_while(|still| still.0 < to);
+            let still: u64 = within
+                .map(|still| still.1.min(to) - still.0.max(from))
+                .sum();
+            (from, to - still)
+        };
+        let spans = whole.spans.until(end).map(without);
         spans.filter(|(from, to)| to > from).collect()
     }
 
     fn note(&mut self, begun: u64, end: u64) {
         let asked = self.failed_since.map_or(begun, |since| since.min(begun));
-        let from = asked.max(self.last_answer);
-        if end.saturating_sub(from) < self.min {
+        self.spans.add(asked.max(self.last_answer), end);
+    }
+}
+
+/// Spans in order, the longest of them if there are too many.
+#[derive(Clone, Debug)]
+struct Spans {
+    list: Vec<Span>,
+    /// What is shorter is none: more the more there are.
+    min: u64,
+}
+
+impl Spans {
+    fn new(min: u64) -> Self {
+        Self {
+            list: Vec::new(),
+            min,
+        }
+    }
+
+    fn add(&mut self, from: u64, to: u64) {
+        if to.saturating_sub(from) < self.min {
             return;
         }
-        if self.spans.len() >= SPANS_MAX {
+        if self.list.len() >= SPANS_MAX {
             self.min *= 2;
             let min = self.min;
-            self.spans.retain(|(from, to)| to - from >= min);
+            self.list.retain(|(from, to)| to - from >= min);
         }
-        self.spans.push((from, end));
+        self.list.push((from, to));
+    }
+
+    fn until(&self, end: u64) -> impl Iterator<Item = Span> {
+        let spans = self.list.iter().map(move |&(from, to)| (from, to.min(end)));
+        spans.filter(|(from, to)| to > from)
     }
 }
 
@@ -123,6 +169,9 @@ const MEDIANS: u64 = 2;
 /// Shorter spans are not kept: the longest of them would tell of a stall no more than the latencies do.
 const KEPT_MIN: u64 = 1_000_000;
 
+/// Threads come round later than they should by some milliseconds on any machine with other work.
+const STANDSTILL_MIN: u64 = 10_000_000;
+
 /// A server that never answers faster than 100 ms has so many spans in 20 minutes.
 const SPANS_MAX: usize = 10_000;
 
@@ -162,6 +211,23 @@ mod tests {
         assert_eq!(silences.until(4 * S), [(S / 10, 4 * S)]);
         silences.answer(2 * S, 2 * S + 1);
         assert_eq!(silences.until(4 * S), [(S / 10, 2 * S + 1)]);
+    }
+
+    /// It was stopped from 2 s to 4 s while it waited for an answer, and from 6 s to 9 s between two.
+    #[test]
+    fn a_thread_that_stands_still_sees_no_silence() {
+        let mut silences = Silences::new(0);
+        silences.answer(0, S);
+        silences.come_round(2 * S, 4 * S);
+        silences.answer(S, 5 * S);
+        silences.come_round(6 * S, 9 * S);
+        silences.answer(6 * S, 9 * S);
+        silences.come_round(9 * S, 9 * S + S / 1000);
+        assert_eq!(silences.until(9 * S), [(0, S), (S, 3 * S)]);
+        assert_eq!(
+            silences.standstills(8 * S),
+            [(2 * S, 4 * S), (6 * S, 8 * S)]
+        );
     }
 
     #[test]

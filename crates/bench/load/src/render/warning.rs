@@ -22,6 +22,7 @@ impl Warning {
             Self::Silent { .. } => "silent",
             Self::GeneratorSaturated { .. } => "generator-saturated",
             Self::GeneratorStarved { .. } => "generator-starved",
+            Self::GeneratorStalled { .. } => "generator-stalled",
             Self::GeneratorLate { .. } => "generator-late",
             Self::LateMedian { .. } => "late-median",
             Self::RateMissed { .. } => "rate-missed",
@@ -123,6 +124,16 @@ impl Warning {
                 "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
              the latencies include that wait; leave it a core of its own",
                 starved * 100.0
+            ),
+            Self::GeneratorStalled {
+                thread,
+                total,
+                longest,
+            } => format!(
+                "thread {thread} of the generator stood still for {:.3} s, for up to {:.3} s at once: it was \
+             stopped or had no CPU, and saw no answers; the latencies include that time",
+                total.as_secs_f64(),
+                longest.as_secs_f64()
             ),
             Self::GeneratorLate { p99 } => format!(
                 "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \

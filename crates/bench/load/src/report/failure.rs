@@ -157,6 +157,11 @@ impl FailureKind {
         }
     }
 
+    /// Whether it is a lack of this machine or a mistake of the plan, and not the server's doing.
+    pub const fn is_own(self) -> bool {
+        matches!(self, Self::Descriptors | Self::Source | Self::Ports)
+    }
+
     /// Whether the error that came with it says more than the kind does.
     pub const fn has_reason(self) -> bool {
         matches!(

@@ -115,6 +115,17 @@ pub enum Warning {
         /// Its share, 0 to 1.
         starved: f64,
     },
+    /// A thread of ours did not come round for 5 % of the time or more, or for a second at once, although
+    /// it had to at least every 50 ms: it was stopped, had no CPU, or worked for so long. No answer is seen
+    /// meanwhile.
+    GeneratorStalled {
+        /// The thread's number, from 0.
+        thread: usize,
+        /// All of it, of spans of 10 ms or more.
+        total: Duration,
+        /// The longest span.
+        longest: Duration,
+    },
     /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms and above 5 % of
     /// the 99th percentile of corrected latency. The run is invalid.
     GeneratorLate {

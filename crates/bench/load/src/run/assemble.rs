@@ -69,6 +69,7 @@ pub(super) fn assemble(
     let doubts = Doubts {
         law,
         silent: silent.share,
+        standstills: &silent.own,
         steady: board.steady.get().copied(),
     };
     report.warnings = warnings(&report, plan, &doubts);
@@ -196,6 +197,8 @@ struct Silent {
     longest: Option<Silence>,
     /// The share of the threads' time in which they had none, 0 to 1.
     share: f64,
+    /// Where each thread stood still itself.
+    own: Vec<Vec<Span>>,
 }
 
 /// Where no thread had an answer within the measured span of the whole run.
@@ -220,6 +223,10 @@ fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent
         min: Duration::from_nanos(min),
         longest: longest.map(silence),
         share: sum as f64 / (span * threads.len().max(1) as f64),
+        own: outcomes
+            .iter()
+            .map(|it| it.record.silences.standstills(to))
+            .collect(),
     }
 }
 
@@ -312,19 +319,22 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
 }
 
 /// What warnings follow from, and the report does not have.
-struct Doubts {
+struct Doubts<'a> {
     law: LittlesLaw,
     /// The share of the threads' time in which they had no answer, 0 to 1.
     silent: f64,
+    /// Where each thread stood still itself.
+    standstills: &'a [Vec<Span>],
     /// What the warm-up found; `None`: nobody looked.
     steady: Option<Steadiness>,
 }
 
 /// What would fool a reader who is not told.
-fn warnings(report: &Report, plan: &Plan, doubts: &Doubts) -> Vec<Warning> {
+fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
     let Doubts {
         law,
         silent,
+        standstills,
         steady,
     } = *doubts;
     let mut found = Vec::new();
@@ -332,8 +342,18 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts) -> Vec<Warning> {
     warn_of_generator(report, plan, &mut found);
     warn_of_statistics(report, steady, &mut found);
     warn_of_idle_clients(report, plan, law, &mut found);
+    let of_thread =
+        |(thread, spans): (usize, &Vec<Span>)| doubt::stood_still(thread, spans, report.elapsed);
+    found.extend(standstills.iter().enumerate().filter_map(of_thread));
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
-        found.extend(doubt::stalled(&report.latency.total.histogram, silent));
+        let own = standstills
+            .iter()
+            .flatten()
+            .map(|(from, to)| to - from)
+            .max();
+        let own = Duration::from_nanos(own.unwrap_or(0));
+        let total = &report.latency.total.histogram;
+        found.extend(doubt::stalled(total, silent, own));
     }
     found.extend(doubt::silent(&report.silences, report.elapsed));
     // What makes the figures invalid comes first.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use catamaran_stats::{Censored, Histogram};
 
+use crate::record::silence::Span;
 use crate::report::{Silence, Warning};
 
 /// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th
@@ -75,10 +76,11 @@ impl Waiting<'_> {
 }
 
 /// Whether a closed loop hid a stall: no answers for `silent`, a share of the time from 0 to 1, or an
-/// answer that took a thousand times the median.
-pub(super) fn stalled(total: &Histogram, silent: f64) -> Option<Warning> {
+/// answer that took a thousand times the median without the time for which we stood still, at most.
+pub(super) fn stalled(total: &Histogram, silent: f64, own: Duration) -> Option<Warning> {
     let (longest, median) = (total.max(), total.median());
-    let is_outlier = longest >= STALL_MIN && longest >= median * OUTLIER;
+    let of_server = longest.saturating_sub(own);
+    let is_outlier = of_server >= STALL_MIN && of_server >= median * OUTLIER;
     (silent >= SILENT_MAX || is_outlier).then_some(Warning::Stalled {
         silent,
         longest,
@@ -86,17 +88,36 @@ pub(super) fn stalled(total: &Histogram, silent: f64) -> Option<Warning> {
     })
 }
 
+/// Whether a thread of ours stood still for so long that the figures mislead; of its spans within `of`.
+pub(super) fn stood_still(thread: usize, spans: &[Span], of: Duration) -> Option<Warning> {
+    let lengths = || {
+        spans
+            .iter()
+            .map(|(from, to)| Duration::from_nanos(to - from))
+    };
+    let (total, longest) = (lengths().sum::<Duration>(), lengths().max()?);
+    is_long(total, longest, of).then_some(Warning::GeneratorStalled {
+        thread,
+        total,
+        longest,
+    })
+}
+
 /// Whether no answer came for so long that the rate misleads.
 pub(super) fn silent(silences: &[Silence], of: Duration) -> Option<Warning> {
     let longest = silences.iter().max_by_key(|silence| silence.length())?;
     let total: Duration = silences.iter().map(|silence| silence.length()).sum();
-    let share = total.as_secs_f64() / of.as_secs_f64().max(f64::MIN_POSITIVE);
-    (share >= SILENT_MAX || longest.length() >= SILENCE_LONG).then_some(Warning::Silent {
+    is_long(total, longest.length(), of).then_some(Warning::Silent {
         total,
         of,
         count: silences.len(),
         longest: *longest,
     })
+}
+
+fn is_long(total: Duration, longest: Duration, of: Duration) -> bool {
+    let share = total.as_secs_f64() / of.as_secs_f64().max(f64::MIN_POSITIVE);
+    share >= SILENT_MAX || longest >= SILENCE_LONG
 }
 
 fn tolerated(corrected: Option<&Censored>) -> Duration {
@@ -231,15 +252,18 @@ mod tests {
     #[test]
     fn a_stall_is_silence_or_an_answer_far_beyond_the_median() {
         let even = histogram([1; 1000]);
-        assert_eq!(stalled(&even, 0.04), None);
-        assert!(stalled(&even, 0.1).is_some());
+        let none = Duration::ZERO;
+        assert_eq!(stalled(&even, 0.04, none), None);
+        assert!(stalled(&even, 0.1, none).is_some());
         let outlier = histogram([1; 1000].into_iter().chain([1100]));
-        assert!(stalled(&outlier, 0.01).is_some());
+        assert!(stalled(&outlier, 0.01, none).is_some());
+        // We stood still for as long.
+        assert_eq!(stalled(&outlier, 0.01, Duration::from_secs(1)), None);
         let near = histogram([1; 1000].into_iter().chain([900]));
-        assert_eq!(stalled(&near, 0.01), None);
+        assert_eq!(stalled(&near, 0.01, none), None);
         let mut fast = Histogram::new();
         (0..1000).for_each(|_| fast.record_micros(20));
         fast.record_micros(50_000);
-        assert_eq!(stalled(&fast, 0.0), None);
+        assert_eq!(stalled(&fast, 0.0, none), None);
     }
 }
