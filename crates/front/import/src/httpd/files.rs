@@ -457,26 +457,6 @@ fn is_of_freshness(directive: &Directive) -> bool {
     words.any(|it| FRESHNESS.contains(&it.as_str()) || it.starts_with("access-control-"))
 }
 
-const PROCESSING: &[&str] = &[
-    "addhandler",
-    "addtype",
-    "forcetype",
-    "sethandler",
-    "action",
-    "xbithack",
-    "removetype",
-];
-
-const FRESHNESS: &[&str] = &[
-    "cache-control",
-    "expires",
-    "pragma",
-    "etag",
-    "vary",
-    "age",
-    "last-modified",
-];
-
 /// A section of names; `None` if what it says cannot be said here.
 fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
     let mut none = NameSections::default();
@@ -526,6 +506,28 @@ fn is_of_dots(section: &Directive) -> bool {
         !rest.contains('|') && (group.is_some() || !rest.starts_with(['?', '*', '{']))
     })
 }
+
+/// Directives of files that decide what is sent.
+const PROCESSING: &[&str] = &[
+    "addhandler",
+    "addtype",
+    "forcetype",
+    "sethandler",
+    "action",
+    "xbithack",
+    "removetype",
+];
+
+/// Fields of which a response without them is kept for less.
+const FRESHNESS: &[&str] = &[
+    "cache-control",
+    "expires",
+    "pragma",
+    "etag",
+    "vary",
+    "age",
+    "last-modified",
+];
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
-use crate::httpd::files::Site;
+use crate::httpd::files::{Served, Site};
 use crate::httpd::names::{Names, names};
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
@@ -383,6 +383,7 @@ impl Reader<'_, '_> {
         };
         let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
+        redirect::open_tunnels(&rewrites, &mut proxied, self.plan, ledger);
         pages::replace(pages::replaced(site, ledger).as_deref(), &mut proxied);
         let mut others = redirect::redirects(inner, ledger);
         others.extend(redirect::redirects(main, ledger));
@@ -398,7 +399,7 @@ impl Reader<'_, '_> {
         others.extend(no_jk(main, ledger));
         others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
         others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        let mut rules = in_order(rewrites, proxied, others, (self.plan, ledger));
+        let mut rules = in_order(rewrites, proxied, others);
         join_prefixes(&mut rules, ledger);
         if let Some(root) = root {
             root.fill(&mut rules);
@@ -414,23 +415,23 @@ impl Reader<'_, '_> {
         for rule in rules.iter_mut().filter(|_| !compression.is_empty()) {
             rule.settings.keys.extend(compression.clone());
         }
-        for (path, directory) in &served {
-            directory.lay(path, &mut rules);
-        }
-        self.sections(main, inner, &mut rules);
+        self.sections(site, &served, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
         Ok(rules)
     }
 
     /// Lays sections over the rules, and what may guard the whole server.
-    fn sections(&mut self, main: &[Directive], inner: &[Directive], rules: &mut Vec<Rule>) {
+    fn sections(&mut self, site: Site<'_>, served: &[(String, Served)], rules: &mut Vec<Rule>) {
+        for (path, directory) in served {
+            directory.lay(path, rules);
+        }
         // Whatever stands first in the file: `<Proxy>` is asked before `<Location>`.
-        proxies(main.iter().chain(inner), rules, self.files.ledger);
-        for section in main.iter().chain(inner) {
+        proxies(site.all(), rules, self.files.ledger);
+        for section in site.all() {
             overlay(section, rules, self.plan, self.files.ledger);
         }
         settle(rules, self.files.ledger);
-        self.strangers(main, inner, rules);
+        self.strangers(site.main, site.inner, rules);
     }
 
     /// What may be a guard of the whole server closes it.
@@ -562,20 +563,10 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
 }
 
 /// The rules of all modules in the order in which they are asked.
-fn in_order(
-    rewrites: Vec<Rewrite>,
-    proxied: Vec<Rule>,
-    others: Vec<Rule>,
-    (plan, ledger): (&Plan, &mut Ledger),
-) -> Vec<Rule> {
+fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Vec<Rule> {
     let mut rest: Vec<Rule> = Vec::new();
     rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
     rest.extend(others);
-    for rewrite in &rewrites {
-        if let Rewrite::Tunnel(tunnel) = rewrite {
-            tunnel.open(&mut rest, plan, ledger);
-        }
-    }
     let mut rules = Vec::new();
     for rewrite in rewrites {
         match rewrite {

@@ -255,9 +255,23 @@ pub(crate) struct TunnelRule {
     url: String,
 }
 
+/// Lets rules of mod_proxy pass on what such rules do.
+pub(crate) fn open_tunnels(
+    rewrites: &[Rewrite],
+    proxied: &mut [Rule],
+    plan: &Plan,
+    ledger: &mut Ledger,
+) {
+    for rewrite in rewrites {
+        if let Rewrite::Tunnel(tunnel) = rewrite {
+            tunnel.open(proxied, plan, ledger);
+        }
+    }
+}
+
 impl TunnelRule {
     /// Lets rules that lead to its backend pass on what it does.
-    pub(crate) fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
+    fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
         let (mut opened, mut left) = (false, false);
         for rule in rules {
             let Action::Forward { upstream, rewrite } = &rule.action else {

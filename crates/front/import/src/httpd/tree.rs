@@ -30,9 +30,7 @@ impl Expansion<'_> {
             line: error.line,
             message: error.message,
         })?;
-        let mut found = Vec::new();
-        self.nodes(nodes, text, true, &mut found)?;
-        Ok(found)
+        self.nodes(nodes, text, true)
     }
 
     fn nodes(
@@ -40,12 +38,12 @@ impl Expansion<'_> {
         nodes: Vec<Node>,
         text: &Text,
         in_force: bool,
-        found: &mut Vec<Directive>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<Vec<Directive>, ImportError> {
+        let mut found = Vec::new();
         for node in nodes {
-            self.node(node, text, in_force, found)?;
+            self.node(node, text, in_force, &mut found)?;
         }
-        Ok(())
+        Ok(found)
     }
 
     fn node(
@@ -68,8 +66,8 @@ impl Expansion<'_> {
         let id = self.ledger.enter(server, &node.name, &place);
         if !in_force {
             self.ledger.dropped(id, "its section is not in force");
-            let mut ignored = Vec::new();
-            return self.nodes(node.inner.unwrap_or_default(), text, false, &mut ignored);
+            self.nodes(node.inner.unwrap_or_default(), text, false)?;
+            return Ok(());
         }
         let keeps_variables = matches!(
             name.as_str(),
@@ -102,27 +100,20 @@ impl Expansion<'_> {
             "ifmodule" | "ifdefine" | "ifversion" => {
                 self.ledger.mapped(id);
                 let inner = node.inner.unwrap_or_default();
-                match self.holds(&name, &words) {
-                    Some(holds) => self.nodes(inner, text, holds, found)?,
-                    None => {
-                        let mut unsure = Vec::new();
-                        self.nodes(inner, text, true, &mut unsure)?;
-                        found.extend(guards_of(unsure, self.ledger));
-                    }
-                }
+                let holds = self.holds(&name, &words);
+                let inside = self.nodes(inner, text, holds != Some(false))?;
+                found.extend(match holds {
+                    Some(_) => inside,
+                    None => guards_of(inside, self.ledger),
+                });
+            }
+            "loadmodule" => {
+                self.ledger.dropped(id, "the front has no modules");
+                self.modules.load(words.first().map_or("", String::as_str));
             }
             _ => {
-                if name == "loadmodule" {
-                    self.modules.load(words.first().map_or("", String::as_str));
-                }
-                let inner = match node.inner {
-                    Some(inner) => {
-                        let mut directives = Vec::new();
-                        self.nodes(inner, text, true, &mut directives)?;
-                        Some(directives)
-                    }
-                    None => None,
-                };
+                let inner = node.inner.map(|inner| self.nodes(inner, text, true));
+                let inner = inner.transpose()?;
                 found.push(Directive {
                     id,
                     name,
