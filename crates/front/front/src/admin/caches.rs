@@ -1,7 +1,5 @@
 //! `/api/v1/caches`: what caches hold and did, which keys are asked for most, and purges.
 
-use std::sync::atomic::Ordering;
-
 use bytes::Bytes;
 use catamaran_admin_api::{
     CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult,
@@ -61,7 +59,7 @@ fn one(cache: &Cache) -> CacheStatus {
             .zip(fetches)
             .map(|((age, _), count)| ((*age).to_owned(), count))
             .collect(),
-        fill_bytes: cache.store.filling().load(Ordering::Relaxed),
+        fill_bytes: cache.store.room().taken(),
         waiters: cache.store.waiters(),
         purges: cache.store.purge_count(),
     }

@@ -5,8 +5,9 @@
 //! and the filler waits for it. A reader that has the head gets the rest or sees a failure: nothing that
 //! was cut ever looks whole.
 
+mod room;
+
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use catamaran_cache::storable::{Credentials, Terms};
 use catamaran_cache::vary::{RequestFields, Selection};
 use http::{HeaderMap, HeaderValue, StatusCode};
+pub(crate) use room::FillRoom;
 use slab::Slab;
 
 use crate::cache::object::{Object, SHORT_MAX};
@@ -25,8 +27,9 @@ use crate::deadlines::Tick;
 #[derive(Debug)]
 pub(crate) struct Fill {
     state: Mutex<State>,
-    /// Bytes of all that is being received.
-    filling: Arc<AtomicU64>,
+    room: Arc<FillRoom>,
+    /// Whether it goes at the pace of a client that does not read it, and makes room for others.
+    yields: bool,
 }
 
 /// The head of a response that is being received, as it is stored.
@@ -95,8 +98,11 @@ struct State {
     interims: VecDeque<(StatusCode, HeaderMap)>,
     head: Option<Arc<FillHead>>,
     body: Received,
-    /// Bytes that are counted as being received.
+    /// Bytes of the room that it has taken, and its place there if it makes room for others.
     counted: u64,
+    place: Option<u64>,
+    /// It has made room: nothing of it is kept.
+    is_given_up: bool,
     end: Option<End>,
     /// Readers that are there, and whom to wake.
     readers: Slab<Option<Waker>>,
@@ -139,8 +145,20 @@ pub(crate) struct FillReader {
 }
 
 impl Fill {
-    pub(crate) fn new(filling: Arc<AtomicU64>) -> Self {
+    /// One that its own task feeds, for readers.
+    pub(crate) fn new(room: Arc<FillRoom>) -> Self {
+        Self::of(room, false)
+    }
+
+    /// One beside a response that goes to its client, without readers.
+    pub(crate) fn beside(room: Arc<FillRoom>) -> Self {
+        Self::of(room, true)
+    }
+
+    fn of(room: Arc<FillRoom>, yields: bool) -> Self {
         Self {
+            room,
+            yields,
             state: Mutex::new(State {
                 interims: VecDeque::new(),
                 head: None,
@@ -150,6 +168,8 @@ impl Fill {
                     len: 0,
                 },
                 counted: 0,
+                place: None,
+                is_given_up: false,
                 end: None,
                 readers: Slab::new(),
                 filler: None,
@@ -157,7 +177,6 @@ impl Fill {
                 idle_since: None,
                 facts: FetchFacts::default(),
             }),
-            filling,
         }
     }
 
@@ -192,19 +211,19 @@ impl Fill {
 
     /// Takes the head. If it is to be stored and has a length, so many bytes are counted; `false` if more
     /// than `most` would be, and nobody but the one that asked gets it.
-    pub(crate) fn begin(&self, mut head: FillHead, most: u64) -> bool {
-        let mut state = self.lock();
-        if head.storing.is_ok()
-            && !state.count(head.content_length.unwrap_or(0), &self.filling, most)
-        {
+    pub(crate) fn begin(self: &Arc<Self>, mut head: FillHead, most: u64) -> bool {
+        let length = head.content_length.unwrap_or(0);
+        if head.storing.is_ok() && !self.room.take(length, most) {
             head.storing = Err("fills-max");
         }
         let is_kept = head.storing.is_ok();
-        if !is_kept {
-            state.body = Received::Passed {
-                queue: VecDeque::new(),
-                len: 0,
-            };
+        let mut state = self.lock();
+        if is_kept {
+            state.counted += length;
+            let place = self.yields.then(|| self.room.join(Arc::downgrade(self)));
+            state.place = place;
+        } else {
+            state.body = Received::passed();
         }
         if let (Some(length), Received::Kept { tail, .. }) = (head.content_length, &mut state.body)
         {
@@ -215,34 +234,57 @@ impl Fill {
         is_kept
     }
 
-    /// Takes some of the body. `false` if it turns out to be longer than `object_max`, or than `most` of
-    /// all that is being received allow: it goes on for the one that asked for it.
-    pub(crate) fn push(&self, data: Bytes, (object_max, most): (u64, u64)) -> bool {
-        let mut state = self.lock();
-        let is_long = state
-            .head
-            .as_ref()
-            .is_some_and(|it| it.content_length.is_none());
+    /// Takes some of the body.
+    ///
+    /// # Errors
+    /// Why it is not stored: it turns out to be longer than `object_max`, or than `most` of all that is being received
+    /// allow. It goes on for the one that asked for it.
+    pub(crate) fn push(
+        &self,
+        data: Bytes,
+        (object_max, most): (u64, u64),
+    ) -> Result<(), &'static str> {
         let added = data.len() as u64;
-        let fits = !is_long || state.count(added, &self.filling, most);
-        let kept = match &mut state.body {
+        let takes = self.lock().is_long();
+        // Others may make room, and this one too, so it is not locked.
+        let fits = !takes || self.room.take(added, most);
+        let mut state = self.lock();
+        if takes && fits {
+            state.counted += added;
+        }
+        if state.is_given_up {
+            state.release(&self.room, u64::MAX);
+            return Err("fills-max");
+        }
+        let pushed = match &mut state.body {
             Received::Kept { blocks, tail, len } if fits && *len + added <= object_max => {
                 *len += added;
                 keep(data, blocks, tail);
-                true
+                Ok(())
             }
             Received::Kept { .. } => {
-                state.pass_on(data);
-                false
+                state.pass_on(data, &self.room);
+                Err(if fits { "object-max" } else { "fills-max" })
             }
             Received::Passed { queue, len } => {
                 *len += data.len();
                 queue.push_back(data);
-                true
+                Ok(())
             }
         };
         state.wake_readers();
-        kept
+        pushed
+    }
+
+    /// Keeps nothing any more, so that others are stored.
+    fn give_up(&self) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.is_given_up = true;
+            state.body = Received::passed();
+        }
+        state.place = None;
+        state.release(&self.room, u64::MAX);
     }
 
     /// The head, once it is there.
@@ -266,6 +308,8 @@ impl Fill {
     pub(crate) fn finish(&self, object: Option<Arc<Object>>, validated: bool) {
         let mut state = self.lock();
         state.end = Some(End::Whole(object.map(|object| (object, validated))));
+        // However slowly it is read from here on.
+        state.leave(&self.room);
         state.wake_readers();
     }
 
@@ -273,6 +317,7 @@ impl Fill {
     pub(crate) fn fail(&self, failure: FillFailure) {
         let mut state = self.lock();
         state.end.get_or_insert(End::Failed(failure));
+        state.leave(&self.room);
         state.wake_readers();
     }
 
@@ -336,35 +381,58 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        let counted = self.lock().counted;
-        self.filling.fetch_sub(counted, Ordering::Relaxed);
+        self.lock().leave(&self.room);
+    }
+}
+
+impl Received {
+    /// What is passed on, from the beginning.
+    fn passed() -> Self {
+        Self::Passed {
+            queue: VecDeque::new(),
+            len: 0,
+        }
     }
 }
 
 impl State {
-    /// Counts bytes as being received, unless that would be more than `most`.
-    fn count(&mut self, bytes: u64, filling: &AtomicU64, most: u64) -> bool {
-        let before = filling.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > most {
-            filling.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
+    /// Gives back what it has taken of the room, and its place there.
+    fn leave(&mut self, room: &FillRoom) {
+        self.release(room, u64::MAX);
+        if let Some(place) = self.place.take() {
+            room.leave(place);
         }
-        self.counted += bytes;
-        true
+    }
+
+    /// Gives back so many bytes of the room, at most all that it has taken.
+    fn release(&mut self, room: &FillRoom, bytes: u64) {
+        let released = bytes.min(self.counted);
+        self.counted -= released;
+        room.release(released);
+    }
+
+    /// Whether bytes are counted as they come: they are kept, and how many there will be is not known.
+    fn is_long(&self) -> bool {
+        let head = self.head.as_ref();
+        let is_long = head.is_some_and(|it| it.content_length.is_none());
+        is_long && matches!(self.body, Received::Kept { .. })
     }
 
     /// Keeps nothing from here on but what the one that asked has not taken.
-    fn pass_on(&mut self, data: Bytes) {
+    fn pass_on(&mut self, data: Bytes, room: &FillRoom) {
         let mut queue = VecDeque::new();
-        if let Received::Kept { blocks, tail, .. } = &mut self.body {
+        if let Received::Kept { blocks, tail, .. } = &mut self.body
+            && !self.readers.is_empty()
+        {
             queue.extend(blocks.drain(..));
             if !tail.is_empty() {
                 queue.push_back(tail.split().freeze());
             }
+            queue.push_back(data);
         }
-        queue.push_back(data);
-        let len = queue.iter().map(Bytes::len).sum();
+        let len: usize = queue.iter().map(Bytes::len).sum();
         self.body = Received::Passed { queue, len };
+        self.release(room, self.counted.saturating_sub(len as u64));
     }
 
     /// Whether more may be pushed.
@@ -449,6 +517,9 @@ impl FillReader {
                 }
                 let block = queue.pop_front();
                 *len -= block.as_ref().map_or(0, Bytes::len);
+                let left = *len as u64;
+                let gone = state.counted.saturating_sub(left);
+                state.release(&self.fill.room, gone);
                 block
             }
         };
@@ -540,207 +611,4 @@ const REST_MAX: u64 = 256 * 1024;
 const INTERIMS_MAX: usize = 8;
 
 #[cfg(test)]
-mod tests {
-    use catamaran_cache::freshness::LifetimeSource;
-    use catamaran_testkit::Wakes;
-    use catamaran_upstream::Culprit;
-
-    use super::*;
-
-    const MOST: (u64, u64) = (1 << 20, 1 << 20);
-
-    const TERMS: Terms = Terms {
-        lifetime: 60,
-        source: LifetimeSource::Explicit,
-        stale_while_revalidate: 0,
-        stale_if_error: 0,
-        no_cache: false,
-        never_stale: false,
-        for_sessions: false,
-        for_authorization: false,
-    };
-
-    fn fill() -> Arc<Fill> {
-        Arc::new(Fill::new(Arc::default()))
-    }
-
-    fn head(content_length: Option<u64>, is_stored: bool) -> FillHead {
-        FillHead {
-            status: StatusCode::OK,
-            reason: None,
-            headers: HeaderMap::new(),
-            content_length,
-            age: 0,
-            storing: match is_stored {
-                true => Ok(Audience {
-                    selection: Selection::new(Vec::new(), &HeaderMap::new()),
-                    terms: TERMS,
-                }),
-                false => Err("no-store"),
-            },
-            cookie: None,
-        }
-    }
-
-    fn pattern(len: usize) -> Vec<u8> {
-        (0..len).map(|at| (at % 251) as u8).collect()
-    }
-
-    fn read_all(reader: &mut FillReader, cx: &Context<'_>) -> (Vec<u8>, Poll<bool>) {
-        let mut read = Vec::new();
-        loop {
-            match reader.poll_body(cx) {
-                Poll::Ready(Ok(Some(piece))) => read.extend_from_slice(&piece),
-                Poll::Ready(Ok(None)) => return (read, Poll::Ready(true)),
-                Poll::Ready(Err(_)) => return (read, Poll::Ready(false)),
-                Poll::Pending => return (read, Poll::Pending),
-            }
-        }
-    }
-
-    #[test]
-    fn all_readers_get_all_of_it() {
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let cx = Context::from_waker(&waker);
-        let (fill, body) = (fill(), pattern(100_000));
-        let mut first = fill.read(true);
-        assert!(first.poll_news(&cx).is_pending());
-        assert!(fill.begin(head(Some(100_000), true), MOST.1));
-        assert!(matches!(
-            first.poll_news(&cx),
-            Poll::Ready(FillNews::Head(_))
-        ));
-        let mut got = Vec::new();
-        for piece in body.chunks(700) {
-            assert!(fill.push(Bytes::copy_from_slice(piece), MOST));
-            let (read, more) = read_all(&mut first, &cx);
-            got.extend(read);
-            assert!(more.is_pending());
-        }
-        let mut second = fill.read(false);
-        assert!(matches!(
-            second.poll_news(&cx),
-            Poll::Ready(FillNews::Head(_))
-        ));
-        assert_eq!(read_all(&mut second, &cx), (body.clone(), Poll::Pending));
-        let stored = fill.body().unwrap();
-        fill.finish(None, false);
-        assert_eq!(read_all(&mut second, &cx), (Vec::new(), Poll::Ready(true)));
-        assert_eq!(read_all(&mut first, &cx), (Vec::new(), Poll::Ready(true)));
-        assert_eq!(got, body);
-        assert_eq!(stored.len(), 7);
-        assert_eq!(stored.concat(), body);
-    }
-
-    #[test]
-    fn what_is_cut_is_seen_to_be_cut() {
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let cx = Context::from_waker(&waker);
-        let fill = fill();
-        let mut reader = fill.read(false);
-        fill.begin(head(Some(10), true), MOST.1);
-        fill.push(Bytes::from(pattern(5)), MOST);
-        let failure = FillFailure {
-            status: StatusCode::BAD_GATEWAY,
-            reason: Reason::new(Culprit::Backend, "cut"),
-        };
-        fill.fail(failure);
-        assert_eq!(read_all(&mut reader, &cx), (pattern(5), Poll::Ready(false)));
-        let late = fill.read(false);
-        assert!(matches!(late.poll_news(&cx), Poll::Ready(FillNews::Failed(it)) if it == failure));
-    }
-
-    #[test]
-    fn what_is_not_stored_is_for_one_at_its_pace() {
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let cx = Context::from_waker(&waker);
-        let fill = fill();
-        let (mut first, second) = (fill.read(true), fill.read(false));
-        assert!(!fill.begin(head(None, false), MOST.1));
-        assert!(matches!(
-            second.poll_news(&cx),
-            Poll::Ready(FillNews::NotShared(_))
-        ));
-        drop(second);
-        fill.push(Bytes::from(pattern(AHEAD_MAX)), MOST);
-        assert!(fill.poll_room(&cx).is_pending());
-        let before = wakes.count();
-        assert_eq!(read_all(&mut first, &cx).0.len(), AHEAD_MAX);
-        assert!(wakes.count() > before && fill.poll_room(&cx).is_ready());
-        assert!(fill.body().is_none());
-        drop(first);
-        assert!(fill.is_abandoned());
-    }
-
-    #[test]
-    fn what_is_not_stored_is_not_wanted() {
-        let fill = fill();
-        fill.want();
-        assert!(!fill.is_abandoned(), "it may be one to be stored");
-        fill.begin(head(None, false), MOST.1);
-        assert!(fill.is_abandoned());
-    }
-
-    #[test]
-    fn the_front_does_not_wait_for_itself_for_ever() {
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let cx = Context::from_waker(&waker);
-        let at = |seconds| Tick::START + Duration::from_secs(seconds);
-        let passed = fill();
-        let mut reader = passed.read(true);
-        passed.begin(head(None, false), MOST.1);
-        assert_eq!(passed.idle_ends(at(1)), None);
-        passed.push(Bytes::from(pattern(AHEAD_MAX)), MOST);
-        // Whenever it is looked at, the wait began when nothing more was taken.
-        for seconds in 1..4 {
-            assert_eq!(passed.idle_ends(at(seconds)), Some(at(1) + IDLE_MAX));
-        }
-        assert_eq!(read_all(&mut reader, &cx).0.len(), AHEAD_MAX);
-        assert_eq!(passed.idle_ends(at(4)), None);
-        let kept = fill();
-        kept.want();
-        kept.begin(head(Some(10), true), MOST.1);
-        assert_eq!(kept.idle_ends(at(5)), Some(at(5) + IDLE_MAX));
-        let _reader = kept.read(false);
-        assert_eq!(kept.idle_ends(at(6)), None);
-    }
-
-    #[test]
-    fn a_body_that_turns_out_too_long_goes_on_for_the_one_that_asked() {
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let cx = Context::from_waker(&waker);
-        let (fill, body) = (fill(), pattern(60_000));
-        let (mut first, second) = (fill.read(true), fill.read(false));
-        assert!(fill.begin(head(None, true), MOST.1));
-        assert!(fill.push(Bytes::copy_from_slice(&body[..20_000]), (50_000, MOST.1)));
-        assert!(second.poll_news(&cx).is_pending());
-        let (mut got, _) = read_all(&mut first, &cx);
-        assert!(fill.push(
-            Bytes::copy_from_slice(&body[20_000..40_000]),
-            (50_000, MOST.1)
-        ));
-        assert!(!fill.push(Bytes::copy_from_slice(&body[40_000..]), (50_000, MOST.1)));
-        assert!(matches!(
-            second.poll_news(&cx),
-            Poll::Ready(FillNews::NotShared(_))
-        ));
-        got.extend(read_all(&mut first, &cx).0);
-        assert_eq!(got, body);
-    }
-
-    #[test]
-    fn what_is_received_is_bounded() {
-        let filling = Arc::<AtomicU64>::default();
-        let one = Fill::new(Arc::clone(&filling));
-        let other = Fill::new(Arc::clone(&filling));
-        assert!(one.begin(head(Some(600), true), 1000));
-        assert!(!other.begin(head(Some(600), true), 1000));
-        drop(one);
-        assert_eq!(filling.load(Ordering::Relaxed), 0);
-    }
-}
+mod tests;

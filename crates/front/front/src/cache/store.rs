@@ -23,7 +23,7 @@ use slab::Slab;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::counts::CacheCounts;
-use crate::cache::fill::Fill;
+use crate::cache::fill::{Fill, FillRoom};
 use crate::cache::hot::{HotTable, StoredResponse, WorkerEntry};
 use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
@@ -99,8 +99,8 @@ pub(crate) struct Store {
     flights: Mutex<HashMap<Bytes, Arc<Fill>>>,
     /// When each fetch began that has not ended, also of those that nobody may follow.
     fetches: Arc<Mutex<Slab<Instant>>>,
-    /// Bytes of bodies that are being received.
-    filling: Arc<AtomicU64>,
+    /// The room for bodies that are being received.
+    room: Arc<FillRoom>,
     /// Places for those that code long bodies.
     coders: Arc<Semaphore>,
     /// Which uses of each worker are noted.
@@ -154,7 +154,7 @@ impl Store {
             purges: AtomicU64::new(0),
             flights: Mutex::default(),
             fetches: Arc::default(),
-            filling: Arc::default(),
+            room: Arc::default(),
             coders: Arc::new(Semaphore::new(CODERS_MAX)),
             turns: PerWorker::new(workers, |_| Count::default()),
             counts: CacheCounts::new(workers),
@@ -395,7 +395,7 @@ impl Store {
             let fill = Arc::clone(fill);
             return (fill.readers() <= most).then_some(Flight::Follow(fill));
         }
-        let fill = Arc::new(Fill::new(Arc::clone(&self.filling)));
+        let fill = Arc::new(Fill::new(Arc::clone(&self.room)));
         flights.insert(name.clone(), Arc::clone(&fill));
         Some(Flight::Lead(fill))
     }
@@ -408,9 +408,9 @@ impl Store {
         }
     }
 
-    /// Where bytes of bodies are counted that are being received.
-    pub(crate) fn filling(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.filling)
+    /// The room for bodies that are being received.
+    pub(crate) fn room(&self) -> &Arc<FillRoom> {
+        &self.room
     }
 
     /// A fetch begins.

@@ -205,7 +205,7 @@ impl CacheHook {
 impl Tee {
     /// One beside a response that goes to its client.
     pub(crate) fn beside(cache: &Cache, key: CacheKey, request: TeeRequest) -> Self {
-        let fill = Arc::new(Fill::new(cache.store.filling()));
+        let fill = Arc::new(Fill::beside(Arc::clone(cache.store.room())));
         Self::new(cache, key, (None, fill), request)
     }
 
@@ -265,7 +265,7 @@ impl Tee {
             None => Err("no-request"),
         };
         if let Err(refusal) = &storing {
-            self.refuse(head, refusal, now);
+            self.refuse(head.status, refusal, now);
         }
         let mut headers = head.headers.clone();
         let age = freshness::initial_age(&headers, self.asked, now);
@@ -288,7 +288,7 @@ impl Tee {
             self.fills_max(),
         );
         if !is_kept && self.refusal.is_none() {
-            self.refuse(head, "fills-max", now);
+            self.refuse(head.status, "fills-max", now);
         }
         if self.name.is_none() {
             let storing = match self.refusal {
@@ -343,7 +343,7 @@ impl Tee {
     }
 
     /// The response is not stored: those who wait for it fetch their own.
-    fn refuse(&mut self, head: &ResponseHead, refusal: &'static str, now: Millis) {
+    fn refuse(&mut self, status: StatusCode, refusal: &'static str, now: Millis) {
         self.refusal = Some(refusal);
         let lasts = !matches!(
             refusal,
@@ -356,7 +356,7 @@ impl Tee {
         );
         if self.name.is_some() {
             self.land();
-            if lasts && !head.status.is_server_error() {
+            if lasts && !status.is_server_error() {
                 let until = now + millis(self.cache.config.uncacheable_for);
                 self.cache.store.note_uncacheable(&self.key, until);
             }
@@ -430,10 +430,10 @@ impl Tee {
             return;
         }
         let most = (self.cache.config.object_max, self.fills_max());
-        let kept = self.fill.push(data.clone(), most);
-        if !kept && self.refusal.is_none() {
-            self.refusal = Some("object-max");
-            self.land();
+        let pushed = self.fill.push(data.clone(), most);
+        if let (Err(refusal), None) = (pushed, self.refusal) {
+            let status = self.fill.head().map(|head| head.status);
+            self.refuse(status.unwrap_or_default(), refusal, cache::now());
         }
     }
 
@@ -443,6 +443,9 @@ impl Tee {
         }
         let head = self.fill.head();
         let blocks = self.fill.body();
+        if blocks.is_none() {
+            self.refusal.get_or_insert("fills-max");
+        }
         let (Some(head), Some(blocks), None) = (head, blocks, self.refusal) else {
             self.land();
             self.fill.finish(None, false);

@@ -1,5 +1,6 @@
 //! Fetches for the cache: each has an end, whoever reads it.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use catamaran_testkit::Deadline;
@@ -68,6 +69,55 @@ fn fetches_that_nobody_reads_take_no_connection() {
         for _ in 0..4 {
             assert_eq!(body(&get(&front, "/other")), "other", "{fields}");
         }
+        end(front);
+    }
+}
+
+/// Clients that read slowly do not keep the responses of others from being stored, and get all of their own.
+#[test]
+fn slow_readers_keep_nobody_from_storing() {
+    const BODY: usize = 8 << 20;
+    let origin = Origin::start(|asked| {
+        let public = "Cache-Control: public, max-age=60\r\n";
+        let bytes = match &asked.target[..] {
+            "/other" => ok(FRESH, &"y".repeat(BODY)),
+            "/chunked" => {
+                let half = BODY / 2;
+                let piece = "x".repeat(half);
+                let head = format!("HTTP/1.1 200 OK\r\n{public}Transfer-Encoding: chunked\r\n\r\n");
+                let rest = format!("{half:x}\r\n{piece}\r\n").repeat(2);
+                format!("{head}{rest}0\r\n\r\n").into_bytes()
+            }
+            _ => ok(public, &"x".repeat(BODY)),
+        };
+        (bytes, false)
+    });
+    for (target, fields) in [
+        ("/led", ""),
+        ("/beside", "Cookie: JSESSIONID=ann\r\n"),
+        ("/chunked", "Cookie: JSESSIONID=ann\r\n"),
+    ] {
+        // What is being received may take as much as one such body.
+        let mut pages = cache();
+        pages.memory = 8 * BODY as u64;
+        let mut config = cached(origin.backend(), pages);
+        config.listeners[0].write_timeout = Duration::from_secs(3600);
+        config.listeners[0].write_rate_min = 0;
+        let front = start(config).unwrap();
+        let mut slow = HttpClient::connect(tcp(&front, 0)).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        slow.send(request.as_bytes()).unwrap();
+        // It has begun.
+        assert_eq!(slow.socket().peek(&mut [MaybeUninit::uninit()]).unwrap(), 1);
+        let stored = || {
+            let other = get(&front, "/other");
+            assert_eq!(other.body.len(), BODY);
+            status(&other).contains("hit").then_some(())
+        };
+        Deadline::default()
+            .poll("another is stored", stored)
+            .unwrap();
+        assert_eq!(slow.receive().unwrap().body.len(), BODY, "{target}");
         end(front);
     }
 }
