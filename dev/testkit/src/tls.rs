@@ -13,6 +13,7 @@ use catamaran_tls::{
     ProfileFiles, ProfileSettings, Roots, TicketKeys, Trust, TrustSettings, Version,
 };
 pub use end::End;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 /// A certificate's chain and key as PEM.
 #[derive(Clone, Debug)]
@@ -30,11 +31,34 @@ impl Pair {
     /// A name is none.
     #[must_use]
     pub fn self_signed(names: &[&str]) -> Self {
+        Self::self_signed_with(names, |_| {})
+    }
+
+    /// As [`Pair::self_signed`], of an authority, as `openssl req -x509` makes it.
+    ///
+    /// # Panics
+    /// A name is none.
+    #[must_use]
+    pub fn of_own_authority(names: &[&str]) -> Self {
+        Self::self_signed_with(names, |params| {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        })
+    }
+
+    /// As [`Pair::self_signed`], with something changed.
+    ///
+    /// # Panics
+    /// A name is none.
+    #[must_use]
+    pub fn self_signed_with(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let certified = rcgen::generate_simple_self_signed(names).expect("names and a key");
+        let mut params = CertificateParams::new(names).expect("names");
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a key");
         Self {
-            chain: certified.cert.pem(),
-            key: certified.signing_key.serialize_pem(),
+            chain: certificate.pem(),
+            key: key.serialize_pem(),
         }
     }
 }

@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientSessionMemoryCache, Resumption};
+use rustls::client::{ClientSessionMemoryCache, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::clock::SystemClock;
+use crate::fault::in_words;
+use crate::pinned::Pinned;
 use crate::store::Store;
 
 /// How one backend is spoken to over TLS.
@@ -28,13 +30,20 @@ pub struct TrustSettings {
 
 /// Who may issue certificates of backends. A clone shares the certificates.
 #[derive(Clone, Debug)]
-pub struct Roots(Arc<RootCertStore>);
+pub struct Roots {
+    store: Arc<RootCertStore>,
+    /// Those of a file, as they are: a backend may have one of them as its own.
+    own: Arc<[CertificateDer<'static>]>,
+}
 
 impl Roots {
     /// Nobody: each certificate is refused.
     #[must_use]
     pub fn none() -> Self {
-        Self(Arc::new(RootCertStore::empty()))
+        Self {
+            store: Arc::new(RootCertStore::empty()),
+            own: Arc::default(),
+        }
     }
 
     /// These certificates. Stores of systems hold some that no verifier takes; they are left out.
@@ -45,11 +54,14 @@ impl Roots {
         let mut store = RootCertStore::empty();
         match store.add_parsable_certificates(certificates) {
             (0, _) => Err("has no certificate that can be used".to_owned()),
-            _ => Ok(Self(Arc::new(store))),
+            _ => Ok(Self {
+                store: Arc::new(store),
+                own: Arc::default(),
+            }),
         }
     }
 
-    /// The certificates of a PEM file.
+    /// The certificates of a PEM file. A backend whose own certificate is one of them is trusted, too.
     ///
     /// # Errors
     /// What is wrong with the file, as a predicate.
@@ -61,14 +73,28 @@ impl Roots {
         let certificates = certificates.map_err(|error| format!("is not PEM: {error}"))?;
         match certificates.is_empty() {
             true => Err("has no CERTIFICATE block".to_owned()),
-            false => Self::new(certificates),
+            false => Ok(Self {
+                own: certificates.as_slice().into(),
+                ..Self::new(certificates)?
+            }),
         }
+    }
+}
+
+impl Roots {
+    fn pinned(&self, provider: Arc<CryptoProvider>) -> Pinned<dyn ServerCertVerifier> {
+        let store = Arc::clone(&self.store);
+        let verifier = WebPkiServerVerifier::builder_with_provider(store, provider)
+            .build()
+            .expect("certificates of a file are never none, and there are no CRLs");
+        Pinned::new(Arc::clone(&self.own), verifier)
     }
 }
 
 impl PartialEq for Roots {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.roots == other.0.roots
+        let is_same = || (&self.store.roots, &self.own) == (&other.store.roots, &other.own);
+        Arc::ptr_eq(&self.store, &other.store) || is_same()
     }
 }
 
@@ -163,12 +189,16 @@ impl Trust {
             ClientConfig::builder_with_details(Arc::clone(&provider), Arc::new(SystemClock))
                 .with_safe_default_protocol_versions()
                 .expect("the provider has suites for all versions");
-        let builder = if settings.verify {
-            builder.with_root_certificates(Arc::clone(&settings.roots.0))
+        let builder = if settings.verify && settings.roots.own.is_empty() {
+            builder.with_root_certificates(Arc::clone(&settings.roots.store))
         } else {
+            let verifier: Arc<dyn ServerCertVerifier> = match settings.verify {
+                true => Arc::new(settings.roots.pinned(provider)),
+                false => Arc::new(Anyone { provider }),
+            };
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anyone { provider }))
+                .with_custom_certificate_verifier(verifier)
         };
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
@@ -180,7 +210,7 @@ impl Trust {
                         Error::InconsistentKeys(_) => {
                             TrustFault::Key("is not that of the certificate".to_owned())
                         }
-                        other => TrustFault::Chain(format!("cannot be used: {other}")),
+                        other => TrustFault::Chain(format!("cannot be used: {}", in_words(&other))),
                     })?
             }
         };

@@ -2,6 +2,27 @@
 
 use std::path::PathBuf;
 
+use rustls::{CertificateError, Error};
+
+/// An error of rustls for readers: without the names of its own types.
+pub(crate) fn in_words(error: &Error) -> String {
+    let other = match error {
+        Error::InvalidCertificate(CertificateError::Other(other)) | Error::Other(other) => other,
+        _ => return error.to_string(),
+    };
+    let text = other.to_string();
+    match text.as_str() {
+        "CaUsedAsEndEntity" => {
+            "the certificate is that of an authority, and only a certificate that stands in the \
+                                file of trusted ones may be"
+                .to_owned()
+        }
+        "EndEntityUsedAsCa" => "a certificate of the chain is not that of an authority".to_owned(),
+        "UnsupportedCertVersion" => "the certificate is not of version 3".to_owned(),
+        _ => format!("the certificate is not acceptable: {text}"),
+    }
+}
+
 /// A PEM file, read by the caller.
 #[derive(Clone, Debug)]
 pub struct PemFile {

@@ -14,6 +14,7 @@ mod fault;
 mod identity;
 mod key_log;
 mod names;
+mod pinned;
 mod record;
 mod server;
 mod store;

@@ -15,6 +15,7 @@ use rustls::{AlertDescription, CertificateError, CommonState, Error, InvalidMess
 
 use crate::client::Trust;
 use crate::facts::Facts;
+use crate::fault::in_words;
 use crate::names;
 use crate::server::{Profile, Protocols};
 
@@ -56,7 +57,7 @@ pub struct Received {
 
 /// A connection that TLS cannot go on with.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
+#[error("{}", in_words(.0))]
 pub struct TlsError(#[from] Error);
 
 impl TlsError {

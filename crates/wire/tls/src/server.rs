@@ -18,10 +18,11 @@ use x509_parser::revocation_list::CertificateRevocationList;
 
 use crate::clock::SystemClock;
 use crate::facts::Version;
-use crate::fault::{Fault, Part, PemFile};
+use crate::fault::{Fault, Part, PemFile, in_words};
 use crate::identity::{self, CertificateFacts};
 use crate::key_log::KeyLog;
 use crate::names::Names;
+use crate::pinned::Pinned;
 use crate::tickets::{TicketKeys, Ticketer};
 
 /// Whether clients are asked for a certificate.
@@ -251,7 +252,14 @@ fn default(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
     first
 }
 
-type ClientTrust = Option<(RootCertStore, Vec<CertificateRevocationListDer<'static>>)>;
+type ClientTrust = Option<TrustedClients>;
+
+struct TrustedClients {
+    roots: RootCertStore,
+    crls: Vec<CertificateRevocationListDer<'static>>,
+    /// The roots as they are: a client may have one of them as its own.
+    own: Vec<CertificateDer<'static>>,
+}
 
 /// Who is trusted to issue certificates of clients, if they are asked for.
 fn trust(
@@ -273,8 +281,9 @@ fn trust(
     for issuer in &issuers {
         roots.add(issuer.clone()).map_err(|error| {
             let message = format!(
-                "a certificate in {} cannot be used: {error}",
-                ca.path.display()
+                "a certificate in {} cannot be used: {}",
+                ca.path.display(),
+                in_words(&error)
             );
             let hint = "name a file with certificates of authorities only";
             vec![Fault::new(Part::ClientCa, message, hint)]
@@ -284,7 +293,11 @@ fn trust(
         Some(file) => crls(file, &issuers, now, warnings).map_err(|fault| vec![fault])?,
         None => Vec::new(),
     };
-    Ok(Some((roots, crls)))
+    Ok(Some(TrustedClients {
+        roots,
+        crls,
+        own: issuers,
+    }))
 }
 
 fn crls(
@@ -363,7 +376,7 @@ fn server_config(
             let message = format!("TLS cannot be set up: {error}");
             vec![Fault::new(Part::Profile, message, "report it as a bug")]
         })?;
-    let Some((roots, crls)) = trust else {
+    let Some(TrustedClients { roots, crls, own }) = trust else {
         return Ok(builder.with_no_client_auth());
     };
     let provider = Arc::clone(provider);
@@ -376,7 +389,8 @@ fn server_config(
     let verifier = verifier
         .build()
         .map_err(|error| vec![unusable(files, &error)])?;
-    Ok(builder.with_client_cert_verifier(verifier))
+    let pinned = Pinned::new(own.into(), verifier);
+    Ok(builder.with_client_cert_verifier(Arc::new(pinned)))
 }
 
 /// Sessions are resumed under the same trust only.

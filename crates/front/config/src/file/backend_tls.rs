@@ -290,7 +290,7 @@ static CA_FILE: Key<FilePath> = Key {
         preset: Preset::Unset("the issuers that this system trusts"),
         sample: "\"/etc/ssl/backends-ca.pem\"",
         effect: "The PEM file with the certificates of the authorities that may issue the \
-                 backend's certificate. For `https://` alone, like the next four. A reload reads \
+                 backend's certificate, or with that certificate itself. For `https://` alone, like the next four. A reload reads \
                  it anew.",
         extremes: "A certificate of another issuer is refused: 502, `tls-untrusted`. With the \
                    system's issuers anybody who gets a certificate for the name can stand in for \

@@ -344,7 +344,7 @@ static CLIENT_CA: Key<FilePath> = Key {
         preset: Preset::Unset("nobody"),
         sample: "\"/etc/ssl/clients-ca.pem\"",
         effect: "The PEM file with the certificates of the authorities that may issue certificates \
-                 of clients.",
+                 of clients, or with such certificates themselves.",
         extremes: "An authority in it can make a certificate for any client.",
         elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
     },

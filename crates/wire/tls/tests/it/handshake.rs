@@ -7,7 +7,7 @@ use catamaran_tls::{
     ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols,
     TicketKeys, TlsError, Trust, Version, looks_like_tls,
 };
-use rcgen::{SerialNumber, date_time_ymd};
+use rcgen::{BasicConstraints, IsCa, SerialNumber, date_time_ymd};
 
 use crate::{authority, plain};
 
@@ -288,6 +288,64 @@ fn a_backend_is_refused_for_its_name_its_issuer_and_its_age() {
         })
         .unwrap();
     assert_eq!(met(old, &ca, "a.test"), Err("tls-untrusted".to_owned()));
+}
+
+/// As of `openssl req -x509`, which makes certificates of authorities.
+#[test]
+fn a_certificate_that_is_its_own_issuer_is_taken_if_it_is_in_the_file() {
+    let of_authority = Pair::of_own_authority(&["a.test"]);
+    for own in [of_authority.clone(), Pair::self_signed(&["a.test"])] {
+        let backend = profile(&settings(), &files(std::slice::from_ref(&own)));
+        let met = |trusted: &str, name| meet(&backend, &trust(trusted, name, None)).map(drop);
+        assert_eq!(met(&own.chain, "a.test"), Ok(()));
+        assert_eq!(met(&own.chain, "b.test"), Err("tls-name".to_owned()));
+        let twin = Pair::of_own_authority(&["a.test"]);
+        let both = twin.chain.clone() + &own.chain;
+        assert_eq!(met(&both, "a.test"), Ok(()), "among others");
+        assert_eq!(met(&twin.chain, "a.test"), Err("tls-untrusted".to_owned()));
+
+        let server = authority("servers");
+        let asking = ProfileSettings {
+            client_certificate: ClientCertificate::Required,
+            ..settings()
+        };
+        let met = |trusted: &Pair| {
+            let files = ProfileFiles {
+                client_ca: Some(file("ca.pem", trusted.chain.clone())),
+                ..files(&[plain(&server, &["s.test"])])
+            };
+            let trust = trust(&server.pem(), "s.test", Some(&own));
+            meet(&profile(&asking, &files), &trust).map(drop)
+        };
+        assert_eq!(met(&own), Ok(()));
+        assert_eq!(met(&twin), Err("tls-client-cert-untrusted".to_owned()));
+    }
+    for (before, after) in [((2010, 1, 1), (2020, 1, 1)), ((4000, 1, 1), (4001, 1, 1))] {
+        let dated = Pair::self_signed_with(&["a.test"], |params| {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.not_before = date_time_ymd(before.0, before.1, before.2);
+            params.not_after = date_time_ymd(after.0, after.1, after.2);
+        });
+        let backend = profile(&settings(), &files(std::slice::from_ref(&dated)));
+        let met = meet(&backend, &trust(&dated.chain, "a.test", None)).map(drop);
+        assert_eq!(met, Err("tls-untrusted".to_owned()), "{before:?}");
+    }
+}
+
+#[test]
+fn a_refused_certificate_is_told_of_without_names_of_types() {
+    let (own, other) = (
+        Pair::of_own_authority(&["a.test"]),
+        Pair::of_own_authority(&["a.test"]),
+    );
+    let backend = profile(&settings(), &files(&[own]));
+    let said = Pipe::new(&backend, &trust(&other.chain, "a.test", None), 4096).pump();
+    let (_, error) = said.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        !said.contains("Other") && !said.contains("CaUsed"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Certificates that are trusted by themselves: a peer's own one that stands byte for byte in `ca_file` or
+//! `client_ca`.
+//!
+//! `openssl req -x509` makes certificates of authorities, and rustls takes those as issuers alone. A peer that has one
+//! is taken here; its name and its dates are verified all the same, and that it has the key.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+/// A verifier of issuers, and certificates that need none.
+#[derive(Debug)]
+pub(crate) struct Pinned<V: ?Sized> {
+    certificates: Arc<[CertificateDer<'static>]>,
+    verifier: Arc<V>,
+}
+
+impl<V: ?Sized> Pinned<V> {
+    pub(crate) fn new(certificates: Arc<[CertificateDer<'static>]>, verifier: Arc<V>) -> Self {
+        Self {
+            certificates,
+            verifier,
+        }
+    }
+
+    /// Whether a certificate that the verifier refused for this reason is one of ours, and valid now.
+    fn takes(
+        &self,
+        certificate: &CertificateDer<'_>,
+        refused: Error,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let is_revoked = matches!(
+            refused,
+            Error::InvalidCertificate(CertificateError::Revoked)
+        );
+        match self.certificates.contains(certificate) && !is_revoked {
+            true => valid_at(certificate, now),
+            false => Err(refused),
+        }
+    }
+}
+
+fn valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let (_, certificate) = X509Certificate::from_der(certificate)
+        .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    let error = if now < validity.not_before.timestamp() {
+        CertificateError::NotValidYet
+    } else if now > validity.not_after.timestamp() {
+        CertificateError::Expired
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidCertificate(error))
+}
+
+impl ServerCertVerifier for Pinned<dyn ServerCertVerifier> {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self
+            .verifier
+            .verify_server_cert(certificate, chain, name, ocsp, now);
+        verified.or_else(|refused| {
+            self.takes(certificate, refused, now)?;
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+            Ok(ServerCertVerified::assertion())
+        })
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+impl ClientCertVerifier for Pinned<dyn ClientCertVerifier> {
+    fn offer_client_auth(&self) -> bool {
+        self.verifier.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.verifier.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.verifier.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.verifier.verify_client_cert(certificate, chain, now);
+        verified.or_else(|refused| {
+            self.takes(certificate, refused, now)?;
+            Ok(ClientCertVerified::assertion())
+        })
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
