@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 pub(crate) use catamaran_message::field::{
-    LENGTH_MAX, decimal, is_hop_by_hop, is_value_text, remove_nominated,
+    LENGTH_MAX, decimal, is_hop_by_hop, is_value_text, remove_nominated, trim,
 };
 use catamaran_message::usual_value;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -15,11 +15,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use crate::error::FieldFault;
 use crate::message::fields::{Field, FieldName};
 
-/// The name and value of `field`, which is a view into `payload`. A null value counts as empty.
+/// The name and value of `field`, which is a view into `payload`. A null value counts as empty. `clean` says what
+/// of a text is the value, unless it is a usual one.
 #[inline]
 pub(crate) fn read(
     field: &Field<'_>,
     payload: &Bytes,
+    clean: impl Fn(&[u8]) -> &[u8],
 ) -> Result<(HeaderName, HeaderValue), FieldFault> {
     let name = match field.name {
         FieldName::Coded(name) => name.clone(),
@@ -29,7 +31,8 @@ pub(crate) fn read(
     let value = match usual_value(text) {
         Some(value) => value,
         None => {
-            HeaderValue::from_maybe_shared(shared(text, payload)).map_err(|_| FieldFault::Value)?
+            let text = shared(clean(text), payload);
+            HeaderValue::from_maybe_shared(text).map_err(|_| FieldFault::Value)?
         }
     };
     Ok((name, value))

@@ -1,6 +1,6 @@
 //! The byte classes of RFC 9110 section 5.6 that more than one part of the codec needs.
 
-pub(crate) use catamaran_message::field::{is_value, is_value_text};
+pub(crate) use catamaran_message::field::{is_value, is_value_text, trim};
 
 /// A byte of a token: method, field name, coding, chunk extension.
 pub(crate) const fn is_token(byte: u8) -> bool {
@@ -10,17 +10,6 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 /// Whether `text` is a token.
 pub(crate) fn is_token_text(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token(byte))
-}
-
-/// `text` without the spaces and tabs around it (OWS).
-pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = text {
-        text = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = text {
-        text = rest;
-    }
-    text
 }
 
 /// The elements of a comma-separated list, trimmed, empty ones too.

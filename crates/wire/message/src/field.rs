@@ -48,6 +48,17 @@ pub fn is_value_text(text: &[u8]) -> bool {
     }
 }
 
+/// `text` without the spaces and tabs around it (OWS).
+pub fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
 /// The number in a Content-Length: digits only, at most 19 of them, below 2^63.
 pub fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 {

@@ -319,8 +319,10 @@ pub(crate) fn parse_field_name(text: &str) -> Result<HeaderName, FieldError> {
     HeaderName::from_bytes(text.as_bytes()).map_err(|_| FieldError::Name)
 }
 
-/// Reads the value of a field, with placeholders.
+/// Reads the value of a field, with placeholders. White space around it is no part of it (RFC 9110, section
+/// 5.5).
 pub(crate) fn parse_field_value(text: &str, known: &[Placeholder]) -> Result<Template, FieldError> {
+    let text = text.trim_matches([' ', '\t']);
     if text.len() > FIELD_MAX || text.chars().any(|c| c.is_control() && c != '\t') {
         return Err(FieldError::Value);
     }

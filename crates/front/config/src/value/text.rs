@@ -269,6 +269,7 @@ pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
 /// A value of Strict-Transport-Security (RFC 6797, section 6.1).
 pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
     let mut ages = 0;
+    let text = text.trim();
     let good = text.split(';').map(str::trim).all(|directive| {
         match directive.to_ascii_lowercase().strip_prefix("max-age=") {
             Some(seconds) => {

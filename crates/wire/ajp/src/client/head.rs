@@ -30,7 +30,9 @@ pub(super) fn read(
             take_content_length(head, item.value.unwrap_or_default())?;
             continue;
         }
-        let (name, value) = field::read(&item, payload)?;
+        // Applications set values with white space around them, which is no part of a value (RFC 9110,
+        // section 5.5) and which HTTP/2 forbids.
+        let (name, value) = field::read(&item, payload, field::trim)?;
         if name == header::CONNECTION {
             connection.get_or_insert_with(Vec::new).push(value);
             continue;
@@ -53,7 +55,7 @@ pub(super) fn read(
 }
 
 fn take_content_length(head: &mut ResponseHead, digits: &[u8]) -> Result<(), FieldFault> {
-    let length = field::decimal(digits).ok_or(FieldFault::ContentLength)?;
+    let length = field::decimal(field::trim(digits)).ok_or(FieldFault::ContentLength)?;
     match head.content_length.replace(length) {
         Some(first) if first != length => Err(FieldFault::ContentLength),
         _ => Ok(()),

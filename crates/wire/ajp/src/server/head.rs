@@ -165,7 +165,7 @@ fn read_fields(
     let mut length = None;
     let mut chunked = false;
     for item in fields {
-        let (name, value) = field::read(&item?, payload)?;
+        let (name, value) = field::read(&item?, payload, |text| text)?;
         if name == header::CONTENT_LENGTH {
             let number = field::content_length(&value)?;
             if length.replace(number).is_some() {

@@ -533,3 +533,25 @@ fn secrets_stay_out_of_debug_output() {
     let attribute = Attribute::Secret(b"s3cret");
     assert_eq!(format!("{attribute:?}"), "Attribute(Secret)");
 }
+
+/// Containers pass on what applications set; HTTP/2 forbids white space around values.
+#[test]
+fn white_space_around_values_goes_where_they_enter() {
+    let fields = [
+        field("X-A", "v "),
+        field("X-B", "\tv"),
+        field("X-C", " \t "),
+        field("Set-Cookie", " a=b "),
+        field("Content-Length", "2 "),
+    ];
+    let head = head_for(&Method::POST, send_headers(200, &fields));
+    for (name, value) in [
+        ("x-a", "v"),
+        ("x-b", "v"),
+        ("x-c", ""),
+        ("set-cookie", "a=b"),
+    ] {
+        assert_eq!(head.headers[name], value, "{name}");
+    }
+    assert_eq!(head.content_length, Some(2));
+}

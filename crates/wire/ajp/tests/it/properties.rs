@@ -46,6 +46,7 @@ fn headers() -> impl Strategy<Value = HeaderMap> {
     vec((name, value), 0..20).prop_map(|fields| {
         let pairs = fields.into_iter().map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            let value = value.trim_matches([' ', '\t']);
             (name, HeaderValue::from_bytes(value.as_bytes()).unwrap())
         });
         let mut headers = HeaderMap::new();

@@ -366,7 +366,8 @@ fn parse_pattern(text: &str) -> Result<String, FileNameError> {
 }
 
 fn parse_value(text: &str) -> Result<HeaderValue, FileNameError> {
-    let is_good = !text.trim().is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let text = text.trim();
+    let is_good = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let value = HeaderValue::from_str(text).ok().filter(|_| is_good);
     value.ok_or(FileNameError::Value)
 }
