@@ -85,7 +85,7 @@ impl FramingFields {
         self.check(version)?;
         let decoder = match (self.coding, self.content_length) {
             _ if bodiless => Decoder::Length(0),
-            (Some(_), _) => Decoder::Chunked(chunked::Decoder::default()),
+            (Some(_), _) => Decoder::Chunked(chunked::Decoder::for_response()),
             (None, Some(length)) => Decoder::Length(length),
             (None, None) => Decoder::UntilClose,
         };

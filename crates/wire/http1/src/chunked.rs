@@ -2,8 +2,9 @@
 //!
 //! The decoder looks at every framing byte once and takes it out of the input at once, so chunk
 //! lines that trickle in cost nothing extra; chunk data is handed on as it comes, however large
-//! the chunk. The grammar is strict: CRLF only, no white space around sizes and extensions.
-//! Extensions and trailer fields are checked, counted and dropped.
+//! the chunk. The grammar is strict: CRLF only, no white space around sizes and extensions. Of
+//! responses alone white space behind sizes and around the parts of extensions is read, since Apache 1.3
+//! pads its sizes. Extensions and trailer fields are checked, counted and dropped.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -16,6 +17,8 @@ use crate::syntax::{hex_value, is_token, is_value};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
+    /// Whether white space may pad chunk lines.
+    is_padded: bool,
     /// Digits read of the current chunk size.
     digits: u8,
     /// Size of the current chunk while its line is read, then what is left of its data.
@@ -37,8 +40,10 @@ pub(crate) struct Decoder {
 enum State {
     #[default]
     Size,
+    SizePadding,
     ExtensionStart,
     ExtensionName,
+    ExtensionNameEnd,
     ExtensionValueStart,
     ExtensionToken,
     ExtensionQuoted,
@@ -57,6 +62,14 @@ enum State {
 }
 
 impl Decoder {
+    /// A decoder for responses.
+    pub(crate) fn for_response() -> Self {
+        Self {
+            is_padded: true,
+            ..Self::default()
+        }
+    }
+
     /// The next piece of the body; `None` when `input` holds no more of it.
     pub(crate) fn decode(
         &mut self,
@@ -137,9 +150,10 @@ impl Decoder {
     /// Counts one more byte in the current state against the limits.
     fn count(&mut self, limits: &Limits) -> Result<(), Fault> {
         match self.state {
-            State::Size | State::SizeLf => self.line_bytes += 1,
+            State::Size | State::SizePadding | State::SizeLf => self.line_bytes += 1,
             State::ExtensionStart
             | State::ExtensionName
+            | State::ExtensionNameEnd
             | State::ExtensionValueStart
             | State::ExtensionToken
             | State::ExtensionQuoted
@@ -166,8 +180,17 @@ impl Decoder {
     }
 
     fn step(&mut self, byte: u8) -> Result<State, Fault> {
+        if self.is_padded
+            && matches!(byte, b' ' | b'\t')
+            && let Some(state) = self.step_padding()
+        {
+            return Ok(state);
+        }
         match self.state {
             State::Size => self.step_size(byte),
+            State::SizePadding if byte == b'\r' => Ok(State::SizeLf),
+            State::SizePadding if byte == b';' => Ok(State::ExtensionStart),
+            State::SizePadding => Err(Fault::ChunkSize),
             State::SizeLf if byte == b'\n' => Ok(self.begin_chunk()),
             State::SizeLf => Err(Fault::ChunkSize),
             State::DataCr if byte == b'\r' => Ok(State::DataLf),
@@ -187,6 +210,21 @@ impl Decoder {
             | State::TrailerLf
             | State::EndLf => Err(Fault::Trailer),
             state => step_extension(state, byte).ok_or(Fault::ChunkExtension),
+        }
+    }
+
+    /// White space (BWS), where the grammar has it or Apache 1.3 puts it.
+    fn step_padding(&self) -> Option<State> {
+        match self.state {
+            State::Size if self.digits > 0 => Some(State::SizePadding),
+            State::ExtensionName => Some(State::ExtensionNameEnd),
+            State::ExtensionToken => Some(State::ExtensionQuotedEnd),
+            state @ (State::SizePadding
+            | State::ExtensionStart
+            | State::ExtensionNameEnd
+            | State::ExtensionValueStart
+            | State::ExtensionQuotedEnd) => Some(state),
+            _ => None,
         }
     }
 
@@ -222,7 +260,7 @@ impl Decoder {
 fn step_extension(state: State, byte: u8) -> Option<State> {
     let next = match (state, byte) {
         (State::ExtensionStart | State::ExtensionName, _) if is_token(byte) => State::ExtensionName,
-        (State::ExtensionName, b'=') => State::ExtensionValueStart,
+        (State::ExtensionName | State::ExtensionNameEnd, b'=') => State::ExtensionValueStart,
         (State::ExtensionValueStart | State::ExtensionToken, _) if is_token(byte) => {
             State::ExtensionToken
         }
@@ -232,12 +270,16 @@ fn step_extension(state: State, byte: u8) -> Option<State> {
         (State::ExtensionQuoted | State::ExtensionEscape, _) if is_value(byte) => {
             State::ExtensionQuoted
         }
-        (State::ExtensionName | State::ExtensionToken | State::ExtensionQuotedEnd, b';') => {
-            State::ExtensionStart
-        }
-        (State::ExtensionName | State::ExtensionToken | State::ExtensionQuotedEnd, b'\r') => {
-            State::SizeLf
-        }
+        (
+            State::ExtensionName
+            | State::ExtensionNameEnd
+            | State::ExtensionToken
+            | State::ExtensionQuotedEnd,
+            b';' | b'\r',
+        ) => match byte {
+            b';' => State::ExtensionStart,
+            _ => State::SizeLf,
+        },
         _ => return None,
     };
     Some(next)

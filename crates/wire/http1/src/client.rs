@@ -24,9 +24,8 @@ pub struct Client {
     is_head: bool,
     /// The protocol that the current request asks to change to.
     upgrade: Option<Box<[u8]>>,
-    /// Interim responses to the current request, and their size.
-    interim_count: usize,
-    interim_bytes: usize,
+    /// An interim response to the current request came.
+    is_begun: bool,
     /// An empty head, for its memory.
     spare: Option<Box<ResponseHead>>,
 }
@@ -34,7 +33,8 @@ pub struct Client {
 /// What [`Client::receive`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// An interim response (1xx), before the final one.
+    /// An interim response (1xx), before the final one. How many may come, and how fast, is the
+    /// caller's affair.
     Interim(Box<ResponseHead>),
     /// The final response begins.
     Head(Box<ResponseHead>),
@@ -56,8 +56,7 @@ impl Client {
             conn,
             is_head: false,
             upgrade: None,
-            interim_count: 0,
-            interim_bytes: 0,
+            is_begun: false,
             spare: None,
         }
     }
@@ -114,8 +113,7 @@ impl Client {
         encode::begin_request(request, out);
         encode::end_head(announcement, connection, out);
         self.is_head = *request.method == Method::HEAD;
-        self.interim_count = 0;
-        self.interim_bytes = 0;
+        self.is_begun = false;
         self.conn.expect_head();
         self.conn.begin_outbound(encoder);
         if encoder == Encoder::Length(0) {
@@ -184,11 +182,8 @@ impl Client {
     /// # Errors
     /// The stream ended inside a head or body, or before a response.
     pub fn receive_eof(&mut self) -> Result<Option<ClientEvent>, Fault> {
-        let answered_in_part = self.interim_count > 0;
-        Ok(self
-            .conn
-            .receive_eof(answered_in_part)?
-            .then_some(ClientEvent::End))
+        let is_end = self.conn.receive_eof(self.is_begun)?;
+        Ok(is_end.then_some(ClientEvent::End))
     }
 
     /// The connection is to close after this exchange, or after the next one if it is idle; a
@@ -226,14 +221,7 @@ impl Client {
             return Ok(ClientEvent::Upgraded(head));
         }
         if head.status.is_informational() {
-            self.interim_count += 1;
-            self.interim_bytes += raw.bytes.len();
-            let limits = self.conn.limits();
-            if self.interim_count > limits.interim_count
-                || self.interim_bytes > limits.interim_bytes
-            {
-                return Err(Fault::InterimFlood);
-            }
+            self.is_begun = true;
             self.conn.expect_head();
             return Ok(ClientEvent::Interim(head));
         }

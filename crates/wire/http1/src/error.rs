@@ -132,10 +132,6 @@ pub enum Fault {
     /// Status 101 that no request of ours asked for, or for another protocol.
     #[error("unexpected 101 Switching Protocols")]
     Upgraded,
-    /// More interim responses than [`Limits::interim_count`](crate::Limits) or
-    /// [`Limits::interim_bytes`](crate::Limits).
-    #[error("too many interim responses")]
-    InterimFlood,
     /// Bytes from the server when no response is due.
     #[error("bytes without a request")]
     Unsolicited,
@@ -203,7 +199,6 @@ impl Fault {
             Self::ClosedUnanswered => "closed-unanswered",
             Self::StatusLine => "status-line",
             Self::Upgraded => "upgraded",
-            Self::InterimFlood => "interim-flood",
             Self::Unsolicited => "unsolicited",
         }
     }
@@ -220,11 +215,9 @@ impl Fault {
             }
             Self::TransferEncodingUnsupported => StatusCode::NOT_IMPLEMENTED,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
-            Self::ClosedUnanswered
-            | Self::StatusLine
-            | Self::Upgraded
-            | Self::InterimFlood
-            | Self::Unsolicited => StatusCode::BAD_GATEWAY,
+            Self::ClosedUnanswered | Self::StatusLine | Self::Upgraded | Self::Unsolicited => {
+                StatusCode::BAD_GATEWAY
+            }
             _ => StatusCode::BAD_REQUEST,
         }
     }

@@ -28,10 +28,6 @@ pub struct Limits {
     pub chunk_extension_bytes: usize,
     /// The trailer section of a chunked body. Default 8 KiB (Tomcat `maxTrailerSize`).
     pub trailer_bytes: usize,
-    /// Interim (1xx) responses to one request. Default 8.
-    pub interim_count: usize,
-    /// Bytes of all interim responses to one request together. Default 32 KiB.
-    pub interim_bytes: usize,
 }
 
 impl Limits {
@@ -46,8 +42,6 @@ impl Limits {
             chunk_line_bytes: 1024,
             chunk_extension_bytes: 8 * 1024,
             trailer_bytes: 8 * 1024,
-            interim_count: 8,
-            interim_bytes: 32 * 1024,
         }
     }
 

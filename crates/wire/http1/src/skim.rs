@@ -30,8 +30,8 @@ pub struct Skimmer {
     /// The response awaited answers a HEAD.
     to_head: bool,
     keep_alive: bool,
-    interim_count: usize,
-    interim_bytes: usize,
+    /// An interim response to the current request came.
+    is_begun: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -92,8 +92,7 @@ impl Skimmer {
             state: State::Idle,
             to_head: false,
             keep_alive: true,
-            interim_count: 0,
-            interim_bytes: 0,
+            is_begun: false,
         }
     }
 
@@ -103,8 +102,7 @@ impl Skimmer {
         debug_assert!(self.is_idle(), "one response after the other");
         self.state = State::Head;
         self.to_head = to_head;
-        self.interim_count = 0;
-        self.interim_bytes = 0;
+        self.is_begun = false;
     }
 
     /// Takes the next thing out of `input`. `None` asks for more bytes: call again with those left
@@ -164,7 +162,7 @@ impl Skimmer {
                 self.end();
                 return Ok(Some(Skimmed::End));
             }
-            State::Head if self.interim_count == 0 && !left => Fault::ClosedUnanswered,
+            State::Head if !self.is_begun && !left => Fault::ClosedUnanswered,
             State::Head => Fault::TruncatedHead,
             State::Body(_) => Fault::TruncatedBody,
         };
@@ -202,7 +200,8 @@ impl Skimmer {
         };
         *input = &input[outline.bytes..];
         if outline.status.is_informational() {
-            return self.take_interim(outline.bytes).map(Some);
+            self.is_begun = true;
+            return Ok(Some(Skimmed::Interim(outline.bytes)));
         }
         self.keep_alive &= outline.keep_alive;
         self.state = State::Body(decoder);
@@ -241,17 +240,6 @@ impl Skimmer {
             known.meaning = Some(meaning.clone());
         }
         Ok(Some(meaning))
-    }
-
-    fn take_interim(&mut self, bytes: usize) -> Result<Skimmed, Fault> {
-        self.interim_count += 1;
-        self.interim_bytes += bytes;
-        let flooded = self.interim_count > self.limits.interim_count
-            || self.interim_bytes > self.limits.interim_bytes;
-        match flooded {
-            true => Err(Fault::InterimFlood),
-            false => Ok(Skimmed::Interim(bytes)),
-        }
     }
 }
 

@@ -92,6 +92,7 @@ impl Failure {
             }
             RelayError::NotUpgraded(_) => (Backend, StatusCode::BAD_GATEWAY, "not-upgraded"),
             RelayError::WebSocketAccept => (Backend, StatusCode::BAD_GATEWAY, "websocket-accept"),
+            RelayError::InterimFlood => (Backend, StatusCode::BAD_GATEWAY, "interim-flood"),
             RelayError::Response(_) => (Backend, StatusCode::BAD_GATEWAY, "response-head"),
             RelayError::ResponseLength => (Backend, StatusCode::BAD_GATEWAY, "response-length"),
             RelayError::Client(error) => return Self::from_client(error),

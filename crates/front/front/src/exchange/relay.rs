@@ -14,6 +14,7 @@
 
 mod error;
 mod hooked;
+mod interims;
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -34,6 +35,7 @@ use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::downstream::nobody::Nobody;
 use crate::exchange::failure::Failure;
+use crate::exchange::relay::interims::Interims;
 use crate::exchange::replay::Replay;
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
@@ -119,6 +121,7 @@ pub(crate) struct Relay<'a, 'b, 'c> {
     reading: Pace,
     /// The client's pace in taking the response.
     writing: Pace,
+    interims: Interims,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +198,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             backend_moved: now,
             reading: Pace::default(),
             writing: Pace::default(),
+            interims: Interims::default(),
             scene,
             down,
             source,
@@ -516,14 +520,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.head_held = None;
         }
         match event {
-            Event::Interim(head) => {
-                // We answer `Expect` ourselves.
-                let passed_on =
-                    head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
-                if passed_on {
-                    self.send_interim(&head);
-                }
-            }
+            Event::Interim(head) => self.handle_interim(&head)?,
             Event::Head(mut head) => {
                 let judged = self
                     .terms

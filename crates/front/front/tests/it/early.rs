@@ -172,6 +172,25 @@ fn there_is_an_end_to_it() {
     }
 }
 
+/// An application that works long says so by 102 again and again.
+#[test]
+fn interim_responses_are_limited_by_their_rate_alone() {
+    const INTERIM: &[u8] = b"HTTP/1.1 102 Processing\r\n\r\n";
+    for (count, status) in [(90, 200), (10_000, 502)] {
+        let script = Script::new().expect_until(b"\r\n\r\n");
+        let script = script.send(&INTERIM.repeat(count));
+        let peer = Peer::start(
+            script
+                .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                .stall(),
+        );
+        let running = start(config(&[loopback()], vec![to(&peer)])).unwrap();
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        assert_eq!(ask(&mut client).status, status, "{count}");
+        stop(running);
+    }
+}
+
 const BODY: usize = 200_000;
 
 const UNAUTHORIZED: &[u8] = b"HTTP/1.1 401 Who\r\nContent-Length: 2\r\n\r\nno";

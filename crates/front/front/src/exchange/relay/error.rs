@@ -27,6 +27,8 @@ pub(crate) enum RelayError {
     NotUpgraded(StatusCode),
     #[error("the backend's Sec-WebSocket-Accept is not the one for the front's key")]
     WebSocketAccept,
+    #[error("the backend sends interim responses too fast")]
+    InterimFlood,
     #[error("the response cannot be sent to the client")]
     Response(#[source] ResponseError),
     #[error("the response is not as long as announced")]

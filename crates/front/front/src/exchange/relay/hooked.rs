@@ -42,14 +42,6 @@ impl Relay<'_, '_, '_> {
         hook.is_some_and(|hook| hook.is_abandoned())
     }
 
-    #[inline(never)]
-    pub(super) fn send_interim(&mut self, head: &ResponseHead) {
-        if let Some(hook) = &self.progress.hook {
-            hook.interim(head.status, &head.headers);
-        }
-        self.down.send_interim(head.status, &head.headers);
-    }
-
     /// Shows a head to the cache, if there is one.
     #[inline]
     pub(super) fn show_head(&mut self, head: &mut ResponseHead, is_replaced: bool) {
