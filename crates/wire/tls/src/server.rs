@@ -166,6 +166,8 @@ impl Profile {
         let names = Arc::new(names);
         let mut config = config.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
+        // Of none is ever taken: rustls demands sessions that are stored, and here none is.
+        config.max_early_data_size = EARLY_DATA_SKIPPED_MAX;
         if let Some(key_log) = key_log {
             config.key_log = key_log;
         }
@@ -409,3 +411,7 @@ fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32]
 
 /// In the order of their numbers.
 const EVERY_CHOICE: [Protocols; 3] = [Protocols::Http1, Protocols::Http2, Protocols::Both];
+
+/// How much early data is skipped of a client that has a ticket of another server, in encrypted bytes.
+/// rustls counts a record anew with each read until the handshake goes on. Servers allow 16 KiB.
+const EARLY_DATA_SKIPPED_MAX: u32 = 512 * 1024;

@@ -1,5 +1,7 @@
 //! Both ends against each other, with certificates made on the spot.
 
+use std::io::Write;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use catamaran_testkit::tls::{Authority, End, Pair, file, files, profile, settings, trust};
@@ -8,6 +10,9 @@ use catamaran_tls::{
     TicketKeys, TlsError, Trust, Version, looks_like_tls,
 };
 use rcgen::{BasicConstraints, IsCa, SerialNumber, date_time_ymd};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::TLS13;
 
 use crate::{authority, plain};
 
@@ -99,6 +104,85 @@ fn data_passes_whatever_the_size_of_reads() {
             pipe.server.seal(b"!");
             pipe.pump().unwrap();
             assert_eq!(&pipe.client.plain[..], b"down!");
+        }
+    }
+}
+
+/// A client that has a ticket of a server that takes early data, and sends so much of it in records of a
+/// kilobyte.
+fn eager(issuer: &Authority, pair: &Pair, early: usize) -> rustls::ClientConnection {
+    let mut roots = rustls::RootCertStore::empty();
+    let issuer = CertificateDer::from_pem_slice(issuer.pem().as_bytes()).unwrap();
+    roots.add(issuer).unwrap();
+    let mut config = rustls::ClientConfig::builder_with_protocol_versions(&[&TLS13])
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.enable_early_data = true;
+    config.max_fragment_size = Some(1024);
+    let config = Arc::new(config);
+    let begin = || {
+        let name = "a.test".try_into().unwrap();
+        rustls::ClientConnection::new(Arc::clone(&config), name).unwrap()
+    };
+    let chain = CertificateDer::pem_slice_iter(pair.chain.as_bytes());
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+    let mut other = rustls::ServerConfig::builder_with_protocol_versions(&[&TLS13])
+        .with_no_client_auth()
+        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
+        .unwrap();
+    other.max_early_data_size = 64 << 10;
+    let mut server = rustls::ServerConnection::new(Arc::new(other)).unwrap();
+    let mut client = begin();
+    for _ in 0..4 {
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).unwrap();
+        server.read_tls(&mut &bytes[..]).unwrap();
+        server.process_new_packets().unwrap();
+        bytes.clear();
+        server.write_tls(&mut bytes).unwrap();
+        client.read_tls(&mut &bytes[..]).unwrap();
+        client.process_new_packets().unwrap();
+    }
+    let mut client = begin();
+    let sent = client.early_data().unwrap().write(&vec![b'x'; early]);
+    assert_eq!(sent.unwrap(), early);
+    client
+}
+
+/// Clients may have it from another server of the name, such as one before a move.
+#[test]
+fn early_data_of_a_foreign_ticket_is_skipped_in_any_number_of_records() {
+    let ca = authority("ca");
+    let pair = plain(&ca, &["a.test"]);
+    for tickets in [true, false] {
+        let settings = ProfileSettings {
+            tickets,
+            ..settings()
+        };
+        let profile = profile(&settings, &files(std::slice::from_ref(&pair)));
+        for step in [500, 1500, 100_000] {
+            let mut client = eager(&ca, &pair, 16 << 10);
+            let server = Connection::server(&profile, Protocols::Http1);
+            let mut server = End::new(server.unwrap());
+            for _ in 0..3 {
+                let mut up = Vec::new();
+                while client.wants_write() {
+                    client.write_tls(&mut up).unwrap();
+                }
+                for piece in up.chunks(step) {
+                    server.receive(piece).unwrap();
+                }
+                client.read_tls(&mut &server.out[..]).unwrap();
+                server.out.clear();
+                client.process_new_packets().unwrap();
+            }
+            assert!(server.is_open && !client.is_early_data_accepted());
+            assert!(server.plain.is_empty() && server.rest.is_empty());
+            client.writer().write_all(b"late").unwrap();
+            let mut up = Vec::new();
+            client.write_tls(&mut up).unwrap();
+            server.receive(&up).unwrap();
+            assert_eq!(&server.plain[..], b"late");
         }
     }
 }
