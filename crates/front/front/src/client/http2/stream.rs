@@ -66,7 +66,7 @@ pub(crate) struct H2Stream {
 enum Tunnel {
     /// Nothing: it carries one request.
     None,
-    /// The client asks for a tunnel: with the front's part of the handshake, if the protocol has one.
+    /// The client asks for a tunnel: with what the backend must answer, if the protocol has that.
     Asked(Option<Box<Handshake>>),
     Open,
 }
@@ -142,7 +142,11 @@ impl H2Stream {
         mut headers: HeaderMap,
         extra: Fields<'_>,
     ) -> Result<StatusCode, ResponseError> {
-        websocket::clean_answer(&mut headers);
+        let handshake = match &self.tunnel {
+            Tunnel::Asked(handshake) => handshake.as_deref(),
+            Tunnel::None | Tunnel::Open => None,
+        };
+        websocket::clean_answer(&mut headers, handshake);
         self.send_head(StatusCode::OK, headers, extra, BodyLength::Unknown)?;
         self.tunnel = Tunnel::Open;
         Ok(StatusCode::OK)

@@ -1,8 +1,9 @@
-//! The part of WebSocket's handshake that HTTP/2 has not, made in the client's name.
+//! The part of WebSocket's handshake that HTTP/2 need not have.
 //!
 //! Over HTTP/1.1 the client sends a key, and the server proves by `Sec-WebSocket-Accept` that it has
 //! understood the request (RFC 6455, section 4). Over HTTP/2 `:protocol` does that (RFC 8441, section
-//! 5), so the front sends the key to the backend and checks the answer.
+//! 5), so the front makes a key for the backend and checks the answer. A proxy such as Envoy passes on the key
+//! of its own client of HTTP/1.1, and the answer to it is that client's.
 
 use aws_lc_rs::{digest, rand};
 use base64::Engine as _;
@@ -14,17 +15,26 @@ use http::{HeaderMap, HeaderValue};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     accept: String,
+    /// Whether the key is the client's, who wants to see the answer.
+    is_clients: bool,
 }
 
 impl Handshake {
-    /// Writes a key into the fields of a request that asks for WebSocket; `None` if it asks for
-    /// another protocol, or if the system has no random bytes, without which the backend refuses.
+    /// Sees to the key in the fields of a request that asks for WebSocket: one of the client's stays, else the
+    /// front makes one. `None` if it asks for another protocol, or if the system has no random bytes, without
+    /// which the backend refuses.
     pub(crate) fn begin(headers: &mut HeaderMap) -> Option<Self> {
         if !asks(headers) {
             return None;
         }
+        if let Some(key) = clients_key(headers) {
+            return Some(Self {
+                is_clients: true,
+                ..Self::of_key(key)
+            });
+        }
         headers.remove(SEC_WEBSOCKET_KEY);
-        let mut nonce = [0; 16];
+        let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let key = STANDARD.encode(nonce);
         let handshake = Self::of_key(&key);
@@ -37,6 +47,7 @@ impl Handshake {
         let digest = digest::digest(algorithm, format!("{key}{SUFFIX}").as_bytes());
         Self {
             accept: STANDARD.encode(digest),
+            is_clients: false,
         }
     }
 
@@ -50,7 +61,7 @@ impl Handshake {
 
 /// Writes into the fields of a request what stands for the key in explanations: each request gets another.
 pub(crate) fn suppose_key(headers: &mut HeaderMap) {
-    if asks(headers) {
+    if asks(headers) && clients_key(headers).is_none() {
         headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(SUPPOSED_KEY));
     }
 }
@@ -61,14 +72,30 @@ fn asks(headers: &HeaderMap) -> bool {
     protocol.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Removes from a 101 what a client that sent no key is not to see.
-pub(crate) fn clean_answer(headers: &mut HeaderMap) {
+/// The key that the client sent, if it is one.
+fn clients_key(headers: &HeaderMap) -> Option<&str> {
+    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
+    let (first, None) = (keys.next()?, keys.next()) else {
+        return None;
+    };
+    let key = first.to_str().ok()?;
+    let nonce = STANDARD.decode(key).ok()?;
+    (nonce.len() == NONCE_LEN).then_some(key)
+}
+
+/// Removes from a 101 what a client of HTTP/2 is not to see: the answer, unless the key was its own.
+pub(crate) fn clean_answer(headers: &mut HeaderMap, handshake: Option<&Handshake>) {
     headers.remove(UPGRADE);
-    headers.remove(SEC_WEBSOCKET_ACCEPT);
+    if !handshake.is_some_and(|handshake| handshake.is_clients) {
+        headers.remove(SEC_WEBSOCKET_ACCEPT);
+    }
 }
 
 /// What an explanation shows in the place of the key.
 const SUPPOSED_KEY: &str = "(made by the front)";
+
+/// The bytes that a key stands for (RFC 6455, section 4.1).
+const NONCE_LEN: usize = 16;
 
 /// What a server appends to the key (RFC 6455, section 1.3).
 const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -93,9 +120,33 @@ mod tests {
     }
 
     #[test]
-    fn the_front_makes_the_key_whatever_the_client_sent() {
+    fn a_key_of_the_clients_stays_and_its_answer_is_passed_on() {
+        let mut headers = HeaderMap::new();
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        let sent = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        headers.insert(SEC_WEBSOCKET_KEY, sent.clone());
+        let handshake = Handshake::begin(&mut headers).unwrap();
+        assert_eq!(headers[SEC_WEBSOCKET_KEY], sent);
+        let mut answer = HeaderMap::new();
+        let right = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        answer.insert(SEC_WEBSOCKET_ACCEPT, right);
+        assert!(handshake.is_answered(&answer));
+        clean_answer(&mut answer, Some(&handshake));
+        assert_eq!(answer.len(), 1);
+        clean_answer(&mut answer, Some(&Handshake::of_key("own")));
+        assert!(answer.is_empty());
+    }
+
+    #[test]
+    fn the_front_makes_the_key_if_the_client_sent_none_or_several() {
         let mut headers = HeaderMap::new();
         headers.insert(UPGRADE, HeaderValue::from_static("WebSocket"));
+        for short in ["", "bm9uY2U=", "no key"] {
+            headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(short));
+            Handshake::begin(&mut headers).unwrap();
+            assert_ne!(headers[SEC_WEBSOCKET_KEY], short);
+        }
+        headers.remove(SEC_WEBSOCKET_KEY);
         let sent = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
         headers.append(SEC_WEBSOCKET_KEY, sent.clone());
         headers.append(SEC_WEBSOCKET_KEY, sent.clone());

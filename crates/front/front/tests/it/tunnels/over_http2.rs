@@ -233,12 +233,33 @@ fn a_success_without_agreement_opens_nothing() {
     }
 }
 
+/// Envoy passes the key of its client of HTTP/1.1 on, and wants the answer to it.
+#[test]
+fn a_key_of_the_clients_is_kept_and_its_answer_passed_on() {
+    for (answer, status) in [("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", 200), ("another", 502)] {
+        let agree = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Accept: {answer}\r\n\r\n"
+        );
+        let head = Script::new().expect_until(b"\r\n\r\n");
+        let peer = Peer::start(head.send(agree.as_bytes()).stall());
+        let running = h2_front(vec![to(&peer)], as_it_is);
+        let own = [("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")];
+        let mut client = client(&running, &connect(1, "websocket", &own), usize::MAX);
+        assert_eq!(client.next_said().unwrap(), Said::Status(1, status));
+        let sent = String::from_utf8(peer.received(0)).unwrap();
+        assert_eq!(sent.matches(own[0].1).count(), 1, "{sent}");
+        drop(client);
+        stop(running);
+    }
+}
+
 #[test]
 fn the_front_makes_the_key_and_checks_the_answer() {
     let head = Script::new().expect_until(b"\r\n\r\n").send(AGREE);
     let peer = Peer::start(head.stall());
     let running = h2_front(vec![to(&peer)], as_it_is);
-    let own = [("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")];
+    let own = [("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="); 2];
     let mut client = client(&running, &connect(1, "websocket", &own), usize::MAX);
     assert_eq!(client.next_said().unwrap(), Said::Status(1, 502));
     wait_for_reason(&running, "backend:websocket-accept");
