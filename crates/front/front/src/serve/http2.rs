@@ -260,14 +260,18 @@ impl Driver {
             self.session.count("head-timeout");
             return self.close(Code::ENHANCE_YOUR_CALM, now);
         }
-        if let Some(since) = self.idle_since
-            && (now >= self.idle_end(since)
-                || self.session.acceptor.drain().is_grace_over()
-                || self.session.worker.sheds(since))
-        {
+        let is_over = self
+            .idle_since
+            .is_some_and(|since| now >= self.idle_end(since));
+        let sheds = self
+            .idle_since
+            .is_some_and(|since| self.session.worker.sheds(since));
+        if sheds || is_over && self.said_last.is_some() {
             return self.close(Code::NO_ERROR, now);
         }
-        let is_last = self.served >= self.session.listener.keep_alive_requests
+        // A request may be on its way: the client is asked first (RFC 9113, section 6.8).
+        let is_last = is_over
+            || self.served >= self.session.listener.keep_alive_requests
             || self.session.acceptor.drain().has_begun();
         if is_last && self.said_last.is_none() {
             self.said_last = Some(now);
@@ -317,11 +321,10 @@ impl Driver {
 
     /// Until when a connection without streams stays open.
     fn idle_end(&self, since: Tick) -> Tick {
-        let end = since + self.session.listener.keep_alive_timeout;
         match self.said_last {
             // The client was asked to close it.
-            Some(said) => end.min(since.max(said) + LAST_TIME),
-            None => end,
+            Some(said) => since.max(said) + LAST_TIME,
+            None => since + self.session.listener.keep_alive_timeout,
         }
     }
 
@@ -367,7 +370,7 @@ async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendR
     let after = match head::read(parts, ended, &session.listener.limits) {
         Ok(mut head) => {
             if let Downstream::Http2(stream) = &mut down {
-                stream.expect_tunnel(&mut head);
+                stream.expect(&mut head);
             }
             exchange::serve(scene, &mut down, head).await
         }
@@ -380,8 +383,10 @@ async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendR
             return stream.reset(Code::PROTOCOL_ERROR);
         }
     };
-    if after == After::Cut {
-        stream.cut_off().await;
+    match after {
+        After::Cut => stream.cut_off().await,
+        After::Done if !ended => stream.await_end(&deadline).await,
+        After::Done | After::Late => {}
     }
     let abandoned = stream.take_abandoned();
     drop(stream);

@@ -240,6 +240,82 @@ fn who_goes_on_resetting_is_cut_at_once() {
     drop(running);
 }
 
+/// The head of a request with these fields besides.
+fn head_with(stream: u32, flags: u8, method: &[u8], more: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let fields: [(&[u8], &[u8]); 4] = [
+        (b":method", method),
+        (b":scheme", b"http"),
+        (b":authority", b"a"),
+        (b":path", b"/"),
+    ];
+    let block = block(&[&fields, more].concat());
+    frame(kind::HEADERS, END_HEADERS | flags, stream, &block)
+}
+
+/// A client that has sent the opening and this.
+fn client(running: &Running, bytes: &[u8]) -> Http2Client {
+    let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
+    client.send(&[&opening(65_535), bytes].concat(), usize::MAX);
+    client
+}
+
+/// A POST of five bytes that all have come, without its END_STREAM.
+fn unended_post() -> Vec<u8> {
+    let head = head_with(1, 0, b"POST", &[(b"content-length", b"5")]);
+    [head, frame(kind::DATA, 0, 1, b"hello")].concat()
+}
+
+/// A backend that answers each POST of `hello`.
+fn greeted() -> Peer {
+    let turn = Script::new().expect_until(b"hello").send(ANSWER);
+    Peer::start(turn.repeat(10).stall())
+}
+
+#[test]
+fn the_end_of_a_request_that_has_all_its_bytes_is_waited_for() {
+    let peer = greeted();
+    let running = front(to(&peer), |_| {});
+    let mut client = client(&running, &unended_post());
+    let ended = client.wait(|said| matches!(said, Said::End(1) | Said::Reset(..)));
+    assert_eq!(ended.unwrap(), Some(Said::End(1)));
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    client.send(&ping, usize::MAX);
+    assert_eq!(client.next_said().unwrap(), Said::Pong);
+    let end = frame(kind::DATA, END_STREAM, 1, &[]);
+    client.send(&[end, ping].concat(), usize::MAX);
+    assert_eq!(client.next_said().unwrap(), Said::Pong, "no reset");
+    drop(client);
+    stop(running);
+}
+
+#[test]
+fn an_end_that_does_not_come_is_waited_for_as_long_as_lingering_takes() {
+    let peer = greeted();
+    let running = front(to(&peer), |config| {
+        config.listeners[0].linger_timeout = Duration::from_millis(50);
+    });
+    let mut client = client(&running, &unended_post());
+    let reset = client.wait(|said| matches!(said, Said::Reset(..))).unwrap();
+    assert_eq!(reset, Some(Said::Reset(1, NO_ERROR)));
+    drop(client);
+    stop(running);
+}
+
+#[test]
+fn a_request_that_crosses_the_end_of_an_idle_connection_is_served() {
+    let peer = crate::backend("ok");
+    let running = front(to(&peer), |config| {
+        config.listeners[0].keep_alive_timeout = Duration::from_millis(50);
+    });
+    let mut client = client(&running, &[]);
+    assert_eq!(goaway(&mut client), Some(Said::GoAway(NO_ERROR)));
+    client.send(&get(1), usize::MAX);
+    let answered = client.wait(|said| matches!(said, Said::Status(..)));
+    assert_eq!(answered.unwrap(), Some(Said::Status(1, 200)));
+    assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
+    stop(running);
+}
+
 const NO_ERROR: u32 = 0;
 const INTERNAL_ERROR: u32 = 2;
 const REFUSED_STREAM: u32 = 7;

@@ -53,6 +53,8 @@ pub(crate) struct H2Stream {
     paced: u64,
     /// Bytes of the request's body taken so far.
     received: u64,
+    /// How many the request has, if that is known.
+    announced: Option<u64>,
     /// Its part of what the connection moves: of responses, and of requests.
     downloads: Share,
     uploads: Share,
@@ -106,6 +108,7 @@ impl H2Stream {
             sent: 0,
             paced: 0,
             received: 0,
+            announced: None,
             downloads: Share::default(),
             uploads: Share::default(),
             abandoned: None,
@@ -113,9 +116,12 @@ impl H2Stream {
         }
     }
 
-    /// Takes note of a request that asks for a tunnel, and writes the front's part of the handshake into
-    /// its fields.
-    pub(crate) fn expect_tunnel(&mut self, head: &mut RequestHead) {
+    /// Takes note of how long the body is, and of a request that asks for a tunnel, into whose fields the front's
+    /// part of the handshake is written.
+    pub(crate) fn expect(&mut self, head: &mut RequestHead) {
+        if let BodyLength::Known(length) = head.body {
+            self.announced = Some(length);
+        }
         if head.method == Method::CONNECT {
             let handshake = Handshake::begin(&mut head.headers);
             self.tunnel = Tunnel::Asked(handshake.map(Box::new));
@@ -439,6 +445,32 @@ impl H2Stream {
         // A reset takes back what the connection has not written: it has its turn.
         yield_now().await;
         self.reset(Reason::INTERNAL_ERROR);
+    }
+
+    /// Waits for the end of a request whose response is sent and of which only the end is missing, so that the
+    /// stream ends in order: some clients send it in a frame of its own, and take the reset that follows a
+    /// response for a failure (RFC 9113, section 8.1). The wait has the time of lingering, and no drain waits for
+    /// it.
+    pub(crate) async fn await_end(&mut self, deadline: &Deadline) {
+        let end = deadline.now() + self.session.listener.linger_timeout;
+        deadline.set(end);
+        poll_fn(|cx| {
+            while let Poll::Ready(part) = self.body.poll_data(cx) {
+                let Some(Ok(data)) = part else {
+                    return Poll::Ready(());
+                };
+                // Of bytes that came beyond the announced length the crate makes an error.
+                self.received += data.len() as u64;
+                self.body.flow_control().release_capacity(data.len()).ok();
+            }
+            let is_whole = self.announced == Some(self.received);
+            let ends = deadline.now() >= end || self.session.acceptor.drain().has_begun();
+            match is_whole && !ends {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 
     /// Ends a stream whose exchange was cut off, or whose tunnel has ended.
