@@ -1,5 +1,6 @@
 //! Rules for header fields that hold whichever protocol carries them.
 
+use http::header::COOKIE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Whether the field concerns one connection only (RFC 9110, section 7.6.1), apart from what
@@ -72,6 +73,21 @@ pub fn decimal(digits: &[u8]) -> Option<u64> {
         value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
     }
     (value <= LENGTH_MAX).then_some(value)
+}
+
+/// Makes one `Cookie` field of several, as servlet containers expect (RFC 6265, section 5.4). `true` if there were
+/// several.
+pub fn join_cookies(headers: &mut HeaderMap) -> bool {
+    if headers.len() == headers.keys_len() || headers.get_all(COOKIE).iter().nth(1).is_none() {
+        return false;
+    }
+    let lines = headers.get_all(COOKIE).iter();
+    let crumbs: Vec<&[u8]> = lines.map(HeaderValue::as_bytes).collect();
+    // Valid values joined by valid bytes.
+    if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        headers.insert(COOKIE, joined);
+    }
+    true
 }
 
 /// The longest body of a known length: what every peer can count.

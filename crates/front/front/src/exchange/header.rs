@@ -159,21 +159,5 @@ pub(crate) fn count_forwards(headers: &mut HeaderMap) -> bool {
     forwards > 0
 }
 
-/// One `Cookie` field, as servlet containers expect (RFC 6265, section 5.4).
-pub(crate) fn join_cookies(headers: &mut HeaderMap) {
-    if headers.len() == headers.keys_len() || headers.get_all(COOKIE).iter().nth(1).is_none() {
-        return;
-    }
-    let crumbs: Vec<&[u8]> = headers
-        .get_all(COOKIE)
-        .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
-    // Valid values joined by valid bytes.
-    if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
-        headers.insert(COOKIE, joined);
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use catamaran_cache::vary::RequestFields;
-use catamaran_message::{Authority, BodyLength, Request, RequestHead};
+use catamaran_http1::Fault;
+use catamaran_message::{Authority, BodyLength, Request, RequestHead, field};
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
-use http::header::HOST;
+use http::header::{COOKIE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
 use crate::boxed::in_box;
-use crate::config::{BackendConfig, ClientCertFields, Protocol, QueryForm};
+use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, Protocol, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::forwarded::{self, Identity, Peer, Sender};
 use crate::exchange::header::Withheld;
@@ -127,7 +128,11 @@ impl<'s> Original<'_, 's> {
         let Cleaned {
             are_usual,
             underscored,
+            has_joined,
         } = clean(headers, &site.server.underscore_fields, peer, &mut withheld);
+        if has_joined {
+            check_cookie(headers, self.grounds.listener)?;
+        }
         let session = client.tls.as_ref();
         let profile = session.and_then(|session| session.profile.as_ref());
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
@@ -599,6 +604,8 @@ struct Cleaned {
     are_usual: bool,
     /// How many were dropped because of an underscore in their name.
     underscored: usize,
+    /// Whether several lines of cookies became one.
+    has_joined: bool,
 }
 
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
@@ -617,10 +624,22 @@ fn clean(
             forwarded::remove_claims(headers, withheld);
         }
     }
-    header::join_cookies(headers);
     Cleaned {
         are_usual,
         underscored,
+        has_joined: field::join_cookies(headers),
+    }
+}
+
+/// Measures the line that several lines of cookies became, as the listener measures each line.
+fn check_cookie(headers: &HeaderMap, listener: &ListenerConfig) -> Result<(), Failure> {
+    let len = headers.get(COOKIE).map_or(0, HeaderValue::len);
+    match COOKIE.as_str().len() + ": ".len() + len > listener.limits.line_bytes {
+        true => Err(Failure::client(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Fault::FieldTooLong.token(),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use catamaran_front::{Running, start};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
 };
-use catamaran_testkit::{Peer, Script};
+use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::health::{first, until};
 use crate::leaving::{ANSWER, Backend, Exchange};
@@ -313,6 +313,30 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_served() {
     let answered = client.wait(|said| matches!(said, Said::Status(..)));
     assert_eq!(answered.unwrap(), Some(Said::Status(1, 200)));
     assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
+    stop(running);
+}
+
+/// Crumbs of a cookie are one field of the request that is sent.
+#[test]
+fn crumbs_count_and_measure_as_the_one_line_that_they_become() {
+    let peer = crate::backend("ok");
+    let running = front(to(&peer), |_| {});
+    let (many, long) = (vec![b"c00=1".to_vec(); 97], vec![vec![b'c'; 4096]; 2]);
+    for (crumbs, status) in [(many, 200), (long, 431)] {
+        let fields: Vec<(&[u8], &[u8])> =
+            crumbs.iter().map(|it| (&b"cookie"[..], &it[..])).collect();
+        let mut client = client(&running, &head_with(1, END_STREAM, b"GET", &fields));
+        assert_eq!(client.next_said().unwrap(), Said::Status(1, status));
+    }
+    let sent = String::from_utf8(peer.received(0)).unwrap().to_lowercase();
+    assert_eq!(sent.matches("cookie: ").count(), 1, "{sent}");
+    // Over HTTP/1.1 each line is within the limit.
+    let lines = format!("Cookie: {}\r\n", "c".repeat(5000)).repeat(2);
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+    client.send(request.as_bytes()).unwrap();
+    assert_eq!(client.receive().unwrap().status, 431);
+    wait_for_reason(&running, "client:field-too-long");
     stop(running);
 }
 

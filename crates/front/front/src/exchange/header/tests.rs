@@ -14,7 +14,7 @@ fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, u
         &["sm_user".to_owned()],
         &mut Withheld::default(),
     );
-    join_cookies(&mut headers);
+    field::join_cookies(&mut headers);
     let mut left: Vec<_> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))

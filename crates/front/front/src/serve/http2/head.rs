@@ -41,6 +41,8 @@ pub(crate) fn read(
     limits: &Limits,
 ) -> Result<Box<RequestHead>, Refusal> {
     let (method, uri, mut headers) = (parts.method, parts.uri, parts.headers);
+    // Clients split the field for the sake of compression (RFC 9113, section 8.2.3): the one that it was counts.
+    field::join_cookies(&mut headers);
     check_fields(&headers, limits)?;
     let protocol = parts.extensions.get::<Protocol>();
     if method == Method::CONNECT && protocol.is_none() {
