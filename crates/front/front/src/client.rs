@@ -36,7 +36,7 @@ use crate::config::ListenerConfig;
 use crate::deadlines::{Deadline, Tick};
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
-use crate::peer::PeerFacts;
+use crate::peer::{PeerFacts, ToldTls};
 use crate::tls::LiveProfile;
 
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(crate) struct ClientConnection {
     half_closed: bool,
     remote: SocketAddr,
     local: SocketAddr,
+    /// Its TLS with a proxy that ended it.
+    told_tls: Option<Box<ToldTls>>,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
     /// What an exchange needs. `None` while idle, because there are many idle connections.
@@ -194,6 +196,7 @@ impl ClientConnection {
             half_closed: false,
             remote: incoming.remote,
             local: incoming.local,
+            told_tls: incoming.told_tls,
             config: listener.config(),
             listener,
             active: None,
@@ -214,10 +217,13 @@ impl ClientConnection {
 
     /// Who the client is, as far as the connection tells.
     pub(crate) fn peer(&self) -> PeerFacts {
+        let told = self.told_tls.as_deref();
+        let told_session = told.and_then(|told| told.session.as_ref());
         PeerFacts {
             remote: self.remote,
             local: self.local,
-            tls: self.stream.tls().cloned(),
+            secure: told.is_some() || self.tls().is_some(),
+            tls: self.stream.tls().or(told_session).cloned(),
         }
     }
 

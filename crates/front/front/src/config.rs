@@ -296,6 +296,9 @@ pub struct ListenerConfig {
     /// Who may send it; connections of others are closed. HAProxy: `tcp-request connection
     /// expect-proxy layer4 if`.
     pub proxy_protocol_from: Vec<IpNet>,
+    /// Whether those proxies end TLS of all clients, where their headers do not tell. Default off: they pass
+    /// TLS on, or clients come in clear.
+    pub proxy_protocol_tls: bool,
     /// The profile of TLS that clients are served with. Default: none, clear text.
     pub tls: Option<String>,
     /// The protocols that clients may speak. Default: HTTP/1.1. nginx: `http2`; httpd: `Protocols`.
@@ -349,6 +352,12 @@ impl ListenerConfig {
         name.unwrap_or_else(|| self.address.to_string())
     }
 
+    /// Whether its clients come over TLS: to it, or to proxies that end TLS and need not say so.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some() || self.proxy_protocol && self.proxy_protocol_tls
+    }
+
     /// A listener with every default.
     #[must_use]
     pub fn new(address: ListenAddress) -> Self {
@@ -374,6 +383,7 @@ impl ListenerConfig {
             },
             proxy_protocol: false,
             proxy_protocol_from: Vec::new(),
+            proxy_protocol_tls: false,
             tls: None,
             protocols: Protocols::Http1,
             http2: Http2Config::default(),

@@ -12,6 +12,7 @@ mod cache_hook;
 pub(crate) mod cache_request;
 mod caching;
 pub(crate) mod certificate;
+pub(crate) mod claims;
 pub(crate) mod compression;
 mod cookie_flags;
 mod counted;

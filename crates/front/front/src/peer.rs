@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use catamaran_tls::Session;
+use catamaran_tls::{Facts, Session};
+use catamaran_transport::ProxyTls;
 
 /// What is known of the client by its connection.
 #[derive(Clone, Debug)]
@@ -12,6 +13,31 @@ pub(crate) struct PeerFacts {
     pub(crate) remote: SocketAddr,
     /// The address the client connected to; for a Unix socket as `remote`.
     pub(crate) local: SocketAddr,
-    /// What the handshake agreed on; `None` without TLS.
+    /// Whether it came over TLS: to the front, or to a proxy in front of it that ended TLS.
+    pub(crate) secure: bool,
+    /// What was agreed on; `None` without TLS, and if the proxy does not tell. By [`Session::profile`] own TLS is told
+    /// from a proxy's.
     pub(crate) tls: Option<Arc<Session>>,
+}
+
+/// A client's TLS that a proxy in front of the front ended, as a header of the PROXY protocol or the listener's
+/// configuration tells.
+#[derive(Debug)]
+pub(crate) struct ToldTls {
+    /// What was agreed on, if the proxy tells.
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl ToldTls {
+    /// `None` if the client came to the proxy in clear; `secure` says whether it did if the header does not.
+    pub(crate) fn new(header: Option<ProxyTls>, secure: bool) -> Option<Box<Self>> {
+        let is_used = header.as_ref().map_or(secure, |tls| tls.is_used);
+        let facts =
+            header.and_then(|tls| Facts::told(&tls.version?, tls.cipher, tls.certificate_cn));
+        let session = facts.map(|facts| {
+            let profile = None;
+            Arc::new(Session { facts, profile })
+        });
+        is_used.then(|| Box::new(Self { session }))
+    }
 }

@@ -314,15 +314,16 @@ fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
 fn tls_attributes(tls: &Facts, chain: bool) -> impl Iterator<Item = ajp::Attribute<'_>> {
     let certificate = tls.client_certificate(chain);
     let certificate = certificate.map(|pem| ajp::Attribute::SslCert(pem.as_bytes()));
-    let agreed = [
-        ajp::Attribute::SslCipher(tls.cipher.as_bytes()),
-        ajp::Attribute::SslKeySize(tls.key_bits),
-        ajp::Attribute::Request {
-            name: b"AJP_SSL_PROTOCOL",
-            value: tls.version.name().as_bytes(),
-        },
-    ];
-    agreed.into_iter().chain(certificate)
+    let key_size = (tls.key_bits > 0).then_some(ajp::Attribute::SslKeySize(tls.key_bits));
+    // A proxy that ended the client's TLS may not tell the cipher.
+    let cipher = (!tls.cipher.is_empty()).then(|| ajp::Attribute::SslCipher(tls.cipher.as_bytes()));
+    let protocol = ajp::Attribute::Request {
+        name: b"AJP_SSL_PROTOCOL",
+        value: tls.version.name().as_bytes(),
+    };
+    [cipher, key_size, Some(protocol), certificate]
+        .into_iter()
+        .flatten()
 }
 
 fn http_event(event: http1::ClientEvent) -> Event {

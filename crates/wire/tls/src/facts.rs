@@ -1,5 +1,6 @@
 //! What a handshake agreed on, in the words of OpenSSL, which containers and mod_jk use.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 use crate::server::Profile;
 
@@ -31,16 +34,17 @@ impl Version {
     }
 }
 
-/// What was agreed on, and who the client is if it showed a certificate that was verified.
+/// What was agreed on, and who the client is if it showed a certificate that was verified: by this end, or by a
+/// proxy that ended TLS and is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The version.
     pub version: Version,
-    /// The cipher suite as OpenSSL names it.
-    pub cipher: &'static str,
-    /// Bits of the symmetric key: 128 or 256.
+    /// The cipher suite as OpenSSL names it; empty if it is not known.
+    pub cipher: Cow<'static, str>,
+    /// Bits of the symmetric key: 128 or 256; 0 if they are not known.
     pub key_bits: u16,
-    /// The group of the key exchange; empty if a session of TLS 1.2 was resumed.
+    /// The group of the key exchange; empty if a session of TLS 1.2 was resumed, or if it is not known.
     pub group: String,
     /// The server's name that the client asked for, in lower case.
     pub sni: Option<Box<str>>,
@@ -56,6 +60,8 @@ pub struct Facts {
     pub client_chain: Vec<CertificateDer<'static>>,
     /// SHA-256 of the client's certificate, in lower-case hexadecimal.
     pub client_sha256: Option<String>,
+    /// The common name of the client's certificate, if it has one without control characters.
+    pub client_cn: Option<Box<str>>,
 }
 
 /// What a connection has from its handshake on.
@@ -63,7 +69,8 @@ pub struct Facts {
 pub struct Session {
     /// What was agreed on.
     pub facts: Facts,
-    /// What the listener served with at that time; `None` on a connection that was dialled.
+    /// What the listener served with at that time; `None` on a connection that was dialled, or whose TLS a proxy
+    /// ended.
     pub profile: Option<Arc<Profile>>,
 }
 
@@ -79,7 +86,7 @@ impl Facts {
                 Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
                 _ => Version::Tls12,
             },
-            cipher,
+            cipher: cipher.into(),
             key_bits,
             group: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
             sni,
@@ -89,6 +96,7 @@ impl Facts {
             client_pem: chain.iter().map(pem).collect(),
             client_chain: chain.iter().map(|it| it.clone().into_owned()).collect(),
             client_sha256: chain.first().map(|leaf| fingerprint(leaf)),
+            client_cn: chain.first().and_then(|leaf| common_name(leaf)),
         }
     }
 }
@@ -100,18 +108,52 @@ impl Facts {
     pub fn supposed(sni: &str) -> Self {
         let (cipher, key_bits) = cipher(CipherSuite::TLS13_AES_128_GCM_SHA256);
         Self {
-            version: Version::Tls13,
+            sni: Some(sni.into()),
+            ..Self::without_certificate(Version::Tls13, cipher.into(), key_bits)
+        }
+    }
+
+    /// What a proxy tells that ended the client's TLS itself; `None` of a version that has no name here.
+    /// `client_cn` is of a certificate that the proxy verified.
+    #[must_use]
+    pub fn told(version: &str, cipher: Option<String>, client_cn: Option<String>) -> Option<Self> {
+        // It stands in logs as it is.
+        let is_name = |text: &String| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
+        let cipher = cipher.filter(is_name).unwrap_or_default();
+        let version = [Version::Tls12, Version::Tls13]
+            .into_iter()
+            .find(|it| it.name() == version)?;
+        let key_bits = key_bits(&cipher);
+        Some(Self {
+            client_cn: client_cn.map(String::into_boxed_str),
+            ..Self::without_certificate(version, cipher.into(), key_bits)
+        })
+    }
+
+    fn without_certificate(version: Version, cipher: Cow<'static, str>, key_bits: u16) -> Self {
+        Self {
+            version,
             cipher,
             key_bits,
-            group: "X25519".to_owned(),
-            sni: Some(sni.into()),
+            group: String::new(),
+            sni: None,
             alpn: None,
             resumed: false,
             client_pem: String::new(),
             client_leaf_len: 0,
             client_chain: Vec::new(),
             client_sha256: None,
+            client_cn: None,
         }
+    }
+
+    /// Whether they tell who the client is.
+    #[must_use]
+    pub fn name_client(&self) -> bool {
+        self.client_sha256.is_some() || self.client_cn.is_some()
     }
 
     /// The client's certificate as PEM, with its chain if `chain`.
@@ -151,6 +193,22 @@ fn cipher(suite: CipherSuite) -> (&'static str, u16) {
     }
 }
 
+/// The bits of a suite's key by OpenSSL's name of it; 0 if that does not tell.
+fn key_bits(cipher: &str) -> u16 {
+    match cipher {
+        _ if cipher.contains("AES128") || cipher.contains("AES_128") => 128,
+        _ if cipher.contains("AES") || cipher.contains("CHACHA20") => 256,
+        _ => 0,
+    }
+}
+
+fn common_name(certificate: &[u8]) -> Option<Box<str>> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let name = certificate.subject().iter_common_name().next()?;
+    let name = name.as_str().ok()?;
+    (!name.contains(char::is_control)).then(|| name.into())
+}
+
 /// SHA-256 of a certificate's DER, in lower-case hexadecimal.
 #[must_use]
 pub fn fingerprint(der: &[u8]) -> String {
@@ -183,14 +241,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_proxy_tells_is_taken_if_it_has_a_name_here() {
+        let told = |version, cipher: &str| Facts::told(version, Some(cipher.to_owned()), None);
+        let facts = told("TLSv1.3", "TLS_AES_256_GCM_SHA384").expect("a version");
+        assert_eq!((facts.version, facts.key_bits), (Version::Tls13, 256));
+        assert_eq!(
+            told("TLSv1.2", "AES128-SHA").expect("a version").key_bits,
+            128
+        );
+        assert_eq!(told("TLSv1.2", "a\" b").expect("a version").cipher, "");
+        assert_eq!(told("TLSv1.1", "AES128-SHA"), None);
+    }
+
+    #[test]
     fn every_suite_of_the_provider_has_its_openssl_name() {
         for suite in &crate::provider().cipher_suites {
             let (name, bits) = cipher(suite.suite());
             assert_ne!(name, "unknown", "{suite:?}");
-            assert_eq!(
-                name.contains("AES128") || name.contains("AES_128"),
-                bits == 128
-            );
+            assert_eq!(key_bits(name), bits, "{name}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub use free_list::FreeList;
 pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 pub use output::{HIGH_WATER, Output};
 pub use proxy_header::{
-    PROXY_HEADER_MAX, ProxyAddresses, ProxyFault, ProxyHeader, parse_proxy_header,
+    PROXY_HEADER_MAX, ProxyAddresses, ProxyFault, ProxyHeader, ProxyTls, parse_proxy_header,
 };
 pub use queue::ByteQueue;
 pub use stream::{PeerEnd, ProxyError, Stream};

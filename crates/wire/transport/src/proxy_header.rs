@@ -1,20 +1,36 @@
 //! The header of the PROXY protocol, by which a proxy of TCP tells who the client is.
 //!
-//! Versions 1 (a line of text) and 2 (binary) of HAProxy's `proxy-protocol.txt`, sans-IO: bytes in, addresses
-//! out. What follows the header is not looked at. Whom to believe is the caller's affair.
+//! Versions 1 (a line of text) and 2 (binary) of HAProxy's `proxy-protocol.txt`, sans-IO: bytes in, addresses and
+//! facts of TLS out. What follows the header is not looked at. Whom to believe is the caller's affair.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 
 use thiserror::Error;
 
 /// A complete header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// Bytes that it takes; the client's own follow.
     pub len: usize,
     /// Who the client is. `None` if the proxy speaks for itself (`LOCAL`), or does not know (`UNKNOWN`,
     /// a Unix socket): then the connection's addresses hold.
     pub addresses: Option<ProxyAddresses>,
+    /// What the proxy tells of the client's TLS, which it ended itself (`PP2_TYPE_SSL`, of version 2 alone).
+    pub tls: Option<ProxyTls>,
+}
+
+/// A client's TLS with a proxy. Texts with control characters are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyTls {
+    /// Whether there was any; not if the client came to the proxy in clear.
+    pub is_used: bool,
+    /// The version, such as `TLSv1.3`.
+    pub version: Option<String>,
+    /// The cipher suite as OpenSSL names it.
+    pub cipher: Option<String>,
+    /// The common name of the client's certificate, if it showed one and the proxy verified it.
+    pub certificate_cn: Option<String>,
 }
 
 /// The two ends of the client's connection to the proxy.
@@ -78,6 +94,7 @@ fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     Ok(Some(ProxyHeader {
         len: end + 2,
         addresses: line_addresses(line).ok_or(ProxyFault::Line)?,
+        tls: None,
     }))
 }
 
@@ -137,9 +154,10 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
         return Err(ProxyFault::Binary);
     }
     // Whatever an unknown family has in front of its TLVs, they cannot be found.
-    if matches!(family, 0x11 | 0x21 | 0x31) {
-        check_tlvs(header, HEAD + taken)?;
-    }
+    let tls = match family {
+        0x11 | 0x21 | 0x31 => read_tlvs(header, HEAD + taken)?,
+        _ => None,
+    };
     let is_local = head[12] == 0x20;
     Ok(Some(ProxyHeader {
         len,
@@ -147,6 +165,7 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
             true => None,
             false => block_addresses(block, family),
         },
+        tls: tls.filter(|_| !is_local),
     }))
 }
 
@@ -170,25 +189,64 @@ fn block_addresses(block: &[u8], family: u8) -> Option<ProxyAddresses> {
 }
 
 /// Walks the type-length-values from `at` on; the checksum among them must be right.
-fn check_tlvs(header: &[u8], mut at: usize) -> Result<(), ProxyFault> {
-    while at < header.len() {
-        let tlv = header[at..].first_chunk::<3>().ok_or(ProxyFault::Binary)?;
-        let len = usize::from(u16::from_be_bytes([tlv[1], tlv[2]]));
-        let value = at + 3..at + 3 + len;
-        let bytes = header.get(value.clone()).ok_or(ProxyFault::Binary)?;
-        if tlv[0] == TLV_CRC32C {
-            let said = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
-            // It is counted over the whole header, with zeros in its own place.
-            let crc = crc32c::crc32c(&header[..value.start]);
-            let crc = crc32c::crc32c_append(crc, &[0; 4]);
-            let crc = crc32c::crc32c_append(crc, &header[value.end..]);
-            if crc != u32::from_be_bytes(said) {
-                return Err(ProxyFault::Checksum);
-            }
-        }
+fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFault> {
+    let mut tls = None;
+    while let Some((kind, value)) = next_tlv(header, at)? {
         at = value.end;
+        let bytes = &header[value.clone()];
+        match kind {
+            TLV_CRC32C => {
+                let said = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
+                // It is counted over the whole header, with zeros in its own place.
+                let crc = crc32c::crc32c(&header[..value.start]);
+                let crc = crc32c::crc32c_append(crc, &[0; 4]);
+                let crc = crc32c::crc32c_append(crc, &header[value.end..]);
+                if crc != u32::from_be_bytes(said) {
+                    return Err(ProxyFault::Checksum);
+                }
+            }
+            TLV_SSL => tls = Some(read_tls(bytes)?),
+            _ => {}
+        }
     }
-    Ok(())
+    Ok(tls)
+}
+
+/// The kind of the TLV at an offset, and where its value is; `None` at the end.
+fn next_tlv(bytes: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, ProxyFault> {
+    if at == bytes.len() {
+        return Ok(None);
+    }
+    let head = bytes[at..].first_chunk::<3>().ok_or(ProxyFault::Binary)?;
+    let start = at + 3;
+    let end = start + usize::from(u16::from_be_bytes([head[1], head[2]]));
+    match end <= bytes.len() {
+        true => Ok(Some((head[0], start..end))),
+        false => Err(ProxyFault::Binary),
+    }
+}
+
+/// The value of `PP2_TYPE_SSL`: bits of the client, whether its certificate was verified, TLVs.
+fn read_tls(value: &[u8]) -> Result<ProxyTls, ProxyFault> {
+    let head = value.first_chunk::<5>().ok_or(ProxyFault::Binary)?;
+    let is_verified = head[0] & CLIENT_CERT != 0 && head[1..] == [0; 4];
+    let mut tls = ProxyTls {
+        is_used: head[0] & CLIENT_SSL != 0,
+        ..ProxyTls::default()
+    };
+    let mut at = head.len();
+    while let Some((kind, place)) = next_tlv(value, at)? {
+        at = place.end;
+        let text = std::str::from_utf8(&value[place]).ok();
+        let text = text.filter(|text| !text.is_empty() && !text.contains(char::is_control));
+        match kind {
+            SUBTYPE_VERSION => tls.version = text.map(str::to_owned),
+            SUBTYPE_CN if is_verified => tls.certificate_cn = text.map(str::to_owned),
+            SUBTYPE_CIPHER => tls.cipher = text.map(str::to_owned),
+            _ => {}
+        }
+    }
+    Ok(tls)
 }
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -204,6 +262,20 @@ const V2_MAX: usize = 536;
 
 /// `PP2_TYPE_CRC32C`.
 const TLV_CRC32C: u8 = 3;
+
+/// `PP2_TYPE_SSL`.
+const TLV_SSL: u8 = 0x20;
+
+/// `PP2_SUBTYPE_SSL_VERSION`, `_CN` and `_CIPHER`.
+const SUBTYPE_VERSION: u8 = 0x21;
+const SUBTYPE_CN: u8 = 0x22;
+const SUBTYPE_CIPHER: u8 = 0x23;
+
+/// `PP2_CLIENT_SSL`.
+const CLIENT_SSL: u8 = 1;
+
+/// `PP2_CLIENT_CERT_CONN` and `PP2_CLIENT_CERT_SESS`: it showed a certificate now, or when its session began.
+const CLIENT_CERT: u8 = 2 | 4;
 
 #[cfg(test)]
 mod tests {
@@ -278,9 +350,56 @@ mod tests {
             let expected = ProxyHeader {
                 len: header.len(),
                 addresses,
+                tls: None,
             };
             let followed = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
             assert_eq!(parse_proxy_header(&followed), Ok(Some(expected)));
+        }
+    }
+
+    /// A TLV of TLS with this value, behind addresses of IPv4.
+    fn of_tls(command: u8, value: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
+        let len = u8::try_from(value.len()).unwrap();
+        let block = [&V4[..], &[TLV_SSL, 0, len], value].concat();
+        parse_proxy_header(&binary(command, 0x11, &block))
+    }
+
+    #[test]
+    fn what_is_told_of_tls_is_read() {
+        let told = |command, client, verify, subs: &[u8]| {
+            let value = [&[client, 0, 0, 0, verify], subs].concat();
+            of_tls(command, &value).unwrap().unwrap().tls
+        };
+        let subs = [
+            &[SUBTYPE_VERSION, 0, 7][..],
+            b"TLSv1.3",
+            &[SUBTYPE_CN, 0, 3],
+            b"ann",
+            &[SUBTYPE_CIPHER, 0, 6],
+            b"CIPHER",
+        ];
+        let subs = subs.concat();
+        let whole = ProxyTls {
+            is_used: true,
+            version: Some("TLSv1.3".to_owned()),
+            cipher: Some("CIPHER".to_owned()),
+            certificate_cn: Some("ann".to_owned()),
+        };
+        let nameless = ProxyTls {
+            certificate_cn: None,
+            ..whole.clone()
+        };
+        assert_eq!(told(1, 3, 0, &subs), Some(whole.clone()));
+        assert_eq!(told(1, 5, 0, &subs), Some(whole));
+        assert_eq!(told(1, 1, 0, &subs), Some(nameless.clone()), "none shown");
+        assert_eq!(told(1, 3, 1, &subs), Some(nameless), "not verified");
+        let line_break = [&[SUBTYPE_CN, 0, 3][..], b"a\nb"].concat();
+        let name = told(1, 3, 0, &line_break).unwrap().certificate_cn;
+        assert_eq!(name, None);
+        assert_eq!(told(1, 0, 0, &[]), Some(ProxyTls::default()));
+        assert_eq!(told(0, 1, 0, &[]), None, "LOCAL");
+        for malformed in [&[][..], &[1, 0, 0, 0], &[1, 0, 0, 0, 0, 0x21, 0, 1]] {
+            assert_eq!(of_tls(1, malformed), Err(ProxyFault::Binary));
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_e2e::{Front, curl};
+use catamaran_e2e::{App, Front, curl};
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Process, address};
 use tempfile::TempDir;
@@ -192,4 +192,76 @@ fn the_header_comes_before_tls() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("127.0.0.31"), "{text} {:?}", output.stderr);
     front.wait_for_log("\"client\":\"127.0.0.31\"").unwrap();
+}
+
+/// HAProxy ends TLS, asks for a certificate, and tells of both: as if the front itself had ended TLS.
+#[test]
+fn tls_that_haproxy_ended_is_told_to_the_application() {
+    let attributes = ["--allowed-request-attributes", "SSL_CLIENT_*"];
+    let app = App::start("epoll", &attributes).unwrap();
+    let url = format!("ajp://{}", app.ajp());
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n\
+         proxy_protocol_from = [\"127.0.0.0/8\"]\nprotocols = [\"h2\", \"http/1.1\"]\n\
+         [[route]]\nupstream = \"app\"\n[upstream.app.attributes]\n\
+         SSL_CLIENT_S_DN_CN = \"tls:certificate_cn\"\n\
+         [[upstream.app.backend]]\nurl = \"{url}\"\n"
+    ))
+    .unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let at = files.path().display();
+    let authority = Authority::new("ours").unwrap();
+    fs::write(files.path().join("ca.pem"), authority.pem()).unwrap();
+    for (name, of) in [("a", "a.test"), ("ann", "ann")] {
+        let change = |params: &mut rcgen::CertificateParams| {
+            params
+                .distinguished_name
+                .push(rcgen::DnType::CommonName, of);
+        };
+        authority
+            .issue_with(files.path(), name, &[of], change)
+            .unwrap();
+        let both = ["pem", "key"].map(|it| files.path().join(format!("{name}.{it}")));
+        let both = both.map(|file| fs::read_to_string(file).unwrap()).concat();
+        fs::write(files.path().join(format!("{name}.both")), both).unwrap();
+    }
+    let (_haproxy, address) = proxy("haproxy", &["-db", "-f"], |address, _| {
+        format!(
+            "global\n maxconn 100\ndefaults\n mode tcp\n timeout connect 30s\n timeout client 30s\n \
+             timeout server 30s\nfrontend f\n bind {address} ssl crt {at}/a.both ca-file {at}/ca.pem \
+             verify optional alpn h2,http/1.1\n default_backend b\nbackend b\n \
+             server s {} send-proxy-v2-ssl-cn proxy-v2-options ssl-cipher\n",
+            front.address()
+        )
+    });
+    let port = address.port();
+    for (arguments, told) in [
+        (&["--http2"][..], None),
+        (&["--http1.1", "--cert", "ann.both"], Some("ann")),
+    ] {
+        let output = curl()
+            .current_dir(files.path())
+            .args(arguments)
+            .args(["--cacert", "ca.pem", "--tlsv1.3"])
+            .args(["--resolve", &format!("a.test:{port}:{}", address.ip())])
+            .arg(format!("https://a.test:{port}/snoop"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&said["scheme"], &said["secure"]),
+            (&"https".into(), &true.into())
+        );
+        assert_eq!(said["tls_protocol"], "TLSv1.3", "{text}");
+        assert!(
+            said["tls_cipher"].as_str().unwrap().starts_with("TLS_"),
+            "{text}"
+        );
+        assert!(said["tls_key_size"].as_u64() >= Some(128), "{text}");
+        let attributes = said["attributes"].as_array().unwrap();
+        let name = attributes.iter().find(|it| it[0] == "SSL_CLIENT_S_DN_CN");
+        assert_eq!(name.map(|it| it[1].as_str().unwrap()), told, "{text}");
+    }
 }

@@ -124,6 +124,7 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
         ("tls", "cipher") => AttributeSource::Tls(TlsFact::Cipher),
         ("tls", "sni") => AttributeSource::Tls(TlsFact::Sni),
         ("tls", "certificate_sha256") => AttributeSource::Tls(TlsFact::CertificateSha256),
+        ("tls", "certificate_cn") => AttributeSource::Tls(TlsFact::CertificateCn),
         _ => return Err(SourceError::Kind),
     })
 }
@@ -156,8 +157,8 @@ const ATTRIBUTES_MAX: usize = 64;
 const TEXT_MAX: usize = 1024;
 
 const SOURCES: &str = "\"text:...\", \"header:NAME\", \"client:address\", \"client:port\", \
-    \"client:scheme\", \"client:host\", \"tls:version\", \"tls:cipher\", \"tls:sni\" or \
-    \"tls:certificate_sha256\"";
+    \"client:scheme\", \"client:host\", \"tls:version\", \"tls:cipher\", \"tls:sni\", \
+    \"tls:certificate_sha256\" or \"tls:certificate_cn\"";
 
 pub(crate) static SECTION: Section = Section {
     header: "[upstream.NAME.attributes]",
@@ -182,7 +183,7 @@ static NAMED: Key<Parsed<AttributeSource, SourceError>> = Key {
         sample: "\"header:X-Tenant\"",
         effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
                  is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
-                 the host that it asked for. `tls:` is the client's own TLS with the front. A request \
+                 the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
                  that has no such value has no such attribute.",
         extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
                    upstream, so that no client can say what only a proxy may.",

@@ -110,6 +110,7 @@ pub(crate) static SECTION: Section = Section {
         &https::TLS,
         &proxy::PROXY_PROTOCOL,
         &proxy::PROXY_PROTOCOL_FROM,
+        &proxy::PROXY_PROTOCOL_TLS,
         &http2::PROTOCOLS,
         &http2::STREAMS_MAX,
         &http2::WINDOW,

@@ -168,6 +168,10 @@ fn each_key_reaches_a_value_of_its_own() {
         if key.name() == "proxy_protocol_from" {
             added.insert_str(0, "proxy_protocol = true\n");
         }
+        if key.name() == "proxy_protocol_tls" {
+            let others = "proxy_protocol = true\nproxy_protocol_from = [\"192.0.2.0/24\"]\n";
+            added.insert_str(0, others);
+        }
         if key.name() == "obey" {
             added.insert_str(0, "ttl = { 200 = \"7s\" }\n");
         }

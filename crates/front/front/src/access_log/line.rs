@@ -191,7 +191,8 @@ impl Record<'_> {
         put(out, b" protocol=");
         put(out, self.protocol.as_bytes());
         let (version, cipher) = match self.tls {
-            Some(tls) => (tls.version.name(), tls.cipher),
+            Some(tls) if tls.cipher.is_empty() => (tls.version.name(), "-"),
+            Some(tls) => (tls.version.name(), &*tls.cipher),
             None => ("-", "-"),
         };
         put(out, b" tls_version=");

@@ -23,7 +23,8 @@ pub enum AttributeSource {
     Header(HeaderName),
     /// The client, trusted proxies looked through.
     Client(ClientFact),
-    /// The client's own TLS, if it came over TLS to the front.
+    /// The client's own TLS, if it came over TLS to the front, or to a proxy of `proxy_protocol_from` that tells of
+    /// it.
     Tls(TlsFact),
 }
 
@@ -51,6 +52,8 @@ pub enum TlsFact {
     Sni,
     /// SHA-256 of the client's certificate, in hexadecimal.
     CertificateSha256,
+    /// The common name (CN) of the client's certificate. mod_ssl: `SSL_CLIENT_S_DN_CN`.
+    CertificateCn,
 }
 
 impl RequestAttributes {

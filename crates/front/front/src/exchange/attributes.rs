@@ -11,7 +11,8 @@ use catamaran_upstream::{Attribute, IpText};
 use http::{HeaderMap, HeaderName};
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
-use crate::exchange::forwarded::{Identity, Peer};
+use crate::exchange::claims;
+use crate::exchange::forwarded::{self, Identity, Peer};
 use crate::exchange::header::Withheld;
 use crate::exchange::passage::scheme;
 
@@ -65,9 +66,8 @@ impl Attributes {
             user,
             wanted: Arc::clone(wanted),
         };
-        for name in wanted.headers() {
-            withheld.take(headers, name);
-        }
+        let is_taken = |name: &HeaderName| wanted.headers().any(|it| claims::are_alike(it, name));
+        forwarded::remove_fields(headers, withheld, is_taken);
         Box::new(attributes)
     }
 
@@ -124,9 +124,10 @@ fn of_client(fact: ClientFact, told: Told<'_>) -> Option<Bytes> {
 fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
     let text = match fact {
         TlsFact::Version => tls.version.name(),
-        TlsFact::Cipher => tls.cipher,
+        TlsFact::Cipher => Some(&*tls.cipher).filter(|cipher| !cipher.is_empty())?,
         TlsFact::Sni => tls.sni.as_deref()?,
         TlsFact::CertificateSha256 => tls.client_sha256.as_deref()?,
+        TlsFact::CertificateCn => tls.client_cn.as_deref()?,
     };
     Some(Bytes::copy_from_slice(text.as_bytes()))
 }
@@ -214,7 +215,15 @@ mod tests {
 
     #[test]
     fn nobody_else_is_believed_and_the_fields_go_all_the_same() {
-        let (said, left) = told(false, &[("x-remote-user", "root"), ("x-tenant", "blue")]);
+        let (said, left) = told(
+            false,
+            &[
+                ("x-remote-user", "root"),
+                ("x-tenant", "blue"),
+                ("x.remote.user", "root"),
+                ("x_tenant", "blue"),
+            ],
+        );
         assert_eq!(
             (said.as_slice(), left),
             (&OF_CLIENT.map(str::to_owned)[..], 0)

@@ -12,7 +12,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Version};
 use ipnet::IpNet;
 
-use crate::exchange::certificate;
+use crate::exchange::claims;
 use crate::exchange::header::Withheld;
 use crate::peer::PeerFacts;
 use crate::trust::is_trusted;
@@ -40,7 +40,7 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Whether the peer is in `trusted_proxies`.
     pub(crate) trusted: bool,
-    /// Whether it came over TLS, or says in `:scheme` that its client did and is trusted.
+    /// Whether its client came over TLS, or it says in `:scheme` that its client did and is trusted.
     pub(crate) secure: bool,
 }
 
@@ -54,7 +54,7 @@ impl Peer {
             trusted,
             secure: match told {
                 Some(scheme) => scheme == Scheme::Https,
-                None => client.tls.is_some(),
+                None => client.secure,
             },
         }
     }
@@ -218,17 +218,16 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
 
 /// Removes what anybody but a trusted proxy says of the client.
 pub(crate) fn remove_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    remove_fields(headers, withheld, is_claim);
+    remove_fields(headers, withheld, claims::is_claim);
 }
 
 /// Removes what the client, or a proxy before it, says of its certificate and its TLS.
 pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    remove_fields(headers, withheld, |name| {
-        certificate::is_claim(name.as_str())
-    });
+    remove_fields(headers, withheld, claims::is_certificate_claim);
 }
 
-fn remove_fields(
+/// Removes the fields with these names.
+pub(crate) fn remove_fields(
     headers: &mut HeaderMap,
     withheld: &mut Withheld,
     is_doomed: impl Fn(&HeaderName) -> bool,
@@ -243,38 +242,5 @@ fn remove_fields(
     }
 }
 
-/// Whether a field says who the client is.
-fn is_claim(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    // Most fields are told apart by their first letter.
-    match name.as_bytes() {
-        [b'f' | b't', ..] => CLAIMS.contains(&name),
-        [b'x', ..] => {
-            name.starts_with("x-forwarded-")
-                || CLAIMS.contains(&name)
-                || certificate::is_claim(name)
-        }
-        [b'c' | b's', ..] => certificate::is_claim(name),
-        [b'p', ..] => CLAIMS.contains(&name) || certificate::is_claim(name),
-        [b'w', b'l', ..] => name.starts_with("wl-proxy-"),
-        [b'$', ..] => name.starts_with("$ws"),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests;
-
-/// Fields by which proxies and CDNs tell the client's address and scheme, besides `X-Forwarded-*`; the last
-/// two are what WebLogic and Jetty believe. WebLogic's plug-ins for proxies tell more in `WL-Proxy-*`, and
-/// WebSphere's in `$WS*`.
-const CLAIMS: [&str; 8] = [
-    "forwarded",
-    "x-forwarded",
-    "x-real-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "true-client-ip",
-    "proxy-client-ip",
-    "x-proxied-https",
-];

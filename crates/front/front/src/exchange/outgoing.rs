@@ -22,7 +22,7 @@ use crate::exchange::header::Withheld;
 use crate::exchange::own_fields::OwnFields;
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::verdict::Grounds;
-use crate::exchange::{certificate, header};
+use crate::exchange::{certificate, claims, header};
 use crate::path::NormalPath;
 use crate::peer::PeerFacts;
 use crate::request_id::{self, RequestId};
@@ -325,6 +325,8 @@ impl<'s> Outgoing<'s> {
         let PeerFacts {
             remote: _,
             local,
+            // What is told of it is in the identity.
+            secure: _,
             tls: _,
         } = client;
         BesideFields {
@@ -357,9 +359,9 @@ impl<'s> Outgoing<'s> {
     fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
         let mut names = self.head.headers.keys();
-        session.is_some_and(|session| session.facts.client_sha256.is_some())
+        session.is_some_and(|session| session.facts.name_client())
             || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || !self.are_usual && names.any(|name| certificate::is_claim(name.as_str()))
+            || !self.are_usual && names.any(claims::is_certificate_claim)
     }
 
     /// What the choice of a backend depends on.
@@ -583,7 +585,7 @@ impl RequestFields for Outgoing<'_> {
         }
         // What the front itself says of the client's TLS is written for each backend.
         if let Some(session) = &self.client.tls
-            && certificate::is_claim(name.as_str())
+            && claims::is_certificate_claim(name)
         {
             line(session.facts.cipher.as_bytes());
             line(

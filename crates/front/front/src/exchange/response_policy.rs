@@ -162,8 +162,7 @@ impl Additions<'_> {
 
 /// What a client over TLS is told, unless the backend has said something itself.
 fn transport_security<'a>(scene: Scene<'a>, head: &ResponseHead) -> Option<&'a HeaderValue> {
-    scene.peer.tls.as_ref()?;
-    let policy = scene.listener.hsts.as_ref()?;
+    let policy = scene.listener.hsts.as_ref().filter(|_| scene.peer.secure)?;
     let name = STRICT_TRANSPORT_SECURITY;
     let is_said = head.lines.get(name.as_str()).is_some() || head.headers.contains_key(name);
     (!is_said).then_some(policy)

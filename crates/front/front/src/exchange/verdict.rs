@@ -306,7 +306,7 @@ impl<'s> Case<'_, 's> {
         }
         match head.target.scheme {
             // Not the connection's own (RFC 9110, section 7.4).
-            Some(scheme) if (scheme == Scheme::Https) != connection.tls.is_some() => {
+            Some(scheme) if (scheme == Scheme::Https) != connection.secure => {
                 match forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
                     true => Ok(()),
                     false => Err(misdirected("scheme-mismatch")),

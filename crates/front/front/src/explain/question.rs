@@ -122,7 +122,7 @@ impl<'l> Supposed<'l> {
             ),
             named => {
                 let listener = called(listeners, named)?;
-                (listener, listener.tls.is_some())
+                (listener, listener.is_secure())
             }
         };
         let session = || {
@@ -152,7 +152,8 @@ impl<'l> Supposed<'l> {
             peer: PeerFacts {
                 remote: address(&question.from)?,
                 local: local(&listener.address, port),
-                tls: secure.then(|| Arc::new(session())),
+                secure,
+                tls: (secure && listener.tls.is_some()).then(|| Arc::new(session())),
             },
         })
     }
@@ -217,7 +218,7 @@ fn fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'l Lis
     let port = url.port();
     let by_port =
         |it: &&ListenerConfig| matches!(&it.address, ListenAddress::Tcp(at) if at.port() == port);
-    let by_scheme = |it: &&ListenerConfig| it.tls.is_some() == url.secure;
+    let by_scheme = |it: &&ListenerConfig| it.is_secure() == url.secure;
     let mut both = listeners.iter().filter(by_port).filter(by_scheme);
     both.next()
         .or_else(|| listeners.iter().find(by_scheme))

@@ -9,6 +9,7 @@ use socket2::{SockFilter, SockRef, Socket};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::BoundAddress;
+use crate::peer::ToldTls;
 
 /// One worker's socket of one listener.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Incoming {
     pub(crate) remote: SocketAddr,
     /// The address the client connected to; for a Unix socket as `remote`.
     pub(crate) local: SocketAddr,
+    /// Its TLS with a proxy that ended it; in a box, since most have none.
+    pub(crate) told_tls: Option<Box<ToldTls>>,
 }
 
 impl Acceptor {
@@ -110,6 +113,7 @@ impl Incoming {
         Ok(Self {
             remote: canonical(remote),
             local: canonical(stream.local_addr()?),
+            told_tls: None,
             stream: Stream::Tcp(stream),
         })
     }
@@ -118,6 +122,7 @@ impl Incoming {
         Self {
             remote: NOWHERE,
             local: NOWHERE,
+            told_tls: None,
             stream: Stream::Unix(stream),
         }
     }

@@ -1,7 +1,8 @@
 //! Connections that begin with a header of the PROXY protocol: a proxy of TCP tells who the client is.
 //!
 //! The header comes before everything else, TLS too. From then on the client's address is the one that it
-//! tells, in limits, logs and for backends. Only proxies that are named are believed; a connection of
+//! tells, in limits, logs and for backends. If the proxy ended the client's TLS, what it tells of that counts
+//! as the client's TLS. Only proxies that are named are believed; a connection of
 //! anybody else is closed. Header and handshake of TLS together have `handshake_timeout`; without TLS the
 //! header has `head_timeout`.
 
@@ -16,6 +17,7 @@ use crate::client::ClientConnection;
 use crate::counters::Reason;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
+use crate::peer::ToldTls;
 use crate::serve;
 use crate::trust::is_trusted;
 use crate::worker::Worker;
@@ -45,6 +47,8 @@ pub(super) async fn serve(
     let token = match timeout(limit, receiving).await {
         Ok(Ok(header)) => {
             let site = worker.site();
+            let ends_tls = listener.config().proxy_protocol_tls;
+            incoming.told_tls = ToldTls::new(header.tls, ends_tls);
             let limited = match header.addresses {
                 Some(addresses) => {
                     incoming.remote = addresses.source;

@@ -4,7 +4,10 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use catamaran_front::Running;
-use catamaran_front::config::Config;
+use catamaran_front::config::{Config, Protocols};
+use catamaran_testkit::http2::{
+    END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
+};
 use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::{config, loopback, stop, tcp, to, unix, wait_for_reason};
@@ -37,12 +40,14 @@ fn binary(command: u8, source: [u8; 4]) -> Vec<u8> {
 
 /// What backends are told of the client.
 fn told(backend: &Peer) -> String {
+    told_as(backend, "x-forwarded-for: ")
+}
+
+/// The last that they are told by this field.
+fn told_as(backend: &Peer, field: &str) -> String {
     let all = (0..backend.connections()).map(|index| backend.received(index));
     let text = String::from_utf8(all.collect::<Vec<_>>().concat()).unwrap();
-    let line = text
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("x-forwarded-for: "));
+    let line = text.lines().rev().find_map(|line| line.strip_prefix(field));
     line.unwrap_or_default().to_owned()
 }
 
@@ -173,6 +178,105 @@ fn a_unix_socket_is_believed_by_its_mode() {
     client.send(&[LINE, REQUEST].concat()).unwrap();
     assert_eq!(client.receive().unwrap().status, 200);
     assert_eq!(told(&backend), "192.0.2.7");
+    stop(running);
+}
+
+/// A header of version 2 whose proxy tells of TLS: that the client came over it or not, and how.
+fn of_tls(client: u8) -> Vec<u8> {
+    let text = |kind: u8, text: &[u8]| [&[kind, 0, text.len() as u8], text].concat();
+    let (version, cipher) = (
+        text(0x21, b"TLSv1.3"),
+        text(0x23, b"TLS_AES_128_GCM_SHA256"),
+    );
+    let told = [&[client, 0, 0, 0, 0], &version[..], &cipher].concat();
+    let mut header = binary(1, [192, 0, 2, 7]);
+    header.extend(text(0x20, &told));
+    header[15] = (header.len() - 16) as u8;
+    header
+}
+
+/// The status of a request over HTTP/2 with this `:scheme`, on a connection that begins with `header`.
+fn ask_http2(running: &Running, header: &[u8], scheme: &[u8]) -> Said {
+    let fields: [(&[u8], &[u8]); 4] = [
+        (b":method", b"GET"),
+        (b":scheme", scheme),
+        (b":authority", b"a"),
+        (b":path", b"/"),
+    ];
+    let flags = END_HEADERS | END_STREAM;
+    let request = frame(kind::HEADERS, flags, 1, &block(&fields));
+    let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
+    client.send(&[header, &opening(65_535), &request].concat(), usize::MAX);
+    client.next_said().unwrap()
+}
+
+#[test]
+fn tls_that_the_proxy_ends_is_the_clients() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.listeners[0].protocols = Protocols::Both;
+    });
+    let (tls, clear) = (of_tls(1), of_tls(0));
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    client.send(&[&tls[..], REQUEST].concat()).unwrap();
+    assert_eq!(client.receive().unwrap().status, 200);
+    assert_eq!(told_as(&backend, "x-forwarded-proto: "), "https");
+    for (header, scheme, status) in [
+        (&tls, "https", 200),
+        (&tls, "http", 421),
+        (&clear, "http", 200),
+        (&clear, "https", 421),
+    ] {
+        let said = ask_http2(&running, header, scheme.as_bytes());
+        assert_eq!(said, Said::Status(1, status), "{scheme}");
+    }
+    stop(running);
+}
+
+#[test]
+fn proxies_that_do_not_tell_of_tls_may_be_said_to_end_it() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.listeners[0].protocols = Protocols::Both;
+        config.listeners[0].proxy_protocol_tls = true;
+    });
+    for (header, scheme, status) in [
+        (binary(1, [192, 0, 2, 7]), "https", 200),
+        (LINE.to_vec(), "https", 200),
+        (LINE.to_vec(), "http", 421),
+        // What a header tells wins.
+        (of_tls(0), "http", 200),
+        (of_tls(0), "https", 421),
+    ] {
+        let said = ask_http2(&running, &header, scheme.as_bytes());
+        assert_eq!(said, Said::Status(1, status), "{scheme}");
+    }
+    stop(running);
+}
+
+#[test]
+fn fields_that_only_look_like_a_proxys_are_removed() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.listeners[0].proxy_protocol = false;
+    });
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    let claims = "X.Forwarded.For: 1\r\nX-Real.IP: 1\r\nXForwardedProto: https\r\nSSL.Client-Verify: SUCCESS\r\n";
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{claims}X-Own: 1\r\n\r\n");
+    client.send(request.as_bytes()).unwrap();
+    assert_eq!(client.receive().unwrap().status, 200);
+    let sent = String::from_utf8(backend.received(0))
+        .unwrap()
+        .to_lowercase();
+    for claim in [
+        "x.forwarded.for",
+        "x-real.ip",
+        "xforwardedproto",
+        "ssl.client-verify",
+    ] {
+        assert!(!sent.contains(claim), "{sent}");
+    }
+    assert!(sent.contains("x-own: 1"), "{sent}");
     stop(running);
 }
 

@@ -235,6 +235,7 @@ impl Configuration {
         if it.proxied {
             self.key("proxy_protocol", true);
             self.key("proxy_protocol_from", r#""127.0.0.0/8""#);
+            self.maybe(rng, "proxy_protocol_tls", &["true", "false"]);
         }
         match (it.http1, it.http2) {
             (true, true) => self.key("protocols", r#"["h2", "http/1.1"]"#),

@@ -28,7 +28,7 @@ pub(super) fn read(
         let hint = "write `redirect_https` in the [[listen]] of port 80, without `tls`";
         table.push(Finding::fault(message, place).hint(hint));
     }
-    if !has_tls && listener.hsts.is_some() {
+    if !has_tls && !listener.proxy_protocol && listener.hsts.is_some() {
         let place = table.place_of(&HSTS);
         let message = "`hsts` is sent over TLS only, and this [[listen]] has no `tls`";
         let hint = "write it in the [[listen]] with `tls`; here `redirect_https` may be meant";

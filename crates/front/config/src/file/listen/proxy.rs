@@ -13,6 +13,7 @@ use crate::value::{OneOrMore, Parsed, Switch};
 pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&PROXY_PROTOCOL, &mut listener.proxy_protocol);
     table.set(&PROXY_PROTOCOL_FROM, &mut listener.proxy_protocol_from);
+    table.set(&PROXY_PROTOCOL_TLS, &mut listener.proxy_protocol_tls);
     let is_tcp = matches!(listener.address, ListenAddress::Tcp(_));
     if listener.proxy_protocol && is_tcp && listener.proxy_protocol_from.is_empty() {
         let message = "`proxy_protocol` needs `proxy_protocol_from`: nobody may send the header, so every \
@@ -21,9 +22,20 @@ pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
         let hint = "write the networks of the proxies, such as [\"10.0.0.0/8\"]";
         table.push(Finding::fault(message, place).hint(hint));
     }
-    if !listener.proxy_protocol && !listener.proxy_protocol_from.is_empty() {
-        let message = "`proxy_protocol_from` has no use without `proxy_protocol`";
-        let place = table.place_of(&PROXY_PROTOCOL_FROM);
+    let others = [
+        (
+            PROXY_PROTOCOL_FROM.name,
+            table.place_of(&PROXY_PROTOCOL_FROM),
+        ),
+        (PROXY_PROTOCOL_TLS.name, table.place_of(&PROXY_PROTOCOL_TLS)),
+    ];
+    let is_set = [
+        !listener.proxy_protocol_from.is_empty(),
+        listener.proxy_protocol_tls,
+    ];
+    let set = others.into_iter().zip(is_set).filter(|(_, is_set)| *is_set);
+    for ((name, place), _) in set.filter(|_| !listener.proxy_protocol) {
+        let message = format!("`{name}` has no use without `proxy_protocol`");
         table.push(Finding::fault(message, place).hint("write proxy_protocol = true"));
     }
 }
@@ -57,5 +69,21 @@ pub(super) static PROXY_PROTOCOL_FROM: Key<OneOrMore<Parsed<IpNet, TextError>>> 
                  (`proxy-untrusted`). A listener on a Unix socket does not need it.",
         extremes: "Whoever is in it can pretend to be any client.",
         elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
+    },
+};
+
+pub(super) static PROXY_PROTOCOL_TLS: Key<Switch> = Key {
+    name: "proxy_protocol_tls",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether the proxies end the TLS of all their clients, and do not say so in the header (an AWS \
+                 Network Load Balancer with a TLS listener; version 1). Then requests count as made over TLS: \
+                 their scheme is `https`, and clients may speak HTTP/2 if `protocols` has it. A proxy that \
+                 tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins.",
+        extremes: "On, though clients come to the proxy in clear: applications set cookies that are not sent \
+                   back, and `redirect_https` redirects nobody.",
+        elsewhere: "nginx and httpd have none; applications are told by `X-Forwarded-Proto`",
     },
 };

@@ -233,6 +233,7 @@ fn the_scheme_of_a_trusted_proxy_is_believed() {
         let client = PeerFacts {
             remote: from.parse().expect("an address"),
             local: "10.9.9.9:80".parse().expect("an address"),
+            secure: false,
             tls: None,
         };
         let sender = Sender::new(&client, &head, &networks());

@@ -450,6 +450,7 @@ impl OwnWorker {
             peer: PeerFacts {
                 remote: address,
                 local: address,
+                secure: false,
                 tls: None,
             },
         }
