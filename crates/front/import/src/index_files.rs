@@ -7,7 +7,7 @@ use crate::emit::quoted_list;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Plan, Rule};
-use crate::routes::Earlier;
+use crate::routes::{Earlier, outcome};
 
 /// Takes from rules the files about which others decide.
 pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
@@ -16,7 +16,7 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
         for (at, rule) in host.rules.iter().enumerate() {
             order.add(&rule.matcher, at);
         }
-        let serves = |it: &usize| matches!(host.rules[*it].action, Action::Serve(_));
+        let serves = |it: &usize| matches!(outcome(&host.rules[*it]), Action::Serve(_));
         let all = (0..host.rules.len()).filter(serves);
         let found: Vec<(usize, Vec<String>, bool)> = all
             .map(|at| {

@@ -371,6 +371,9 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => {
             upstream.keys.insert("host".to_owned(), quoted(authority));
         }
+        "$proxy_host" if authority.starts_with("unix:") => {
+            upstream.keys.insert("host".to_owned(), quoted("localhost"));
+        }
         "$proxy_host" => drop(upstream.keys.insert("host".to_owned(), quoted("backend"))),
         name if is_name(name) => drop(upstream.keys.insert("host".to_owned(), quoted(name))),
         _ => {
