@@ -33,7 +33,8 @@ impl Modules {
         if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
             return Some(true);
         }
-        let is_known = !self.loaded.is_empty() && !self.has_unread;
+        // A file that loads a module of its own says nothing of the others.
+        let is_known = self.loaded.contains(REQUIRE) && !self.has_unread;
         let is_alike = |it: &String| plain(it) == plain(stem);
         (is_known && !self.loaded.iter().any(is_alike)).then_some(false)
     }
@@ -72,6 +73,9 @@ fn stem(name: &str) -> &str {
 fn plain(stem: &str) -> &str {
     stem.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
 }
+
+/// The module of `Require`, which every list of httpd's modules has.
+const REQUIRE: &str = "authz_core";
 
 /// Those without which httpd 2.4 reads no `Require`, and those that are built in.
 const ALWAYS: &[&str] = &[

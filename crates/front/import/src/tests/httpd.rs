@@ -202,6 +202,36 @@ fn files_that_may_guard_a_directory_are_found_by_their_names() {
 }
 
 #[test]
+fn directories_are_compared_as_httpd_writes_them() {
+    for (root, section) in [
+        ("/srv", "<Directory /srv//private/>"),
+        ("/srv/.", "<Directory /srv/private>"),
+        ("/srv", "<Directory /srv/other/../private>"),
+        ("/srv/other/..", "<Directory /srv/private>"),
+        ("srv", "<Directory /srv/private>"),
+    ] {
+        let conf = format!(
+            "Listen 80\nDocumentRoot {root}\n<Directory />\nRequire all granted\n</Directory>\n\
+             {section}\nRequire all denied\n</Directory>\n"
+        );
+        let files = [
+            ("/srv/page.html", ""),
+            ("srv/page.html", ""),
+            ("/srv/other/../page.html", ""),
+        ];
+        let import = of(&conf, &files);
+        let is_closed = routes(&import)
+            .iter()
+            .any(|it| it == "path = \"/private\"; status = 403");
+        assert!(
+            is_closed || !import.text.contains("files = "),
+            "{root} {section}\n{}",
+            import.text
+        );
+    }
+}
+
+#[test]
 fn only_sections_of_hidden_names_are_left_out() {
     for section in [
         "<FilesMatch \"\\.ht\">",
@@ -277,7 +307,8 @@ fn modules_that_are_not_loaded_are_not_there() {
         "path = \"/x\"; status = 403",
         "path = \"/\"; upstream = \"t\"",
     );
-    let rewrite = "LoadModule rewrite_module modules/mod_rewrite.so\n";
+    let rewrite = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                   LoadModule rewrite_module modules/mod_rewrite.so\n";
     for (before, condition, expected) in [
         (rewrite, "mod_ssl.c", open),
         (rewrite, "!mod_ssl.c", closed),
@@ -294,17 +325,15 @@ fn modules_that_are_not_loaded_are_not_there() {
             "!mod_ssl.c",
             closed,
         ),
+        // One module says nothing of the others.
+        (
+            "LoadModule jk_module modules/mod_jk.so\n",
+            "mod_ssl.c",
+            closed,
+        ),
         // A name that a loaded module may have.
-        (
-            "LoadModule evasive20_module modules/mod_evasive20.so\n",
-            "mod_evasive.c",
-            closed,
-        ),
-        (
-            "LoadModule evasive20_module modules/mod_evasive20.so\n",
-            "!mod_evasive.c",
-            closed,
-        ),
+        (EVASIVE, "mod_evasive.c", closed),
+        (EVASIVE, "!mod_evasive.c", closed),
     ] {
         let (routes, _) = before_backend(&format!("{before}{}", guard(condition)));
         assert_eq!(routes[0], expected, "{before}{condition}");
@@ -419,3 +448,6 @@ fn websocket_goes_where_the_source_sends_it() {
         assert!(import.risks() > 0, "{to}");
     }
 }
+
+const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                       LoadModule evasive20_module modules/mod_evasive20.so\n";
