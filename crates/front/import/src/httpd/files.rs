@@ -91,7 +91,7 @@ impl<'a> Site<'a> {
         ledger: &mut Ledger,
     ) -> Option<Served> {
         let mut keys = self.keys(rewrite.is_none(), ledger);
-        let scopes = self.scopes(path, &mut keys, ledger);
+        let scopes = plain(path).and_then(|it| self.scopes(&it, &mut keys, ledger));
         let Some(scopes) = scopes.filter(|it| !it[0].processing.is_whole) else {
             let text = "what guards these files cannot be said here";
             ledger.kept_or_risk(id, text);
@@ -219,13 +219,15 @@ impl<'a> Site<'a> {
         let mut sections: Vec<&Directive> =
             self.all().filter(|it| it.name == "directory").collect();
         // Shorter paths first, as httpd merges them.
-        sections.sort_by_key(|it| it.word(0).trim_end_matches('/').matches('/').count());
+        let depth = |it: &&Directive| plain(it.word(0)).map(|it| it.matches('/').count());
+        sections.sort_by_key(depth);
         let mut names = NameSections::default();
         let mut scopes = vec![Scope::default()];
         scopes[0].processing.add(self.all(), ledger);
         for section in sections {
-            let of = section.word(0).trim_end_matches('/');
-            let is_plain = section.words.len() == 1 && !of.contains(['*', '?', '[']);
+            let of = plain(section.word(0)).filter(|_| section.words.len() == 1);
+            let is_plain = of.is_some();
+            let of = of.as_deref().unwrap_or_default();
             let said = section_guards(section, &mut names, ledger);
             let is_deeper = is_plain && path != of && is_above(path, of);
             let is_apart = is_plain && !is_deeper && !is_above(of, path);
@@ -397,6 +399,14 @@ fn merged(outer: Guards, inner: Guards) -> Guards {
         compat: inner.compat.or(outer.compat),
         tls_only: inner.tls_only || outer.tls_only,
     }
+}
+
+/// The path of one directory as httpd compares it; `None` of several, or if that cannot be said.
+fn plain(path: &str) -> Option<String> {
+    let inner = path.strip_prefix('/')?;
+    let mut names = inner.split('/').filter(|it| !matches!(*it, "" | "."));
+    let is_one = !path.contains(['*', '?', '[']) && names.clone().all(|it| it != "..");
+    is_one.then(|| names.by_ref().map(|it| format!("/{it}")).collect())
 }
 
 /// Whether a directory is another, or lies above it.
