@@ -67,7 +67,7 @@ const DISTRIBUTION: &[&str] = &[
 ];
 
 /// Extensions of what servers run: shown, it would be a source.
-const SCRIPTS: &[&str] = &[
+pub(crate) const SCRIPTS: &[&str] = &[
     "php", "php3", "php4", "php5", "php7", "php8", "phtml", "phps", "inc", "cgi", "fcgi", "pl",
     "py", "rb", "asp", "aspx", "cfm", "shtml", "sh", "lua", "var",
 ];

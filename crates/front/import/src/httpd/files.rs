@@ -270,6 +270,7 @@ impl<'a> Site<'a> {
             }
         }
         let NameSections { mut hidden, closed } = names;
+        hidden.extend(scopes.iter().flat_map(|it| it.processing.hidden.clone()));
         if !hidden.is_empty() {
             hidden.sort();
             hidden.dedup();
@@ -486,8 +487,9 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
         Access::Open if section.inside().iter().any(is_of_responses) => {
-            let text = "what it does with its files cannot be said here";
-            ledger.unmapped(section.id, text);
+            let text = "what it does with these files cannot be said here";
+            let all = section.inside().iter().filter(|it| is_of_responses(it));
+            all.for_each(|it| ledger.unmapped(it.id, text));
             names.closed.extend(paths_of_names(section)?);
             Some(())
         }
@@ -509,12 +511,18 @@ fn is_of_dots(section: &Directive) -> bool {
     }
     let starts = ["^\\.", "/\\.", "(^|/)\\.", "(^|\\/)\\."];
     let mut found = starts.iter().filter_map(|it| text.strip_prefix(*it));
-    found.any(|rest| {
-        // Alternatives of one group all lie behind the dot.
-        let group = rest.strip_prefix('(').and_then(|it| it.split_once(')'));
-        let rest = group.map_or(rest, |it| it.1);
-        !rest.contains('|') && (group.is_some() || !rest.starts_with(['?', '*', '{']))
-    })
+    found.any(|rest| !rest.starts_with(['?', '*', '{']) && !has_alternatives(rest))
+}
+
+/// Whether an expression has alternatives outside its groups, or may have.
+fn has_alternatives(expression: &str) -> bool {
+    let mut depth = 0;
+    let is_outside = |it: char| {
+        depth += i32::from(it == '(') - i32::from(it == ')');
+        it == '|' && depth < 1
+    };
+    let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
+    is_odd && expression.contains('|') || expression.chars().any(is_outside)
 }
 
 /// Directives of files that decide what is sent.

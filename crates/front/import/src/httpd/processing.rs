@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::directive::Directive;
+use crate::directory::SCRIPTS;
 use crate::emit::quoted;
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
@@ -19,6 +20,8 @@ pub(super) struct Processing {
     handled: Vec<Matcher>,
     /// Those that are run for their type, which `ForceType` replaces.
     typed: Vec<Matcher>,
+    /// Names of files that are run, of which there are none.
+    pub(super) hidden: Vec<String>,
     /// Whether any file may be taken.
     pub(super) is_whole: bool,
     /// Types by extension.
@@ -35,36 +38,60 @@ impl Processing {
         ledger: &mut Ledger,
     ) {
         for it in directives {
-            let (value, extensions) = (it.word(0), it.words.get(1..).unwrap_or_default());
-            let runs = match it.name.as_str() {
-                "addhandler" => extend(&mut self.handled, extensions),
-                "addoutputfilter" if !compresses(value) => extend(&mut self.handled, extensions),
-                "addtype" if is_run(value) => extend(&mut self.typed, extensions),
-                "addtype" => {
-                    self.add_type(it, ledger);
-                    false
-                }
-                "forcetype" if value.eq_ignore_ascii_case("none") => {
-                    self.forced = None;
-                    false
-                }
+            let value = it.word(0);
+            match it.name.as_str() {
+                "addhandler" => self.run(it, ledger),
+                "addoutputfilter" if !compresses(value) => self.run(it, ledger),
+                "addtype" if is_run(value) => self.run(it, ledger),
+                "addtype" => self.add_type(it, ledger),
+                "forcetype" if value.eq_ignore_ascii_case("none") => self.forced = None,
                 "forcetype" if is_media_type(value) && !is_run(value) => {
                     self.forced = Some(value.to_owned());
                     ledger.mapped(it.id);
-                    false
                 }
-                "sethandler" => !matches!(value, "None" | "none" | "default-handler"),
-                "setoutputfilter" | "addoutputfilterbytype" => !compresses(value),
-                "xbithack" => !value.eq_ignore_ascii_case("off"),
+                "sethandler" if matches!(value, "None" | "none" | "default-handler") => {}
+                "setoutputfilter" | "addoutputfilterbytype" if compresses(value) => {}
+                "xbithack" if value.eq_ignore_ascii_case("off") => {}
                 // Of a handler's name `AddHandler` tells the files.
-                "action" => value.contains('/'),
-                "forcetype" => true,
-                _ => continue,
+                "action" if !value.contains('/') => {}
+                "forcetype"
+                | "sethandler"
+                | "setoutputfilter"
+                | "addoutputfilterbytype"
+                | "xbithack"
+                | "action" => {
+                    self.is_whole = true;
+                    ledger.unmapped(it.id, SHOWN);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Files with these extensions are run. Of some no directory is served that has any, so they need no route.
+    fn run(&mut self, directive: &Directive, ledger: &mut Ledger) {
+        for extension in directive.words.iter().skip(1) {
+            let extension = extension.trim_start_matches('.');
+            if SCRIPTS.contains(&extension.to_ascii_lowercase().as_str()) {
+                ledger.mapped(directive.id);
+                for it in [
+                    extension.to_ascii_lowercase(),
+                    extension.to_ascii_uppercase(),
+                ] {
+                    self.hidden.extend([format!("*.{it}"), format!("*.{it}.*")]);
+                }
+                continue;
+            }
+            ledger.unmapped(directive.id, SHOWN);
+            let within = Matcher::pattern(&format!("/*.{extension}.*"));
+            let mut set = PathSet {
+                matchers: vec![Matcher::pattern(&format!("/*.{extension}")), within],
+                is_exact: true,
             };
-            self.is_whole |= runs;
-            let is_program = runs || matches!(it.name.as_str(), "addhandler" | "addoutputfilter");
-            if is_program && !(it.name == "addoutputfilter" && compresses(value)) || is_run(value) {
-                ledger.unmapped(it.id, "the front would show what this runs or changes");
+            set.add_cases();
+            match directive.name.as_str() {
+                "addtype" => self.typed.extend(set.matchers),
+                _ => self.handled.extend(set.matchers),
             }
         }
     }
@@ -149,21 +176,6 @@ pub(super) fn placed(above: &str, matcher: &Matcher) -> Matcher {
     }
 }
 
-/// Adds files with these extensions.
-fn extend(paths: &mut Vec<Matcher>, extensions: &[String]) -> bool {
-    for extension in extensions {
-        let extension = extension.trim_start_matches('.');
-        let within = Matcher::pattern(&format!("/*.{extension}.*"));
-        let mut set = PathSet {
-            matchers: vec![Matcher::pattern(&format!("/*.{extension}")), within],
-            is_exact: true,
-        };
-        set.add_cases();
-        paths.extend(set.matchers);
-    }
-    false
-}
-
 /// Whether filters do nothing but compress.
 pub(super) fn compresses(filters: &str) -> bool {
     let mut filters = filters.split(';').map(str::to_ascii_uppercase);
@@ -180,3 +192,5 @@ fn is_media_type(text: &str) -> bool {
     let is_sign = |it: char| it.is_ascii_alphanumeric() || "/.+-_;= ".contains(it);
     text.matches('/').count() == 1 && text.chars().all(is_sign)
 }
+
+const SHOWN: &str = "the front would show what this runs or changes";

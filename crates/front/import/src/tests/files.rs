@@ -183,8 +183,10 @@ fn names_of_which_httpd_makes_more_than_files_are_closed() {
     }
     for directives in [
         "SetOutputFilter DEFLATE",
+        "AddOutputFilter INCLUDES .shtml\nAddHandler type-map var",
         "AddType text/x-web .html",
         "<FilesMatch \"\\.html$\">\nHeader set Cache-Control no-cache\n</FilesMatch>",
+        "<FilesMatch \"^\\.ph(ar|p|ps|tml)$\">\nRequire all denied\n</FilesMatch>",
     ] {
         let routes = routes(&of_directory(directives));
         assert_eq!(routes.len(), 1, "{directives}\n{routes:?}");
