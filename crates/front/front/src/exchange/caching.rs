@@ -14,7 +14,8 @@ use catamaran_cache::storable::RequestScope;
 use catamaran_cache::verdict::{StaleUse, Verdict};
 use catamaran_cache::{Millis, vary};
 use catamaran_upstream::Culprit;
-use http::{Method, StatusCode};
+use http::header::RANGE;
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::access_log::CacheLine;
 use crate::boxed::{boxed, in_box};
@@ -518,14 +519,17 @@ fn plan(
         (Some(found), Some(Verdict::Stale(usage))) => Plan::Await(usage.on_error.then_some(found)),
         _ if entry.is_some_and(|entry| entry.is_uncacheable(now)) => Plan::Direct,
         _ if request.demand.credentials.any() || *outgoing.method() != Method::GET => Plan::Direct,
-        _ if has_range(outgoing) => Plan::Direct,
+        _ if wants_part(outgoing) => Plan::Direct,
         _ => Plan::Await(None),
     }
 }
 
-/// Whether a part is asked for: of what is not stored, nothing more is fetched.
-fn has_range(outgoing: &Outgoing<'_>) -> bool {
-    RequestScope::of(&outgoing.facts(None).head.headers) == RequestScope::Range
+/// Whether less than all is asked for: of what is not stored, nothing more is fetched.
+fn wants_part(outgoing: &Outgoing<'_>) -> bool {
+    let headers = &outgoing.facts(None).head.headers;
+    let mut ranges = headers.iter().filter(|(name, _)| **name == RANGE);
+    let all = |(_, range): (_, &HeaderValue)| range.as_bytes().eq_ignore_ascii_case(b"bytes=0-");
+    !ranges.all(all)
 }
 
 /// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each

@@ -4,19 +4,6 @@ use catamaran_upstream::Culprit;
 
 use super::*;
 
-const MOST: (u64, u64) = (1 << 20, 1 << 20);
-
-const TERMS: Terms = Terms {
-    lifetime: 60,
-    source: LifetimeSource::Explicit,
-    stale_while_revalidate: 0,
-    stale_if_error: 0,
-    no_cache: false,
-    never_stale: false,
-    for_sessions: false,
-    for_authorization: false,
-};
-
 fn fill() -> Arc<Fill> {
     Arc::new(Fill::new(Arc::default()))
 }
@@ -235,3 +222,16 @@ fn what_goes_at_the_pace_of_a_client_makes_room() {
     drop((known, long, last));
     assert_eq!(room.taken(), 0);
 }
+
+const MOST: (u64, u64) = (1 << 20, 1 << 20);
+
+const TERMS: Terms = Terms {
+    lifetime: 60,
+    source: LifetimeSource::Explicit,
+    stale_while_revalidate: 0,
+    stale_if_error: 0,
+    no_cache: false,
+    never_stale: false,
+    for_sessions: false,
+    for_authorization: false,
+};

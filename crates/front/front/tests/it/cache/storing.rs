@@ -100,11 +100,58 @@ fn missed_ranges_and_heads_are_forwarded() {
         (bytes, false)
     });
     let front = front(&origin, cache());
-    assert_eq!(get_as(&front, "/", "Range: bytes=0-1\r\n").status, 206);
+    let part = get_as(&front, "/", "Range: bytes=0-1\r\n");
+    assert_eq!(part.status, 206);
+    assert!(status(&part).ends_with("; detail=range"), "{part:?}");
     assert_eq!(ask_as(&front, "HEAD", "/", "").status, 200);
     assert_eq!(body(&get(&front, "/")), "abcd");
     assert_eq!(body(&get(&front, "/")), "abcd");
     assert_eq!(origin.count("/"), 3);
+    end(front);
+}
+
+/// As players and download managers ask for it.
+#[test]
+fn a_range_of_all_of_it_is_one_fetch_of_all_of_it() {
+    let origin = Origin::start(|asked| {
+        let bytes = match (&asked.target[..], asked.field("range")) {
+            (_, Some(_)) => response(
+                "206 Partial Content",
+                "Content-Range: bytes 0-3/4\r\n",
+                "abcd",
+            ),
+            ("/whole", None) => ok("Cache-Control: max-age=60\r\nETag: \"e\"\r\n", "abcd"),
+            (_, None) => ok("Cache-Control: no-store\r\n", "abcd"),
+        };
+        (bytes, false)
+    });
+    let front = front(&origin, cache());
+    let parts: Vec<Response> = thread::scope(|scope| {
+        let ask = || get_as(&front, "/whole", "Range: bytes=0-\r\n");
+        let asking: Vec<_> = (0..10).map(|_| scope.spawn(ask)).collect();
+        asking.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    for part in parts {
+        let range = field(&part, "content-range");
+        assert_eq!(
+            (part.status, range, body(&part)),
+            (206, Some("bytes 0-3/4"), "abcd")
+        );
+    }
+    assert_eq!(origin.count("/whole"), 1);
+    assert_eq!(
+        body(&get_as(&front, "/whole", "Range: bytes=1-2\r\n")),
+        "bc"
+    );
+    let other = get_as(&front, "/whole", "Range: bytes=0-\r\nIf-Range: \"x\"\r\n");
+    assert_eq!((other.status, origin.count("/whole")), (200, 1));
+    // What cannot be stored is sent as it was asked for, and by one request.
+    let part = get_as(&front, "/not", "Range: bytes=0-\r\n");
+    assert_eq!(
+        (part.status, body(&part), origin.count("/not")),
+        (206, "abcd", 1)
+    );
+    assert!(status(&part).ends_with("; detail=no-store"), "{part:?}");
     end(front);
 }
 
