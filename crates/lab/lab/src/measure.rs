@@ -182,6 +182,12 @@ impl Measure {
         Self::parse(name).is_ok_and(|measure| measure.record.has_shares)
     }
 
+    /// Whether it is the largest value of a run, of which another run has another.
+    #[must_use]
+    pub fn is_maximum(&self) -> bool {
+        self.name().ends_with(".longest")
+    }
+
     /// Its unit.
     #[must_use]
     pub fn unit(&self) -> &'static str {

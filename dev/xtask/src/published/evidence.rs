@@ -102,18 +102,19 @@ fn conclude(published: &Published, evidence: Evidence) -> (Finding, String) {
             is_count,
         } => {
             let finding = match published {
+                // The page decides no more than the result does.
+                _ if lab.as_deref().is_some_and(|it| OPEN.contains(&it)) => Finding::Open,
                 Published::Ratio(ratio) if is_count => of_count(*ratio, ends),
                 Published::Ratio(ratio) => of_ratio(*ratio, ends),
                 Published::Range(range) => of_range(*range, ends),
                 Published::Count(count) => of_count(*count, ends),
                 Published::Direction(side) => match lab.as_deref() {
                     Some("same") => Finding::Refuted,
-                    Some("suggests" | "not-shown") => Finding::Open,
                     _ => of_direction(*side == Direction::More, ends),
                 },
             };
             let words = match lab.as_deref() {
-                Some("suggests") if finding == Finding::Open => {
+                Some("suggests") => {
                     format!("{words}; beside the experiment's other claims that may be chance")
                 }
                 _ => words,
@@ -186,6 +187,11 @@ fn of_claim(claim: &LabClaim) -> Evidence {
         return Evidence::Undecided(claim.sentence.clone());
     };
     let words = format!("×{} [{}..{}]", rounded(ratio), rounded(low), rounded(high));
+    if claim.measure.ends_with(MAXIMUM) {
+        return Evidence::Undecided(format!(
+            "{words}; the longest request of one run is no estimate"
+        ));
+    }
     Evidence::Interval {
         ends: [low, high],
         words,
@@ -344,6 +350,12 @@ pub(super) fn count_in_words(count: f64) -> String {
 
 /// Measures that have no noise of a clock.
 const COUNTS: [&str; 3] = ["bytes", "sockets", "syscalls"];
+
+/// A measure that is the largest value of a run: what was published is of one run, and the next one has another.
+const MAXIMUM: &str = ".longest";
+
+/// Verdicts of the lab on claims that it does not decide.
+const OPEN: [&str; 2] = ["suggests", "not-shown"];
 
 /// What ab prints of a published run in each round: of the first, of the second, and of one on warm servers.
 const RUNS_OF_AB: [&str; 3] = ["ab1", "ab2", "ab"];

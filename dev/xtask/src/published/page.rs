@@ -420,10 +420,11 @@ A claim is a ratio, a direction, or a count of bytes, calls or answers. Absolute
 stand beside ours and are not counted.
 
 - Like is compared with like: ab's bytes with ab's bytes, near applications with near ones. A range stays a range.
-- Brackets are an interval of 95 % over at least six starts of servers. With fewer starts, or if a gate of
-  [the lab](lab.md#the-gates) forbids the claim, it is open.
+- Brackets are an interval of 95 % over at least six starts of servers. With fewer starts, if a gate of
+  [the lab](lab.md#the-gates) forbids the claim, or if our result only suggests or does not show a difference, it is open.
 - **Ratio**: outside our interval it is *refuted here*. Inside it is *reproduced*, unless the interval holds no difference
   as well: then it is open. A range is reproduced if it holds our whole interval, and refuted if it holds nothing of it.
+  A ratio of the longest requests of two runs is open: other runs have others.
 - **Direction**, *more* or *less* of what the claim names: reproduced if the difference is shown, refuted if the other
   direction is shown or no difference beyond 5 % (0.1 % of free memory).
 - **Count**: reproduced within 1 % of ours, refuted beyond. A count has no noise of a clock, so one run is enough. Both

@@ -37,6 +37,37 @@ fn a_page_of_another_result_is_stale() {
     assert_ne!(page(&root(), &results).unwrap(), before);
 }
 
+/// A page that decides more than the results do would refute what they leave open.
+#[test]
+fn no_claim_is_decided_that_its_result_leaves_open() {
+    let results = figures::load(&root().join("docs/lab")).unwrap();
+    let mut left_open = 0;
+    for source in sources() {
+        for claim in &source.claims {
+            let answer = answer(&source, claim, &results).unwrap();
+            let here = claim
+                .here
+                .iter()
+                .find(|it| Some(&it.result) == answer.result.as_ref());
+            let says = here.and_then(|it| Some((it, it.claim.as_ref()?)));
+            let Some((here, says)) = says else { continue };
+            let (_, result) = results.iter().find(|it| it.0 == here.result).unwrap();
+            let mut claims = result.claims.iter();
+            let found = claims.find(|it| it.says == *says && it.case() == here.case);
+            let found = found.unwrap();
+            let verdict = &found.verdict;
+            let is_decided = ["differs", "differs-little", "same"].contains(&verdict.as_str());
+            // Nor does the longest request of one run decide anything.
+            if !is_decided || found.measure.ends_with("longest") {
+                let open = PageVerdict::Decided(catamaran_stats::repetition::Finding::Open);
+                assert_eq!(answer.verdict, open, "{}: {verdict}", claim.id);
+                left_open += 1;
+            }
+        }
+    }
+    assert!(left_open > 10, "{left_open}");
+}
+
 /// The figures after `×` in a sentence, with their digits after the point.
 fn ratios(text: &str) -> Vec<(f64, usize)> {
     let parts = text.split('×').skip(1);

@@ -52,18 +52,18 @@ impl PublishedRatio {
 }
 
 impl Outcome {
-    /// Whether our interval bears the published ratio out; `None` if nothing was published of this case.
+    /// Whether our interval bears the published ratio out; `None` if nothing was published of this case. It is open if
+    /// the claim itself is, and of the longest requests of two runs.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
         let published = self.published?;
-        let ours = self.low.zip(self.high).filter(|_| !self.is_forbidden());
+        let ours = self.low.zip(self.high).filter(|_| self.is_decided());
         Some(ours.map_or(Finding::Open, |(low, high)| published.finding([low, high])))
     }
 
-    /// Whether a gate forbids the claim, or servers were started too seldom.
-    fn is_forbidden(&self) -> bool {
-        use super::Verdict::{NoClaim, TooFew};
-        matches!(self.verdict, NoClaim | TooFew)
+    fn is_decided(&self) -> bool {
+        use super::Verdict::{Differs, DiffersLittle, Same};
+        matches!(self.verdict, Differs | DiffersLittle | Same) && !self.measure.is_maximum()
     }
 }
 

@@ -93,6 +93,23 @@ fn six_rounds_suggest_only() {
     assert!(can_only_suggest(6, 9) && !can_only_suggest(6, 1) && !can_only_suggest(12, 9));
 }
 
+/// A published ratio is decided by no more than our own claim is.
+#[test]
+fn what_is_only_suggested_decides_no_published_ratio() {
+    use catamaran_stats::repetition::Finding;
+
+    let experiment = experiment();
+    for (rounds, verdict, finding) in [
+        (6, Verdict::Suggests, Finding::Open),
+        (12, Verdict::Differs, Finding::Refuted),
+    ] {
+        let outcomes = evaluate(&experiment, &runs(&experiment, rounds, |_| 0.5));
+        let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+        assert_eq!(throughput.verdict, verdict);
+        assert_eq!(throughput.finding(), Some(finding), "{rounds} rounds");
+    }
+}
+
 #[test]
 fn noise_shows_nothing_and_says_what_it_may_hide() {
     let experiment = experiment();
