@@ -170,7 +170,7 @@ async fn serve_http(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
     while seen.waits(&stream).await {
         let mut start = [0; 64];
         let peeked = stream.peek(&mut start).await?;
-        if !read_request(&mut stream, &mut input).await? {
+        if read_request(&mut stream, &mut input).await?.is_none() {
             break;
         }
         let line = String::from_utf8_lossy(&start[..peeked]);

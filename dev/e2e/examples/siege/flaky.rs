@@ -48,7 +48,7 @@ where
 
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut input = Vec::new();
-    while read_request(&mut stream, &mut input).await? {
+    while read_request(&mut stream, &mut input).await?.is_some() {
         match fastrand::u8(..20) {
             0..=11 => stream.write_all(ANSWER).await?,
             12 => return Ok(()),
@@ -76,14 +76,17 @@ async fn drip(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes one request from the stream; `false` at its end.
-pub(crate) async fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<bool> {
+/// Takes one request from the stream, and gives its head in small letters; `None` at its end.
+pub(crate) async fn read_request(
+    stream: &mut TcpStream,
+    input: &mut Vec<u8>,
+) -> io::Result<Option<String>> {
     let end = loop {
         if let Some(at) = find(input, b"\r\n\r\n") {
             break at + 4;
         }
         if stream.read_buf(input).await? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
     };
     let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
@@ -93,11 +96,11 @@ pub(crate) async fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) ->
     let whole = end + length.unwrap_or(0);
     while input.len() < whole {
         if stream.read_buf(input).await? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
     }
     input.drain(..whole);
-    Ok(true)
+    Ok(Some(head))
 }
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";

@@ -8,6 +8,7 @@
 //! | name | what | takes |
 //! |---|---|---|
 //! | `soak` | 2,000 connections: honest, slow, vanishing and hostile clients, a failing backend | N minutes, 60 unless told |
+//! | `cache-clients` | 30 clients of a cache that leave, ask for parts and with conditions, purges, reloads, and an application with odd responses | N minutes, 10 unless told |
 //! | `drops` | a backend that drops idle connections at random, over HTTP/1.1 and over AJP13 (F1) | twice N minutes, 2 unless told |
 //! | `handshakes` | full TLS handshakes as fast as OpenSSL asks for them, and 10,000 connections on which none begins | N minutes, 2 unless told |
 //! | `reloads` | 200 reloads and 20 upgrades under load (F18, F21) | half a minute |
@@ -29,6 +30,7 @@
     reason = "modules of the tests, of which this needs the rows alone"
 )]
 
+mod cache_clients;
 mod client;
 mod drops;
 mod exhausted;
@@ -37,6 +39,7 @@ mod flaky;
 mod h2;
 mod handshakes;
 mod honest;
+mod odd;
 mod overload;
 mod paced;
 mod payara;
@@ -76,6 +79,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
     };
     match name.as_str() {
         "soak" => soak::run(minutes.unwrap_or(60)),
+        "cache-clients" => cache_clients::run(minutes.unwrap_or(10)),
         "reloads" => reloads::run(),
         "h2" => h2::run(minutes.unwrap_or(10)),
         "overload" => overload::run(),
@@ -88,5 +92,4 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
     }
 }
 
-const USAGE: &str =
-    "usage: siege soak|drops|handshakes|reloads|h2|failover|overload|payara|fd [--minutes N]";
+const USAGE: &str = "usage: siege soak|cache-clients|drops|handshakes|reloads|h2|failover|overload|payara|fd [--minutes N]";

@@ -56,7 +56,12 @@ impl Besieged {
     /// A front whose file has these keys of `[server]`, a listener on a free port, the admin listener,
     /// no access log, and `tables`.
     pub(crate) fn start(server: &str, tables: &str) -> anyhow::Result<Self> {
-        let mut front = Front::with_config(&config(server, tables))?;
+        Self::with_config(&config(server, tables))
+    }
+
+    /// A front with this file, which has a listener and an admin listener over TCP.
+    pub(crate) fn with_config(text: &str) -> anyhow::Result<Self> {
+        let mut front = Front::with_config(text)?;
         let id = front.process().id();
         let line = front.wait_for_log("admin on http://")?;
         let (_, admin) = line.rsplit_once("http://").context("an address")?;
@@ -80,6 +85,19 @@ impl Besieged {
             whole.then(|| value.parse::<f64>().ok()).flatten()
         };
         Ok(page.lines().filter_map(of).sum())
+    }
+
+    /// The status of a change that the admin listener is asked for.
+    pub(crate) fn change(&self, path: &str, token: &str, wish: &str) -> anyhow::Result<u16> {
+        let mut client = HttpClient::connect(self.admin)?;
+        let length = wish.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{wish}",
+            self.admin
+        );
+        client.send(request.as_bytes())?;
+        Ok(client.receive()?.status)
     }
 
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
