@@ -151,7 +151,7 @@ fn field(
         }
         _ => {}
     }
-    if of_request && !name.is_empty() && name.bytes().all(is_name_byte) {
+    if of_request && !name.is_empty() && name.bytes().all(is_token_byte) {
         // The application may trust what the source writes, so no client may write it.
         fields.take(&name);
     }
@@ -161,6 +161,11 @@ fn field(
 
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    is_name_byte(byte) || b"!#$%&'*+.^`|~".contains(&byte)
 }
 
 /// Fields that the front rules.

@@ -87,15 +87,20 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether an earlier host may have any of its names, by one that no route can have.
+    /// Whether an earlier host may have any of its names, by one that no route can have, or on some listeners alone.
     pub(super) fn is_shadowed(&self, host: &VirtualHost) -> bool {
         let set = |name: &String| Matcher::pattern(&format!("/{name}"));
         let own: Vec<Matcher> = host.names.iter().map(set).collect();
         let earlier = self.plan.hosts.iter().zip(&self.unsaid);
-        let meets = earlier.filter(|(it, _)| shares_listener(it, host));
-        meets
-            .flat_map(|it| it.1)
-            .any(|name| own.iter().any(|it| it.overlaps(&set(name))))
+        let mut earlier = earlier.filter(|(it, _)| shares_listener(it, host));
+        earlier.any(|(other, unsaid)| {
+            let wild = other.names.iter().filter(|it| it.starts_with('*'));
+            let wild: Vec<Matcher> = wild.map(set).collect();
+            let unsaid: Vec<Matcher> = unsaid.iter().map(set).collect();
+            let covers = |own: &Matcher| wild.iter().any(|it| it.covers(own));
+            let meets = |own: &Matcher| unsaid.iter().any(|it| it.overlaps(own));
+            own.iter().any(|it| covers(it) || meets(it))
+        })
     }
 
     /// Closes the hosts that no virtual host names where such a name may stand for them.

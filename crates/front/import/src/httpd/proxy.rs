@@ -415,7 +415,10 @@ fn forward(
     }
     for (key, value) in parameters(words) {
         match key.as_str() {
-            "upgrade" => drop(keys.insert("upgrade".to_owned(), quoted_list(["websocket"]))),
+            "upgrade" if value.eq_ignore_ascii_case("websocket") => {
+                keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
+            }
+            "upgrade" if value.eq_ignore_ascii_case("none") => {}
             _ => member_key(&key, &value, id, (&mut backend.keys, ledger)),
         }
     }

@@ -124,6 +124,9 @@ fn a_field_whose_value_is_not_known_is_taken_from_clients() {
             import.text
         );
     }
+    let (_, import) = before_backend("RequestHeader unset X.User\nRequestHeader set X~User a");
+    let removed = "remove = [\"X.User\", \"X~User\"]";
+    assert!(has(&import, removed), "{}", import.text);
     let (_, import) = before_backend("<Proxy *>\nRequestHeader set X-User nobody early\n</Proxy>");
     assert!(
         has(&import, "set = { X-User = \"nobody\" }"),
@@ -297,6 +300,19 @@ fn a_host_that_no_route_can_have_is_not_left_to_the_default() {
 }
 
 #[test]
+fn an_earlier_wildcard_of_one_listener_is_not_gone_round() {
+    let import = of(
+        "Listen 80\nListen 81\n<VirtualHost *:80>\nServerName a.org\nServerAlias *.x.org\n<Location />\n\
+         Require all denied\n</Location>\nProxyPass / ajp://t:8009/\n</VirtualHost>\n\
+         <VirtualHost *:80 *:81>\nServerName www.x.org\nProxyPass / ajp://u:8009/\n</VirtualHost>\n",
+        &[],
+    );
+    let shown = routes(&import);
+    assert!(!shown.iter().any(|it| it.contains("upstream")), "{shown:?}");
+    assert!(import.risks() > 0);
+}
+
+#[test]
 fn modules_that_are_not_loaded_are_not_there() {
     let guard = |condition: &str| {
         format!(
@@ -426,6 +442,22 @@ fn websocket_goes_where_the_source_sends_it() {
         "{shown:?}"
     );
     assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    for (parameter, upgrades, risks) in [
+        ("upgrade=NONE", false, 0),
+        ("upgrade=h2c", false, 1),
+        ("upgrade=WebSocket", true, 0),
+    ] {
+        let import = of(
+            &format!("Listen 80\nProxyPass / http://t:81/ {parameter}\n"),
+            &[],
+        );
+        assert_eq!(
+            has(&import, "upgrade = \"websocket\""),
+            upgrades,
+            "{parameter}"
+        );
+        assert_eq!(import.risks(), risks, "{parameter}");
+    }
     // Elsewhere, on other conditions, or with another path, it is not passed on.
     for (from, to) in [
         (
