@@ -234,7 +234,10 @@ impl<'a> Site<'a> {
             let said = match said {
                 _ if is_apart => continue,
                 Some(said) => said,
-                None if is_deeper => Guards::unsaid(),
+                None if is_deeper => {
+                    ledger.unmapped(section.id, UNSAID);
+                    Guards::unsaid()
+                }
                 None => return None,
             };
             if !is_plain {
@@ -441,8 +444,6 @@ fn section_guards(
     }
     let guards = access::of_section(section.inside(), ledger);
     if is_strange {
-        let text = "what it does with its files cannot be said here";
-        ledger.unmapped(section.id, text);
         return None;
     }
     ledger.mapped(section.id);
@@ -487,9 +488,8 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
         Access::Open if section.inside().iter().any(is_of_responses) => {
-            let text = "what it does with these files cannot be said here";
             let all = section.inside().iter().filter(|it| is_of_responses(it));
-            all.for_each(|it| ledger.unmapped(it.id, text));
+            all.for_each(|it| ledger.unmapped(it.id, UNSAID));
             names.closed.extend(paths_of_names(section)?);
             Some(())
         }
@@ -524,6 +524,8 @@ fn has_alternatives(expression: &str) -> bool {
     let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
     is_odd && expression.contains('|') || expression.chars().any(is_outside)
 }
+
+const UNSAID: &str = "what it does with these files cannot be said here";
 
 /// Directives of files that decide what is sent.
 const PROCESSING: &[&str] = &[

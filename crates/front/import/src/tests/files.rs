@@ -213,6 +213,7 @@ fn a_directory_that_cannot_be_said_is_closed_alone() {
         "SSLVerifyClient require",
         "RewriteRule x y",
         "<If \"true\">\nRequire all denied\n</If>",
+        "<FilesMatch \"secret|key\">\nRequire all denied\n</FilesMatch>",
     ] {
         let import = of_directory(&format!("<Directory /srv/raw>\n{inner}\n</Directory>"));
         let routes = routes(&import);
