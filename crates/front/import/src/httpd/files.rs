@@ -465,8 +465,10 @@ fn is_of_responses(directive: &Directive) -> bool {
 
 /// Whether a `Header` is about how long a response is fresh, or for which sites: without it less is allowed.
 fn is_of_freshness(directive: &Directive) -> bool {
-    let mut words = directive.words.iter().map(|it| it.to_ascii_lowercase());
-    words.any(|it| FRESHNESS.contains(&it.as_str()) || it.starts_with("access-control-"))
+    let first = directive.word(0).to_ascii_lowercase();
+    let at = 1 + usize::from(matches!(first.as_str(), "always" | "onsuccess"));
+    let name = directive.word(at).to_ascii_lowercase();
+    FRESHNESS.contains(&name.as_str()) || name.starts_with("access-control-")
 }
 
 /// A section of names; `None` if what it says cannot be said here.

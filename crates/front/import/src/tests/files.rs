@@ -148,6 +148,7 @@ fn names_of_which_httpd_makes_more_than_files_are_closed() {
         "<Directory /srv>\nAddHandler server-parsed .html\n</Directory>",
         "<FilesMatch \"\\.html$\">\nSetHandler proxy:fcgi://127.0.0.1:9000\n</FilesMatch>",
         "<Files \"*.html\">\nForceType application/octet-stream\n</Files>",
+        "<Files \"*.html\">\nHeader always set X-Robots-Tag vary\n</Files>",
         "<Directory /srv>\n<FilesMatch \"\\.html$\">\nHeader set Content-Disposition attachment\n</FilesMatch>\n</Directory>",
     ] {
         let import = of_directory(directives);
