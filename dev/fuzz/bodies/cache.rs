@@ -72,6 +72,7 @@ pub(crate) fn judge(input: &[u8]) {
     };
     assert!(terms.lifetime <= rules.ttl_max, "{terms:?}");
     assert!(!directives.private, "{directives:?}");
+    assert_eq!(facts.scope, RequestScope::Whole, "{request:?}");
     assert!(
         !directives.no_store || directives.must_understand,
         "{directives:?}"

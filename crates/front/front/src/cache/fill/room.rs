@@ -31,7 +31,10 @@ impl FillRoom {
 
     /// Takes some, unless more than `most` would be taken though the others have made room.
     pub(super) fn take(&self, bytes: u64, most: u64) -> bool {
-        while bytes <= most {
+        if bytes > most {
+            return false;
+        }
+        loop {
             let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
             if before.saturating_add(bytes) <= most {
                 return true;
@@ -45,7 +48,6 @@ impl FillRoom {
                 fill.give_up();
             }
         }
-        false
     }
 
     /// Gives back what was taken.
