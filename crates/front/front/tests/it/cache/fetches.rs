@@ -8,11 +8,13 @@ use catamaran_testkit::Deadline;
 use super::operate::{admin, steered};
 use super::*;
 
-/// Waits until no fetch is under way.
+/// Waits until no fetch is under way, nobody waits for one, and no room is taken.
 fn await_no_fetch(front: &Running) {
     let is_over = || {
         let (_, text) = admin(front, "GET", "/api/v1/caches", "");
-        text.contains("\"fills_open\":0").then_some(())
+        let all = ["fills_open", "fill_bytes", "waiters"];
+        let is_none = |name: &&str| text.contains(&format!("\"{name}\":0"));
+        all.iter().all(is_none).then_some(())
     };
     Deadline::default()
         .poll("no fetch is under way", is_over)
@@ -120,6 +122,72 @@ fn slow_readers_keep_nobody_from_storing() {
         assert_eq!(slow.receive().unwrap().body.len(), BODY, "{target}");
         end(front);
     }
+}
+
+/// Clients of all kinds that come and leave, and responses of all kinds that are cut, purged and fetched anew: in the
+/// end no fetch is under way, nobody waits, and no room is taken.
+#[test]
+fn every_fetch_has_an_end() {
+    let origin = Origin::start(|asked| {
+        let page = "x".repeat(300_000);
+        let stale = "Cache-Control: public, max-age=0, stale-while-revalidate=9, stale-if-error=9\r\nETag: \"e\"\r\n";
+        let head = format!("HTTP/1.1 200 OK\r\n{stale}Transfer-Encoding: chunked\r\n\r\n");
+        match asked.count % 8 {
+            0 => (b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec(), false),
+            1 => (ok(stale, &page), false),
+            2 => (ok("Cache-Control: no-store\r\n", &page), false),
+            3 => (ok(&format!("{stale}Set-Cookie: a=b\r\n"), &page), false),
+            4 => (format!("{head}fff\r\nxx").into_bytes(), true),
+            5 => (response("503 Busy", "", "busy"), false),
+            6 => (format!("{head}3\r\nabc\r\n0\r\n\r\n").into_bytes(), false),
+            _ => (
+                ok(&format!("{stale}Vary: Accept-Language\r\n"), &page),
+                false,
+            ),
+        }
+    });
+    let mut pages = cache();
+    pages.object_max = 200_000;
+    let (front, _directory) = steered(&origin, |config| {
+        config.upstreams[0].backends[0].connections_max = 5;
+        config.caches = vec![pages.clone()];
+    });
+    let fields = [
+        "",
+        "Range: bytes=0-\r\n",
+        "Range: bytes=9-99\r\n",
+        "If-None-Match: \"e\"\r\n",
+        "Cookie: JSESSIONID=a\r\n",
+        "Accept-Language: de\r\n",
+        "Cache-Control: no-cache\r\n",
+    ];
+    thread::scope(|scope| {
+        for of in 0..30 {
+            let (front, fields) = (&front, &fields);
+            scope.spawn(move || {
+                for turn in 0..30 {
+                    let target = (of + turn) % 5;
+                    let asking = fields[(of * 7 + turn) % fields.len()];
+                    let request = format!("GET /{target} HTTP/1.1\r\nHost: a\r\n{asking}\r\n");
+                    let mut client = HttpClient::connect(tcp(front, 0)).unwrap();
+                    client.send(request.as_bytes()).unwrap();
+                    // One in three leaves before the head, one within the body.
+                    match turn % 3 {
+                        0 => {}
+                        1 => drop(client.receive_head()),
+                        _ => drop(client.receive()),
+                    }
+                    if of == 0 && turn % 10 == 9 {
+                        let wish = "{\"all\": true}";
+                        admin(front, "POST", "/api/v1/caches/pages/purge", wish);
+                    }
+                }
+            });
+        }
+    });
+    await_no_fetch(&front);
+    assert_eq!(get(&front, "/other").status, 200);
+    end(front);
 }
 
 /// More than the front and the sockets' buffers hold.
