@@ -19,11 +19,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
-use crate::config::{BackendConfig, Protocol};
+use crate::config::BackendConfig;
 use crate::connection::{Connection, Moved};
 use crate::dial::dial;
 use crate::error::LeaseError;
 use crate::figures::Figures;
+use crate::findings::{Findings, PingFailure};
 use crate::group::Group;
 use crate::health::SharedHealth;
 use crate::idle_closures::IdleClosures;
@@ -65,6 +66,7 @@ pub struct Backend {
     refusal_told: AtomicBool,
     /// Whether it was logged that probes may begin sessions.
     sessions_told: AtomicBool,
+    findings: Mutex<Findings>,
     figures: Figures,
     /// Responses 5xx in a row, if somebody counts them.
     server_errors: AtomicU32,
@@ -233,6 +235,7 @@ impl Backend {
             refusal_told: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
             sessions_told: AtomicBool::new(false),
+            findings: Mutex::default(),
             figures: Figures::new(workers),
             server_errors: AtomicU32::new(0),
             attention: Arc::default(),
@@ -455,25 +458,13 @@ impl Backend {
         self.in_flight() >= self.settings.load().connections_max
     }
 
-    /// Notes a 403 that answered the first request of a connection, which the backend then closed.
-    /// Tomcat answers so to a wrong secret. It is logged once for each secret, as a possibility,
-    /// because an application may answer so as well.
-    pub fn note_refusal(&self) {
-        let settings = self.settings.load();
-        if settings.protocol != Protocol::Ajp || self.refusal_told.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (upstream, backend) = (&self.upstream, &settings.name);
-        let secret = match settings.ajp.secret {
-            Some(_) => "`secret` may be wrong",
-            None => "it may want a `secret`, and none is configured",
-        };
-        tracing::warn!(
-            upstream,
-            backend,
-            "403 was the answer to the first request of a connection, and the backend closed it: \
-             {secret} (or the connector refuses a request attribute, or the application answered so)"
-        );
+    /// Whether it was told already that its secret may be wrong; it counts as told from now on.
+    pub(crate) fn is_refusal_told(&self) -> bool {
+        self.refusal_told.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn findings(&self) -> &Mutex<Findings> {
+        &self.findings
     }
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` allows
@@ -505,7 +496,8 @@ impl Backend {
     ) -> Result<Lease<'b>, LeaseError> {
         let worker = in_flight.worker();
         if let Some(mut conn) = unproved {
-            if ping(&mut conn, settings).await {
+            if ping(&mut conn, settings).await.is_ok() {
+                self.note_pong();
                 self.workers[worker].reused.increment();
                 return Ok(Lease::new(conn, in_flight, true));
             }
@@ -561,7 +553,9 @@ impl Backend {
                 return None;
             }
             let limit = settings.ajp.ping_after_idle;
-            let must_prove = conn.can_ping() && limit.is_some_and(|limit| idle >= limit);
+            let must_prove = conn.can_ping()
+                && limit.is_some_and(|limit| idle >= limit)
+                && !self.ignores_cping();
             if !must_prove {
                 self.workers[worker].reused.increment();
             }
@@ -622,8 +616,10 @@ impl Backend {
         local.dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
-        if settings.ajp.ping_fresh && !ping(&mut conn, settings).await {
-            return Err(LeaseError::Ping);
+        if settings.ajp.ping_fresh {
+            ping(&mut conn, settings)
+                .await
+                .map_err(|how| LeaseError::Ping { how })?;
         }
         Ok(conn)
     }
@@ -786,9 +782,10 @@ impl<B: Borrow<Arc<Backend>>> Drop for InFlight<B> {
 }
 
 /// Asks CPING and waits for the answer as long as the settings allow.
-pub(crate) async fn ping(conn: &mut Connection, config: &BackendConfig) -> bool {
+pub(crate) async fn ping(conn: &mut Connection, config: &BackendConfig) -> Result<(), PingFailure> {
     let limit = config.ajp.ping_timeout;
-    timeout(limit, conn.ping()).await.unwrap_or(false)
+    let ended = timeout(limit, conn.ping()).await;
+    ended.unwrap_or(Err(PingFailure::Silent))
 }
 
 #[cfg(test)]

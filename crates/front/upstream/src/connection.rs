@@ -18,6 +18,7 @@ use crate::cap::Permit;
 use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::error::{Error, RequestError};
+use crate::findings::PingFailure;
 use crate::tunnel::OpenTunnel;
 use crate::wire::{Event, Wire};
 
@@ -321,26 +322,32 @@ impl Connection {
     }
 
     /// Asks CPING and waits for CPONG. Over HTTP/1.1 there is nothing to ask, and this succeeds.
-    pub(crate) async fn ping(&mut self) -> bool {
+    pub(crate) async fn ping(&mut self) -> Result<(), PingFailure> {
         if !self.wire.send_ping(&mut self.output) {
-            return true;
+            return Ok(());
         }
         let ponged = poll_fn(|cx| {
             if ready!(self.poll_write(cx)).is_err() {
-                return Poll::Ready(false);
+                return Poll::Ready(Err(PingFailure::Closed));
             }
             self.poll_pong(cx)
         });
-        ponged.await && self.settle()
+        ponged.await?;
+        match self.settle() {
+            true => Ok(()),
+            false => Err(PingFailure::Other),
+        }
     }
 
-    fn poll_pong(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll_pong(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), PingFailure>> {
         loop {
-            if let Some(ponged) = self.wire.receive_pong(&mut self.input, &mut self.output) {
-                return Poll::Ready(ponged);
+            match self.wire.receive_pong(&mut self.input, &mut self.output) {
+                Some(true) => return Poll::Ready(Ok(())),
+                Some(false) => return Poll::Ready(Err(PingFailure::Other)),
+                None => {}
             }
             if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
-                return Poll::Ready(false);
+                return Poll::Ready(Err(PingFailure::Closed));
             }
         }
     }

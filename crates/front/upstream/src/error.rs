@@ -13,6 +13,8 @@ use catamaran_transport::{HandshakeError, Truncated};
 use http::StatusCode;
 use thiserror::Error;
 
+use crate::findings::PingFailure;
+
 /// Who caused a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Culprit {
@@ -66,8 +68,11 @@ pub enum LeaseError {
         source: HandshakeError,
     },
     /// A fresh connection did not answer CPING in time or rightly.
-    #[error("no answer to CPING")]
-    Ping,
+    #[error("{how}")]
+    Ping {
+        /// What came instead.
+        how: PingFailure,
+    },
     /// All tunnels that a backend may have are open.
     #[error("all {limit} tunnels are open")]
     TunnelsMax {
@@ -122,10 +127,22 @@ impl LeaseError {
                 source: HandshakeError::Tls(error),
             } => error.server_token(),
             Self::Handshake { .. } => "tls-handshake",
-            Self::Ping => "ping-failed",
+            Self::Ping { .. } => "ping-failed",
             Self::TunnelsMax { .. } => "tunnels-max",
             Self::QueueFull { .. } => "queue-full",
             Self::QueueTimeout { .. } => "queue-timeout",
+        }
+    }
+
+    /// What it says of a backend that is out, as a sentence about "it".
+    pub(crate) fn trouble(&self) -> String {
+        match self {
+            Self::Unresolved { .. } => self.to_string(),
+            Self::Handshake { source } => {
+                format!("it cannot be connected to over TLS: {source}")
+            }
+            Self::Dial { source, .. } => format!("it cannot be connected to: {self}: {source}"),
+            _ => format!("it cannot be connected to: {self}"),
         }
     }
 
@@ -138,7 +155,7 @@ impl LeaseError {
             | Self::DialTimeout { .. }
             | Self::Unresolved { .. }
             | Self::Handshake { .. }
-            | Self::Ping => Culprit::Backend,
+            | Self::Ping { .. } => Culprit::Backend,
             Self::TunnelsMax { .. } | Self::QueueFull { .. } | Self::QueueTimeout { .. } => {
                 Culprit::Front
             }

@@ -145,7 +145,8 @@ impl SharedHealth {
         self.lock().watch(watch);
     }
 
-    fn is_heard(&self) -> bool {
+    /// Whether a byte arrived since it became suspect.
+    pub(crate) fn is_heard(&self) -> bool {
         self.heard() != self.heard_before.load(Ordering::Relaxed)
     }
 

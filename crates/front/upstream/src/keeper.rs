@@ -65,13 +65,13 @@ impl Backend {
         if !self.settings().eject || error.culprit() != Culprit::Backend {
             return;
         }
-        if let LeaseError::DialTimeout { .. } | LeaseError::Ping = error {
+        if let LeaseError::DialTimeout { .. } | LeaseError::Ping { .. } = error {
             // A burst of clients can fill a backlog or occupy all threads, and a SYN can get lost, so
             // a probe decides.
             return self.verify();
         }
         if self.health().connect_failed(began) {
-            self.note_ejection(Cause::Unreachable, None);
+            self.note_ejection(Cause::Unreachable, Some(error.trouble()));
             self.review();
         }
         self.attend();
@@ -132,6 +132,7 @@ impl Backend {
                 next_probe,
             } => BackendState::Out {
                 cause,
+                why: self.trouble().unwrap_or_else(|| words(cause).to_owned()),
                 pardoned: self.health().is_pardoned() && cause.is_pardonable(),
                 lasts: now.saturating_sub(since),
                 next_probe: next_probe.map(|at| at.saturating_sub(now)),
@@ -153,8 +154,8 @@ impl Backend {
         let probe = async move {
             let settings = backend.settings();
             let began = Instant::now();
-            let found = probe::probe(&settings, false).await;
-            let question = probe::question(&settings, false);
+            let found = backend.judge_cping(probe::probe(&settings).await);
+            let question = probe::question(&settings);
             let noted = backend.note_probe(
                 &found,
                 Noted {
@@ -179,26 +180,13 @@ impl Backend {
         }
     }
 
-    fn note_ejection(&self, cause: Cause, found: Option<&Found>) {
+    /// `trouble` is what is wrong, as a sentence about "it".
+    fn note_ejection(&self, cause: Cause, trouble: Option<String>) {
         let closed = self.close_unused();
         let (upstream, backend) = (self.upstream(), &self.settings().name);
-        match (cause, found) {
-            (Cause::Failing, Some(found)) => {
-                tracing::warn!(
-                    upstream,
-                    backend,
-                    closed,
-                    "backend is out: its probe fails: {found}"
-                );
-            }
-            _ => tracing::warn!(
-                upstream,
-                backend,
-                closed,
-                "backend is out: {}",
-                words(cause)
-            ),
-        }
+        let why = trouble.as_deref().unwrap_or_else(|| words(cause));
+        tracing::warn!(upstream, backend, closed, "backend is out: {why}");
+        self.note_trouble(trouble);
     }
 
     fn note_probe(&self, found: &Found, noted: Noted) -> LastProbe {
@@ -221,11 +209,18 @@ impl Backend {
                  let the probe ask for a page that begins none"
             );
         }
+        let fails_anew = !found.is_answer() && self.last_probe().is_none_or(|it| it.answered);
+        if fails_anew && !matches!(self.health().standing(), Standing::Out(_)) {
+            tracing::warn!(upstream, backend, "its check fails: {found}");
+        }
         let probe = LastProbe {
             number: noted.number,
             at: SystemTime::now(),
             took: noted.began.elapsed(),
-            question: noted.question,
+            question: match found {
+                Found::Unspoken(_) => ProbeQuestion::Connection,
+                _ => noted.question,
+            },
             answered: found.is_answer(),
             found: found.to_string(),
         };
@@ -234,10 +229,9 @@ impl Backend {
     }
 
     async fn probe(&self) -> Found {
-        let scheduled = self.health().condition().0 == Condition::Up;
         let (settings, number, began) = (self.settings(), self.next_probe(), Instant::now());
         let (found, question) = tokio::select! {
-            found = probe::probe(&settings, scheduled) => (found, probe::question(&settings, scheduled)),
+            found = probe::probe(&settings) => (self.judge_cping(found), probe::question(&settings)),
             found = self.silence(&settings) => (found, ProbeQuestion::Cping),
         };
         self.note_probe(
@@ -263,8 +257,8 @@ impl Backend {
                 self.attention().notified().await;
             }
             let asked = Instant::now();
-            let found = probe::ask_cping(settings).await;
-            if let Found::Silent | Found::Failed(_) = found
+            let found = self.judge_cping(probe::ask_cping(settings).await);
+            if let Found::Silent(_) | Found::Failed(_) = found
                 && self.health().is_doubted()
             {
                 return found;
@@ -278,20 +272,23 @@ impl Backend {
     fn conclude(&self, found: &Found, asker: Asker) {
         let group = self.group();
         let _deciding = group.as_ref().map(|group| group.decide());
-        let is_late = matches!(found, Found::Silent | Found::Late);
+        let is_late = matches!(found, Found::Silent(_) | Found::Late);
         let failed = is_late || matches!(found, Found::Wrong(_));
         let busy = is_late && self.is_saturated();
         let spared = failed && !busy && group.as_ref().is_none_or(|group| group.excuses(self));
         let excused = busy || spared;
         let outcome = match found {
-            Found::Answered { .. } => Outcome::Answered,
-            Found::Connected => Outcome::Connected,
+            Found::Answered { .. } | Found::Ponged => Outcome::Answered,
+            Found::Connected | Found::Unspoken(_) => Outcome::Connected,
             Found::Failed(_) => Outcome::Failed,
             Found::NotMade(_) => Outcome::NotMade,
-            Found::Silent => Outcome::Silent { excused },
+            Found::Silent(_) => Outcome::Silent { excused },
             Found::Late | Found::Wrong(_) => Outcome::Wrong { excused },
         };
         self.health().spare(spared);
+        if !found.is_answer() && !matches!(found, Found::NotMade(_)) {
+            self.note_trouble(Some(found.trouble()));
+        }
         match asker {
             Asker::Keeper => self.health().probed(outcome),
             Asker::Operator => self.health().probed_for_operator(outcome),
@@ -309,12 +306,12 @@ impl Backend {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         match (before, self.health().standing()) {
             (Standing::Out(_), Standing::Out(_)) => {}
-            (_, Standing::Out(cause)) => self.note_ejection(cause, Some(found)),
+            (_, Standing::Out(cause)) => self.note_ejection(cause, Some(found.trouble())),
             (Standing::Out(_), Standing::Up(_)) => {
                 tracing::info!(upstream, backend, "backend is back");
             }
             (_, Standing::Suspect) if told => return true,
-            (_, Standing::Suspect) if matches!(found, Found::Connected) => {
+            (_, Standing::Suspect) if matches!(found, Found::Connected | Found::Unspoken(_)) => {
                 tracing::info!(
                     upstream,
                     backend,
@@ -437,7 +434,7 @@ fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
 }
 
 /// How a backend fares. Displayed, it is a few words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendState {
     /// It gets its share.
     Up,
@@ -454,6 +451,8 @@ pub enum BackendState {
     Out {
         /// Why.
         cause: Cause,
+        /// The same in words, with what is known of it.
+        why: String,
         /// It serves all the same where no other can, because too many others are out.
         pardoned: bool,
         /// For how long.
@@ -466,9 +465,9 @@ pub enum BackendState {
 impl BackendState {
     /// Why it is out, in words; `None` if it is not.
     #[must_use]
-    pub fn cause(&self) -> Option<&'static str> {
+    pub fn cause(&self) -> Option<&str> {
         match self {
-            Self::Out { cause, .. } => Some(words(*cause)),
+            Self::Out { why, .. } => Some(why),
             Self::Up | Self::Ramping { .. } | Self::Verifying | Self::Suspect => None,
         }
     }
@@ -492,12 +491,13 @@ impl std::fmt::Display for BackendState {
             Self::Up | Self::Verifying | Self::Suspect => f.write_str(self.token()),
             Self::Ramping { percent } => write!(f, "ramping {percent}%"),
             Self::Out {
-                cause,
+                why,
                 pardoned,
                 lasts,
                 next_probe,
+                ..
             } => {
-                write!(f, "out for {}s: {}", lasts.as_secs(), words(*cause))?;
+                write!(f, "out for {}s: {why}", lasts.as_secs())?;
                 if *pardoned {
                     f.write_str(", serves where no other can")?;
                 }

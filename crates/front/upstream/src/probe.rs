@@ -20,6 +20,7 @@ use crate::config::{Address, BackendConfig, ProbeConfig, ProbeKind, ProbeRequest
 use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::{Culprit, Error, LeaseError};
+use crate::findings::PingFailure;
 use crate::wire::Event;
 
 /// What a probe found.
@@ -27,10 +28,14 @@ use crate::wire::Event;
 pub(crate) enum Found {
     /// It answered as it should. Whether it set a cookie.
     Answered { cookie: Option<HeaderValue> },
+    /// It answered CPING.
+    Ponged,
     /// It was connected to, and not asked anything.
     Connected,
+    /// It was connected to, and does not speak CPING.
+    Unspoken(PingFailure),
     /// CPING was not answered.
-    Silent,
+    Silent(PingFailure),
     /// The answer to a request did not come in time.
     Late,
     /// The answer to a request was wrong.
@@ -44,7 +49,21 @@ pub(crate) enum Found {
 impl Found {
     /// Whether the backend did what it was asked.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self, Self::Answered { .. } | Self::Connected)
+        match self {
+            Self::Answered { .. } | Self::Ponged | Self::Connected | Self::Unspoken(_) => true,
+            Self::Silent(_) | Self::Late | Self::Wrong(_) | Self::Failed(_) | Self::NotMade(_) => {
+                false
+            }
+        }
+    }
+
+    /// What it says of a backend that is out, as a sentence about "it".
+    pub(crate) fn trouble(&self) -> String {
+        match self {
+            Self::Failed(error) => error.trouble(),
+            Self::Silent(how) => format!("it does not answer CPING ({how})"),
+            _ => format!("its probe fails: {self}"),
+        }
     }
 }
 
@@ -92,9 +111,10 @@ pub(crate) enum Wrong {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Answered { .. } => f.write_str("answered"),
+            Self::Answered { .. } | Self::Ponged => f.write_str("answered"),
             Self::Connected => f.write_str("connected"),
-            Self::Silent => f.write_str("no answer to CPING"),
+            Self::Unspoken(how) => write!(f, "connected; {how}"),
+            Self::Silent(how) => how.fmt(f),
             Self::Late => f.write_str("no answer in time"),
             Self::Wrong(wrong) => wrong.fmt(f),
             Self::Failed(error) | Self::NotMade(error) => match error {
@@ -136,39 +156,41 @@ enum Asking<'c> {
     Connection,
 }
 
-/// `scheduled` says that nothing is amiss: then it is asked what the probe's kind says, otherwise
-/// CPING where that says more.
-fn asking(config: &BackendConfig, scheduled: bool) -> Asking<'_> {
+/// What the probe's kind says. Without a probe, CPING where that says more than a connection.
+fn asking(config: &BackendConfig) -> Asking<'_> {
     let probe = config.probe.as_ref();
     let kind = probe.map(|probe| &probe.kind);
     if let (Some(probe), Some(ProbeKind::Request(request))) = (probe, kind) {
         return Asking::Request(probe, request);
     }
-    let only_connects = scheduled && kind == Some(&ProbeKind::Connect);
-    match may_ask_cping(config) && !only_connects {
+    match may_ask_cping(config) && kind != Some(&ProbeKind::Connect) {
         true => Asking::Cping,
         false => Asking::Connection,
     }
 }
 
+/// Whether the configuration says that it answers CPING.
+pub(crate) fn wants_pong(config: &BackendConfig) -> bool {
+    let by_probe = matches!(&config.probe, Some(probe) if probe.kind == ProbeKind::Cping);
+    config.ajp.ping_fresh || by_probe
+}
+
 /// Whether it may be asked CPING. Not every container has it, so without any of the keys that say so
 /// it is never sent.
 fn may_ask_cping(config: &BackendConfig) -> bool {
-    let is_wanted = config.ajp.ping_after_idle.is_some()
-        || config.ajp.ping_fresh
-        || matches!(&config.probe, Some(probe) if probe.kind == ProbeKind::Cping);
+    let is_wanted = config.ajp.ping_after_idle.is_some() || wants_pong(config);
     config.protocol == Protocol::Ajp && is_wanted
 }
 
 /// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be asked
 /// beside it.
 pub(crate) fn is_slower_than_cping(config: &BackendConfig) -> bool {
-    matches!(asking(config, false), Asking::Request(..)) && may_ask_cping(config)
+    matches!(asking(config), Asking::Request(..)) && may_ask_cping(config)
 }
 
 /// What a probe asks, for who reads of it.
-pub(crate) fn question(config: &BackendConfig, scheduled: bool) -> ProbeQuestion {
-    match asking(config, scheduled) {
+pub(crate) fn question(config: &BackendConfig) -> ProbeQuestion {
+    match asking(config) {
         Asking::Request(_, request) => ProbeQuestion::Request {
             method: request.method.clone(),
             target: request.target.clone(),
@@ -178,9 +200,9 @@ pub(crate) fn question(config: &BackendConfig, scheduled: bool) -> ProbeQuestion
     }
 }
 
-/// Probes the backend. `scheduled` says that nothing is amiss.
-pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
-    match asking(config, scheduled) {
+/// Probes the backend.
+pub(crate) async fn probe(config: &BackendConfig) -> Found {
+    match asking(config) {
         Asking::Request(probe, request) => requested(config, probe, request).await,
         Asking::Cping => ask_cping(config).await,
         Asking::Connection => match connect(config).await {
@@ -192,26 +214,33 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
 
 /// Asks a backend that no front serves from: as its probe says, else by CPING, else by a connection. An AJP backend
 /// whose probe is no request is also asked `HEAD /`, because only a request proves that its secret is right; any
-/// status but 403 is good. To be polled within an event loop.
+/// status but 403 is good. One that answers that and not CPING is at fault, too. To be polled within an event loop.
 ///
 /// # Errors
 /// What it did instead of answering well, in words.
 pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
     let mut asked = config.clone();
-    let mut found = probe(&asked, false).await;
-    let is_asked = matches!(asking(config, false), Asking::Request(..));
-    if found.is_answer() && !is_asked && config.protocol == Protocol::Ajp {
+    let mut found = probe(&asked).await;
+    let is_asked = matches!(asking(config), Asking::Request(..));
+    let unponged = match found {
+        Found::Silent(how) => Some(how),
+        _ => None,
+    };
+    if (found.is_answer() || unponged.is_some()) && !is_asked && config.protocol == Protocol::Ajp {
         let head = ProbeRequest {
             method: Method::HEAD,
             statuses: vec![100..=402, 404..=599],
             ..ProbeRequest::default()
         };
         asked.probe = Some(ProbeConfig::new(ProbeKind::Request(Box::new(head))));
-        found = probe(&asked, false).await;
+        found = probe(&asked).await;
     }
-    match found.is_answer() {
-        true => Ok(question(&asked, false)),
-        false => Err(found.to_string()),
+    match (found.is_answer(), unponged) {
+        (true, None) => Ok(question(&asked)),
+        (true, Some(how)) => Err(format!(
+            "{how}, though it answers requests: set `ping_after_idle = \"off\"`"
+        )),
+        (false, _) => Err(found.to_string()),
     }
 }
 
@@ -223,8 +252,8 @@ pub(crate) async fn ask_cping(config: &BackendConfig) -> Found {
     };
     let mut conn = Connection::new(stream, config, None);
     match ping(&mut conn, config).await {
-        true => Found::Answered { cookie: None },
-        false => Found::Silent,
+        Ok(()) => Found::Ponged,
+        Err(how) => Found::Silent(how),
     }
 }
 

@@ -6,9 +6,9 @@ use rustls::{CertificateError, Error};
 
 /// An error of rustls for readers: without the names of its own types.
 pub(crate) fn in_words(error: &Error) -> String {
-    let other = match error {
-        Error::InvalidCertificate(CertificateError::Other(other)) | Error::Other(other) => other,
-        _ => return error.to_string(),
+    let (Error::InvalidCertificate(CertificateError::Other(other)) | Error::Other(other)) = error
+    else {
+        return error.to_string();
     };
     let text = other.to_string();
     match text.as_str() {

@@ -726,7 +726,9 @@ static PING_AFTER_IDLE: Key<OrOff<Durations>> = Key {
         preset: Preset::Value("\"10s\""),
         sample: "\"off\"",
         effect: "The front sends CPING on a pooled connection that was idle for longer, before its \
-                 next use, so that no request meets a backend that has gone away.",
+                 next use, so that no request meets a backend that has gone away. A backend that \
+                 serves and has never answered CPING is not asked on pooled connections, and is back \
+                 as soon as it can be connected to; a warning says so.",
         extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
                    connections to the retry, which not every request can have.",
         elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",

@@ -115,8 +115,8 @@ static KIND: Key<Choices<Kind>> = Key {
     doc: Doc {
         preset: Preset::Required,
         sample: "\"request\"",
-        effect: "What a probe asks. `connect`: whether it can be connected to. `cping`: CPING over \
-                 AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
+        effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
+                 `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
                  protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
                  request is verified. An AJP backend of which nothing is heard is asked CPING beside \
                  it, so a slow probe does not put off what silence leads to. Stopped and draining \

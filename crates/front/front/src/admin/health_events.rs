@@ -36,7 +36,8 @@ impl HealthWatch {
         self.0.values_mut().for_each(|seen| seen.is_present = false);
         for backend in backends {
             let counts = backend.counts();
-            let cause = backend.state().cause();
+            let state = backend.state();
+            let cause = state.cause();
             let snapshot = backend.figures().snapshot();
             let errors = snapshot.responses_minute[5];
             let responses = snapshot.responses_minute.iter().sum();

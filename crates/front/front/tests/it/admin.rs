@@ -9,14 +9,14 @@ use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
 use crate::{ask, backend, config, get, loopback, stop, tcp, to};
 
-fn with_admin(backends: Vec<BackendConfig>) -> Config {
+pub(crate) fn with_admin(backends: Vec<BackendConfig>) -> Config {
     Config {
         admin: Some(AdminConfig::new(vec![loopback()])),
         ..config(&[loopback()], backends)
     }
 }
 
-fn admin(running: &Running) -> SocketAddr {
+pub(crate) fn admin(running: &Running) -> SocketAddr {
     match &running.admin_addresses()[..] {
         [BoundAddress::Tcp(address), ..] => *address,
         other => panic!("no TCP address: {other:?}"),
@@ -34,6 +34,12 @@ fn request(address: SocketAddr, request: &str) -> Response {
 fn page(address: SocketAddr, path: &str) -> (u16, String) {
     let response = request(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     (response.status, response.text())
+}
+
+/// What the API says of everything.
+pub(crate) fn status(address: SocketAddr) -> String {
+    let head = "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    request(address, head).text()
 }
 
 #[test]

@@ -1,25 +1,47 @@
 //! Names whose resolver a test plays.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
-
-use tokio::sync::mpsc;
 
 use super::*;
 
-/// A name, and the answers that its resolver is to give.
-fn scripted() -> (
-    Arc<Name>,
-    mpsc::UnboundedSender<io::Result<Vec<SocketAddr>>>,
-) {
-    let (answers, given) = mpsc::unbounded_channel();
-    let given = Arc::new(tokio::sync::Mutex::new(given));
+type Answer = io::Result<Vec<SocketAddr>>;
+
+/// The answers that a resolver is to give.
+#[derive(Debug, Default)]
+struct Script {
+    answers: Mutex<VecDeque<Answer>>,
+    added: Notify,
+}
+
+impl Script {
+    fn send(&self, answer: Answer) {
+        self.answers.lock().unwrap().push_back(answer);
+        self.added.notify_one();
+    }
+
+    async fn next(&self) -> Answer {
+        loop {
+            let next = self.answers.lock().unwrap().pop_front();
+            match next {
+                Some(answer) => return answer,
+                None => self.added.notified().await,
+            }
+        }
+    }
+}
+
+/// A name, and the answers of its resolver.
+fn scripted() -> (Arc<Name>, Arc<Script>) {
+    let script = Arc::<Script>::default();
     let name = Name::new("app.test");
+    let own = Arc::clone(&script);
     let resolve = move |_| {
-        let given = Arc::clone(&given);
-        async move { given.lock().await.recv().await.expect("an answer") }
+        let own = Arc::clone(&own);
+        async move { own.next().await }
     };
     tokio::spawn(keep(Arc::downgrade(&name), resolve, Duration::ZERO));
-    (name, answers)
+    (name, script)
 }
 
 fn addresses(list: &[&str]) -> Vec<SocketAddr> {
@@ -43,7 +65,7 @@ async fn until(name: &Name, what: impl Fn(&Resolution) -> bool) -> Resolution {
 #[tokio::test]
 async fn the_last_good_addresses_stay_in_use_while_resolving_fails_however_it_fails() {
     let (name, answers) = scripted();
-    answers.send(Ok(addresses(&["10.0.0.1"]))).unwrap();
+    answers.send(Ok(addresses(&["10.0.0.1"])));
     let at = addresses(&["10.0.0.1"])[0].ip();
     assert_eq!(
         name.addresses(80).await.unwrap(),
@@ -58,17 +80,15 @@ async fn the_last_good_addresses_stay_in_use_while_resolving_fails_however_it_fa
         )),
         Ok(Vec::new()),
     ] {
-        answers.send(failure).unwrap();
+        answers.send(failure);
         let failing = until(&name, |it| it.failed.is_some()).await;
         assert_eq!((failing.addresses, name.lack()), (vec![at], None));
         assert!(failing.age.is_some());
         assert_eq!(name.addresses(80).await.unwrap().len(), 1);
-        answers.send(Ok(addresses(&["10.0.0.1"]))).unwrap();
+        answers.send(Ok(addresses(&["10.0.0.1"])));
         until(&name, |it| it.failed.is_none()).await;
     }
-    answers
-        .send(Ok(addresses(&["10.0.0.2", "10.0.0.3"])))
-        .unwrap();
+    answers.send(Ok(addresses(&["10.0.0.2", "10.0.0.3"])));
     let moved = until(&name, |it| it.addresses.len() == 2).await;
     assert_eq!(moved.failed, None);
     // The address that gave a connection comes first from then on.
@@ -80,15 +100,13 @@ async fn the_last_good_addresses_stay_in_use_while_resolving_fails_however_it_fa
 #[tokio::test]
 async fn a_name_that_never_resolved_says_why() {
     let (name, answers) = scripted();
-    answers
-        .send(Err(io::Error::other("Temporary failure")))
-        .unwrap();
+    answers.send(Err(io::Error::other("Temporary failure")));
     let why = name.addresses(80).await.unwrap_err();
     assert_eq!(
         (why.as_str(), name.lack()),
         ("Temporary failure", Some(why.clone()))
     );
-    answers.send(Ok(addresses(&["10.0.0.1"]))).unwrap();
+    answers.send(Ok(addresses(&["10.0.0.1"])));
     until(&name, |it| it.age.is_some()).await;
     assert_eq!(
         (name.lack(), name.addresses(80).await.unwrap().len()),
