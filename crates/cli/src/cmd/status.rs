@@ -423,6 +423,9 @@ fn remarks(member: &BackendMember) -> String {
     if is_out(member) {
         writeln!(text, "    {name} is {}", word(&backend.state)).expect("a string takes all");
     }
+    for remark in &backend.remarks {
+        writeln!(text, "    {name}: {}", word(remark)).expect("a string takes all");
+    }
     if member.drain.is_some() {
         let progress = drain_progress(member);
         writeln!(text, "    {name} drains: {progress}").expect("a string takes all");
@@ -539,7 +542,7 @@ mod tests {
     #[test]
     fn a_table_shows_who_serves_and_what_was_said() {
         let backend = json!({
-            "name": "blue", "state": "up", "condition": "up", "sessions": 7, "in_flight": 2, "waiting": 0,
+            "name": "blue", "state": "up", "condition": "up", "remarks": ["it is odd"], "sessions": 7, "in_flight": 2, "waiting": 0,
             "settings": {"activation": "drain", "weight": 1},
             "connections": {"open": 3, "max": 200},
             "rates": {"requests_s": 12.5}, "latency": {"p50_ms": 1.25, "p99_ms": 39.936},
@@ -573,6 +576,7 @@ upstream shop (round-robin, sticky)
   it accepts no new clients
   BACKEND STATE WT SESS BUSY CONNS REQ/S P99 MS 5XX/M FAIL/M
   blue    drain  1    7    2 3/200  12.5     40     3      2
+    blue: it is odd
     blue drains: 7 of 9 sessions left, 2 requests in flight; stops when they are over, at D in any case
     blue was changed by uid 0 at T, reason \\u{1b}[2J
     blue answered 3 of 5 with 5xx within the last minute

@@ -49,6 +49,10 @@ objects! {
         pub state: String,
         /// The same in one word: `up`, `ramping`, `verifying`, `suspect` or `out`.
         pub condition: String,
+        /// Why it is out, in words; `null` if it is not.
+        pub cause: Option<String>,
+        /// What is amiss with it although it may serve, in words.
+        pub remarks: Vec<String>,
         /// How much of its weight it has now, in percent.
         pub share: u8,
         /// Requests that wait for its response.

@@ -182,7 +182,10 @@ fn a_backend_is_drained_and_brought_back_by_clicks() {
         progress.starts_with("1 of 1 session left; 0 requests in flight"),
         "{progress}"
     );
-    let reason = format!("{}.textContent.includes('<b>new</b> disk')", row("blue"));
+    let reason = format!(
+        "{}.nextElementSibling.textContent.includes('<b>new</b> disk')",
+        row("blue")
+    );
     browser.wait(&reason).unwrap();
     assert_eq!(tier.activation(0), "drain");
 
@@ -582,6 +585,39 @@ fn forty_backends_are_seen_at_once() {
     browser.wait(&format!("{samples} >= 4")).unwrap();
     browser.wait(&format!("{shown} == 40")).unwrap();
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn names_are_never_cut_and_reasons_wrap() {
+    let nobody = address::refusing().unwrap();
+    let name = "ajp://tomcat-17.customers.frankfurt.example.org:8009";
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[upstream.app.backend]]\nname = \"{name}\"\nurl = \"ajp://{nobody}\"\n"
+    ))
+    .unwrap();
+    assert_eq!(front.get("/").unwrap().status, 503);
+    let line = front.wait_for_log("admin on http://").unwrap();
+    let (_, page) = line.split_once("admin on ").unwrap();
+    let mut browser = Browser::start(&[]).unwrap();
+    browser.look(1280, 900, "light").unwrap();
+    browser.open(&format!("{}/", page.trim())).unwrap();
+    let reason = "document.querySelector('tr.why-row:not([hidden]) .words')";
+    browser
+        .wait(&format!(
+            "{reason}?.textContent.includes('Connection refused')"
+        ))
+        .unwrap();
+    for width in [1280, 360] {
+        browser.look(width, 900, "light").unwrap();
+        let cut = format!(
+            "[...document.querySelectorAll('.name'), {reason}.parentElement].filter(it => \
+             it.scrollWidth > it.clientWidth || it.parentElement.scrollWidth > it.parentElement.clientWidth).length"
+        );
+        assert_eq!(browser.evaluate(&cut).unwrap(), 0, "{width}");
+        let shown = "document.querySelector('.name').textContent";
+        assert_eq!(browser.evaluate(shown).unwrap(), name);
+    }
 }
 
 #[test]

@@ -77,6 +77,11 @@ fn an_outage_of_the_resolver_is_none_of_the_backends() {
         );
         assert!(backend["resolution"]["age_s"].is_u64(), "{backend}");
     }
+    let remark = backends(&front)[0]["remarks"][0].to_string();
+    assert!(
+        remark.contains("its name blue.test does not resolve"),
+        "{remark}"
+    );
     let ages = front.metric("catamaran_backend_name_age_seconds").unwrap();
     assert_eq!(ages.len(), 2, "one of each backend with a name");
     assert_eq!(front.ask_admin("/readyz").unwrap().status, 200);
@@ -103,6 +108,12 @@ fn a_front_that_starts_without_a_resolver_serves_what_it_can_and_takes_names_as_
         said.contains("upstream app: the name app.test does not resolve"),
         "{said}"
     );
+    front
+        .wait_for_log("backend is out: its name does not resolve")
+        .unwrap();
+    let cause = &backends(&front)[0]["cause"];
+    let cause = cause.as_str().unwrap();
+    assert!(cause.starts_with("its name does not resolve: "), "{cause}");
     assert_eq!(backends(&front)[0]["resolution"]["age_s"], Value::Null);
     front.set_hosts("127.0.0.1 app.test\n").unwrap();
     until("an answer of the backend", || {

@@ -222,6 +222,8 @@ fn backend(backend: &Backend, settings: &BackendConfig) -> api::Backend {
         resolution: backend.resolution().map(resolution),
         state: state.to_string(),
         condition: state.token().to_owned(),
+        cause: state.cause().map(str::to_owned),
+        remarks: backend.remarks(),
         share: counts.share,
         in_flight: counts.in_flight,
         abandoned: counts.abandoned,

@@ -10,6 +10,7 @@ use catamaran_front::config::{BackendConfig, ProbeConfig, ProbeKind, ProbeReques
 use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
+use crate::admin::{admin, status, with_admin};
 use crate::health::{reasons, until};
 use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
 
@@ -119,6 +120,39 @@ fn an_application_that_answers_wrongly_is_out_until_it_answers_again() {
         let asks = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("catamaran-probe");
         assert!(asked.all(asks), "no client had it");
     }
+}
+
+#[test]
+fn the_status_names_a_secret_that_may_be_wrong_at_the_first_answer() {
+    let refusing = Changing::new(Protocol::Ajp);
+    refusing.answer(403);
+    let ajp = BackendConfig {
+        protocol: Protocol::Ajp,
+        ..to(&refusing.peer)
+    };
+    // Long before the probe puts it out, and then as the cause.
+    for (down, wanted) in [
+        (
+            1_000_000,
+            "its last check failed: status 403 (is `secret` right?)",
+        ),
+        (1, "its probe fails: status 403 (is `secret` right?)"),
+    ] {
+        let first = probed(ajp.clone(), asking(|_| {}), down);
+        let running = start(with_admin(vec![first])).unwrap();
+        until(wanted, || {
+            status(admin(&running)).contains(wanted).then_some(())
+        });
+        stop(running);
+    }
+    // Without a probe, a client's request finds it out.
+    let running = start(with_admin(vec![ajp])).unwrap();
+    assert_eq!(get(tcp(&running, 0)).status, 403);
+    let wanted = "it may want a `secret`, and none is configured";
+    until(wanted, || {
+        status(admin(&running)).contains(wanted).then_some(())
+    });
+    stop(running);
 }
 
 #[test]

@@ -198,9 +198,10 @@ class Row {
     this.more.addEventListener('click', () => openMenu(this.more, this.backend, this.writable));
     this.one = make('tr', { className: 'one', data: { backend: backend.name } },
       make('td', { className: 'who' }, this.name),
-      make('td', { className: 'how' }, make('div', {}, this.state, this.failing, this.activation, this.words)),
+      make('td', { className: 'how' }, make('div', {}, this.state, this.failing, this.activation)),
       ...Object.values(this.cells), make('td', { className: 'do' }, this.more));
     const columns = COLUMNS.length + 3;
+    this.why = make('tr', { className: 'extra why-row', hidden: true }, make('td', { colSpan: columns }, this.words));
     this.progress = make('progress');
     this.progressWords = make('span');
     const cancel = make('button', { type: 'button', textContent: 'Cancel the drain', data: { action: 'cancel' } });
@@ -213,7 +214,7 @@ class Row {
   }
 
   elements() {
-    return [this.one, this.drain, this.extra];
+    return [this.one, this.why, this.drain, this.extra];
   }
 
   toggle() {
@@ -237,10 +238,10 @@ class Row {
     setClass(this.activation, `pill ${ACTIVATIONS[settings.activation]}`);
     const said = backend.override;
     const words = [
-      backend.condition === 'out' ? backend.state.replace(/^out for (\S+): ([^,]*).*/, '$2, for $1') : '',
+      backend.cause ? `${backend.cause}, ${backend.state.replace(/^out (for \S+):.*/s, '$1')}` : '', ...backend.remarks,
       said ? `${said.reason ? `“${said.reason}” ` : ''}changed by ${said.by}, ${ago(said.at)}${said.until ? `; until ${day(said.until)}` : ''}` : ''].filter(Boolean).join('; ');
     setText(this.words, words);
-    this.words.title = backend.condition === 'out' ? `${backend.state}; ${words}` : words;
+    this.why.hidden = !words;
     const put = (key, text, title = '') => {
       setText(this.cells[key].firstChild, text);
       if (this.cells[key].title !== title) this.cells[key].title = title;
