@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamaran_front::config::{
-    BackendConfig, Config, Found, Place, RequestAttributes, RouteConfig, UpstreamConfig,
+    BackendConfig, Config, Found, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
+    UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -89,9 +90,15 @@ fn parse_at(
     variables: Variables<'_>,
 ) -> Result<LoadedFile, Report> {
     let secret_files = RefCell::new(Vec::new());
+    let hidden = RefCell::new(Vec::new());
     let read_secret = |path: &Path| {
         secret_files.borrow_mut().push(path.to_owned());
-        secret_or_reason(path)
+        let value = secret_or_reason(path)?;
+        hidden.borrow_mut().push(HiddenValue {
+            value: Secret::new(value.clone()),
+            name: path.display().to_string(),
+        });
+        Ok(value)
     };
     let surroundings = Surroundings {
         base: path.parent().unwrap_or_else(|| Path::new("")),
@@ -109,6 +116,9 @@ fn parse_at(
     };
     let mut loaded = parse_within(name, text, &surroundings)?;
     loaded.secret_files = secret_files.take();
+    if let Some(admin) = &mut loaded.config.admin {
+        admin.hidden.extend(hidden.take());
+    }
     Ok(loaded)
 }
 
@@ -178,8 +188,12 @@ pub(crate) fn parse_within(
     if report.faults() > 0 {
         Err(report)
     } else {
+        let mut config = typed(file, &report);
+        if let Some(admin) = &mut config.admin {
+            admin.hidden.clone_from(&expanded.hidden);
+        }
         Ok(LoadedFile {
-            config: typed(file, &report),
+            config,
             report,
             secret_files: Vec::new(),
         })

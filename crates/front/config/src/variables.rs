@@ -7,10 +7,11 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::ops::Range;
 
+use catamaran_front::config::{HiddenValue, Secret};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -27,6 +28,8 @@ pub(crate) struct Expanded {
     texts: HashMap<usize, String>,
     /// The places of texts that have no value.
     failed: HashSet<usize>,
+    /// The values of all variables, which texts show that are made of them.
+    pub(crate) hidden: Vec<HiddenValue>,
 }
 
 impl Expanded {
@@ -42,13 +45,13 @@ pub(crate) fn expand_all(
     variables: Variables<'_>,
     report: &mut Report,
 ) -> Expanded {
-    let secrets = RefCell::new(Vec::new());
+    let values = RefCell::new(BTreeMap::new());
     let noting = |name: &str| {
         let value = variables(name);
-        if let (Some(value), true) = (value.as_ref().and_then(|it| it.to_str()), is_secret(name)) {
-            secrets
+        if let Some(value) = value.as_ref().and_then(|it| it.to_str()) {
+            values
                 .borrow_mut()
-                .push((value.to_owned(), name.to_owned()));
+                .insert(name.to_owned(), value.to_owned());
         }
         value
     };
@@ -71,8 +74,14 @@ pub(crate) fn expand_all(
             _ => {}
         }
     }
-    for (value, name) in secrets.into_inner() {
-        report.hide(value, &name);
+    for (name, value) in values.into_inner() {
+        if is_secret(&name) {
+            report.hide(value.clone(), &name);
+        }
+        expanded.hidden.push(HiddenValue {
+            value: Secret::new(value),
+            name: format!("${{{name}}}"),
+        });
     }
     expanded
 }
@@ -81,7 +90,15 @@ pub(crate) fn expand_all(
 /// mistake.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let words = ["SECRET", "PASSWORD", "PASSWD", "TOKEN", "KEY", "CREDENTIAL"];
+    let words = [
+        "SECRET",
+        "PASS",
+        "PWD",
+        "TOKEN",
+        "KEY",
+        "CREDENTIAL",
+        "AUTH",
+    ];
     words.iter().any(|word| name.contains(word))
 }
 

@@ -125,6 +125,18 @@ pub struct AdminConfig {
     /// The upstreams without which the front says at `/readyz` that it is not ready, while they accept no
     /// new clients. Default: `None`, all of them.
     pub ready: Option<Vec<String>>,
+    /// Values of variables and of files that the file names, which are shown only to whoever has the token, runs the
+    /// front, or is root. Default: none.
+    pub hidden: Vec<HiddenValue>,
+}
+
+/// A value that the configuration has from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenValue {
+    /// The value.
+    pub value: Secret,
+    /// What is shown in its place: `${NAME}`, or the path of the file.
+    pub name: String,
 }
 
 impl AdminConfig {
@@ -139,6 +151,7 @@ impl AdminConfig {
             state_file: None,
             read_only: false,
             ready: None,
+            hidden: Vec::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod cache;
 mod choice;
 mod files;
 mod finder;
+pub(crate) mod hidden;
 pub(crate) mod question;
 mod routes;
 mod sent;

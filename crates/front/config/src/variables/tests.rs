@@ -56,6 +56,18 @@ fn backend(keys: &str) -> Result<BackendConfig, String> {
 }
 
 #[test]
+fn values_are_known_to_be_hidden() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                [route.request_headers]\nset = { Authorization = \"Basic ${SECRET}\", X-Name = \"${NAME}\" }\n\
+                [admin]\naddress = \"127.0.0.1:9090\"\n[[upstream.app.backend]]\nurl = \"http://127.0.0.1:8080\"\n";
+    let loaded = parse_with("x.toml", text, &environment).unwrap();
+    let hidden = loaded.config.admin.unwrap().hidden;
+    let named = hidden.iter().map(|it| (&it.name[..], it.value.as_bytes()));
+    let expected: [(&str, &[u8]); 2] = [("${NAME}", b"blue"), ("${SECRET}", b"hunter2")];
+    assert!(named.eq(expected), "{hidden:?}");
+}
+
+#[test]
 fn a_variable_alone_may_be_a_number_or_a_switch() {
     let read = backend("connections_max = \"${COUNT}\"\nping_fresh = \"${SWITCH}\"").unwrap();
     assert_eq!((read.connections_max, read.ajp.ping_fresh), (7, false));

@@ -48,6 +48,15 @@ pub(super) fn check(
     check_kind(&head.headers)
 }
 
+/// Whether whoever asks may see values of variables and files: over TCP with the token, over the Unix socket root and the
+/// user of this process, who can read them anyway. The mode of the socket may let others steer the front.
+pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &HeaderMap) -> bool {
+    match peer {
+        Peer::Tcp(_) => has_token(config, headers),
+        Peer::Unix(user) => user.is_some_and(|user| user == 0 || user == own),
+    }
+}
+
 /// Refuses a client that calls us by a name that somebody else's DNS may have led here. A Unix socket
 /// has no address of its own.
 fn check_host(
@@ -78,16 +87,11 @@ fn check_token(
     headers: &HeaderMap,
 ) -> Result<(), Reply> {
     let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
-    let shown = headers.get(AUTHORIZATION).map(|it| it.as_bytes());
+    let shown = headers.get(AUTHORIZATION);
     match (&config.token, shown) {
-        (Some(token), Some(shown)) => {
-            let bearer = shown.split_at_checked(BEARER.len());
-            let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
-            let equal = shown.is_some_and(|(_, it)| it.ct_eq(token.as_bytes()).into());
-            equal
-                .then_some(())
-                .ok_or_else(|| wrong("this is not the token"))
-        }
+        (Some(_), Some(_)) => has_token(config, headers)
+            .then_some(())
+            .ok_or_else(|| wrong("this is not the token")),
         (Some(_), None) if is_guarded || !bound.is_loopback() => Err(wrong(
             "send the token of `token_file`: Authorization: Bearer TOKEN",
         )),
@@ -98,6 +102,15 @@ fn check_token(
         }
         (_, _) => Ok(()),
     }
+}
+
+/// Whether a client shows the token.
+fn has_token(config: &AdminConfig, headers: &HeaderMap) -> bool {
+    let shown = headers.get(AUTHORIZATION).map(|it| it.as_bytes());
+    let bearer = shown.and_then(|shown| shown.split_at_checked(BEARER.len()));
+    let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
+    let both = shown.zip(config.token.as_ref());
+    both.is_some_and(|((_, shown), token)| shown.ct_eq(token.as_bytes()).into())
 }
 
 /// Refuses what a page of another origin sends.

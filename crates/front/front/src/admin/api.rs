@@ -5,14 +5,16 @@ use std::time::Duration;
 use catamaran_admin_api::{EventList, OperationReport, ProbeResult, UpgradeStart};
 use http::header::IF_MATCH;
 use http::{Method, StatusCode};
+use rustix::process::geteuid;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::request::{Request, parameter, parameters, segments};
-use super::{Desk, caches, figures, site, status, tls};
+use super::{Desk, access, caches, figures, site, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
+use crate::explain::hidden::hide;
 use crate::explain::{Question, explain_on};
 use crate::tls::of_listener;
 use crate::worker::Shared;
@@ -40,7 +42,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     match (rest, method) {
         (["status"], &Method::GET) => Reply::json(&status::all(desk)),
         (["events"], &Method::GET) => events(shared, request),
-        (["explain"], &Method::GET) => explain(shared, request),
+        (["explain"], &Method::GET) => explain(desk, request),
         (["reload"], &Method::POST) => reload(shared).await,
         (["log", "reopen"], &Method::POST) => reopen(shared),
         (["upgrade"], &Method::POST) => upgrade(shared),
@@ -109,7 +111,8 @@ fn upgrade(shared: &Shared) -> Reply {
 }
 
 /// What would become of a request.
-fn explain(shared: &Shared, request: &Request) -> Reply {
+fn explain(desk: &Desk, request: &Request) -> Reply {
+    let (shared, config) = (&*desk.shared, desk.config.load());
     let query = request.head.target.query.as_deref();
     let text = |name: &str| parameter(query, name).unwrap_or_default();
     let question = Question {
@@ -126,7 +129,13 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
         Some(of_listener(&profiles, listener)?.current())
     });
     match explained {
-        Ok(explanation) => Reply::json(&explanation),
+        Ok(mut explanation) => {
+            let own = geteuid().as_raw();
+            if !access::sees_values(&config, request.peer, own, &request.head.headers) {
+                hide(&mut explanation, &config.hidden);
+            }
+            Reply::json(&explanation)
+        }
         Err(detail) => syntax(&detail),
     }
 }

@@ -2,13 +2,16 @@
 //! is tested.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Activation, AdminConfig, BackendConfig, Config, ListenAddress, Protocol, StickyConfig,
+    Activation, AdminConfig, BackendConfig, Config, FieldRule, HiddenValue, ListenAddress,
+    Protocol, RouteRules, Secret, StickyConfig, Template,
 };
 use catamaran_front::{BoundAddress, Running, start};
 use catamaran_testkit::{Address, HttpClient, Response};
+use http::header::AUTHORIZATION;
 use serde_json::Value;
 
 use crate::health::until;
@@ -53,6 +56,48 @@ pub(crate) fn read(running: &Running, path: &str) -> (Value, String) {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let etag = answer.header("etag").unwrap_or_default().to_owned();
     (json(&answer), etag)
+}
+
+/// What a variable said is not for every user of this machine; whoever runs the front can read it anyway.
+#[test]
+fn what_is_explained_has_no_value_of_a_variable_for_those_who_have_no_token() {
+    let app = backend("app");
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = site(directory.path(), vec![to(&app)]);
+    let value = Template::parse("Basic hunter2", &[]).unwrap();
+    let rules = RouteRules {
+        request_headers: vec![FieldRule::Set(AUTHORIZATION, value)],
+        ..RouteRules::default()
+    };
+    config.routes[0].rules = Some(Arc::new(rules));
+    let admin = config.admin.as_mut().unwrap();
+    admin.token = Some(Secret::new("0123456789abcdef0123456789abcdef".to_owned()));
+    admin.hidden = vec![HiddenValue {
+        value: Secret::new("hunter2".to_owned()),
+        name: "${SECRET}".to_owned(),
+    }];
+    let running = start(config).unwrap();
+    let explained = |address: Address, fields: &str| {
+        let mut client = HttpClient::connect(address).unwrap();
+        let target = "/api/v1/explain?url=http://a/";
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+        client.send(request.as_bytes()).unwrap();
+        client.receive().unwrap().text()
+    };
+    let tcp: Address = match &running.admin_addresses()[1] {
+        BoundAddress::Tcp(address) => (*address).into(),
+        other => panic!("{other:?}"),
+    };
+    let anybody = explained(tcp.clone(), "");
+    assert!(
+        anybody.contains("Basic ${SECRET}") && !anybody.contains("hunter2"),
+        "{anybody}"
+    );
+    let token = "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n";
+    assert!(explained(tcp, token).contains("Basic hunter2"));
+    // This test runs as the front does.
+    assert!(explained(self::admin(&running), "").contains("Basic hunter2"));
+    stop(running);
 }
 
 fn json(answer: &Response) -> Value {

@@ -80,6 +80,39 @@ fn a_host_that_is_not_ours_is_refused() {
     }
 }
 
+#[test]
+fn values_are_for_the_token_the_own_user_and_root() {
+    const OWN: u32 = 990;
+    let (_, remote) = tcp("127.0.0.1:9090");
+    let sees = |config: &AdminConfig, peer: Peer, fields: &str| {
+        let head = head(&get("localhost", fields));
+        sees_values(config, peer, OWN, &head.headers)
+    };
+    let right = bearer(TOKEN);
+    for (has_token, peer, fields, expected) in [
+        (true, remote, "", false),
+        (true, remote, &right[..], true),
+        (
+            true,
+            remote,
+            &bearer("0123456789abcdef0123456789abcdeX"),
+            false,
+        ),
+        (false, remote, "", false),
+        (false, remote, &right, false),
+        (true, Peer::Unix(Some(0)), "", true),
+        (true, Peer::Unix(Some(OWN)), "", true),
+        (true, Peer::Unix(Some(1000)), "", false),
+        (true, Peer::Unix(None), "", false),
+    ] {
+        assert_eq!(
+            sees(&config(has_token), peer, fields),
+            expected,
+            "{peer} {fields}"
+        );
+    }
+}
+
 /// Over TCP a token guards what names the URLs of clients, however the path is written.
 #[test]
 fn keys_of_a_cache_are_guarded_as_writes_are() {

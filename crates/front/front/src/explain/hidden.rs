@@ -1,0 +1,158 @@
+//! What an explanation has of values that came from variables and files: those who may not read them see names.
+
+use catamaran_admin_api::{BackendRequest, CacheOutlook, Explanation, FrontAnswer, PathForms};
+
+use crate::config::HiddenValue;
+
+/// Puts names in the place of values. All members are named here, so that a further one does not compile until it is
+/// known whether a text of the file may stand in it.
+pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
+    let Explanation {
+        summary,
+        path,
+        answer,
+        rewrite,
+        cache,
+        sent,
+        then,
+        generation: _,
+        request: _,
+        outcome: _,
+        route: _,
+        others: _,
+        upstream: _,
+        affinity: _,
+        backend: _,
+        by: _,
+        members: _,
+    } = explanation;
+    let mut texts: Vec<&mut String> = vec![summary];
+    texts.extend(rewrite);
+    texts.extend(then);
+    if let Some(PathForms {
+        forwarded,
+        received: _,
+        normal: _,
+        compared: _,
+    }) = path
+    {
+        texts.push(forwarded);
+    }
+    if let Some(FrontAnswer {
+        text,
+        location,
+        status: _,
+        reason: _,
+    }) = answer
+    {
+        texts.push(text);
+        texts.extend(location);
+    }
+    if let Some(CacheOutlook {
+        key,
+        name: _,
+        bypass: _,
+        stored: _,
+        age: _,
+        ttl: _,
+    }) = cache
+    {
+        texts.push(key);
+    }
+    if let Some(BackendRequest {
+        request,
+        fields,
+        attributes,
+        set_cookie,
+        backend: _,
+        protocol: _,
+        address: _,
+        tunnel: _,
+        timeouts: _,
+        retries: _,
+    }) = sent
+    {
+        texts.push(request);
+        texts.extend(fields.iter_mut().map(|(_, value)| value));
+        texts.extend(attributes.iter_mut().map(|(_, value)| value));
+        texts.extend(set_cookie);
+    }
+    let mut hidden: Vec<&HiddenValue> = hidden.iter().collect();
+    // One may be a part of another.
+    hidden.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));
+    for text in texts {
+        hidden.iter().for_each(|it| put_name(text, it));
+    }
+}
+
+/// Puts the name in the place of the value. One of a few letters may be a part of any word, so it is hidden only
+/// where it stands alone.
+fn put_name(text: &mut String, HiddenValue { value, name }: &HiddenValue) {
+    let Ok(value) = std::str::from_utf8(value.as_bytes()) else {
+        return;
+    };
+    if value.len() >= PART_MIN {
+        *text = text.replace(value, name);
+    } else if text == value && !value.is_empty() {
+        text.clone_from(name);
+    }
+}
+
+/// Letters of a value that is hidden within a text.
+const PART_MIN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    #[test]
+    fn values_are_hidden_wherever_the_file_may_put_them() {
+        let value = |value: &str, name: &str| HiddenValue {
+            value: Secret::new(value.to_owned()),
+            name: name.to_owned(),
+        };
+        let hidden = [
+            value("hunter", "${PART}"),
+            value("hunter2", "${SECRET}"),
+            value("7", "${N}"),
+            value("", "${E}"),
+        ];
+        let text = || "x hunter2 7".to_owned();
+        let mut explanation = Explanation {
+            summary: text(),
+            rewrite: Some(text()),
+            then: vec![text()],
+            path: Some(PathForms {
+                forwarded: text(),
+                ..PathForms::default()
+            }),
+            answer: Some(FrontAnswer {
+                text: text(),
+                location: Some(text()),
+                ..FrontAnswer::default()
+            }),
+            cache: Some(CacheOutlook {
+                key: text(),
+                ..CacheOutlook::default()
+            }),
+            sent: Some(BackendRequest {
+                request: text(),
+                fields: vec![
+                    ("hunter2".to_owned(), text()),
+                    (String::new(), "7".to_owned()),
+                ],
+                attributes: vec![(String::new(), text())],
+                set_cookie: Some(text()),
+                ..BackendRequest::default()
+            }),
+            ..Explanation::default()
+        };
+        hide(&mut explanation, &hidden);
+        let shown = format!("{explanation:?}");
+        assert_eq!(shown.matches("x ${SECRET} 7").count(), 11, "{shown}");
+        // Names of fields are never variables.
+        assert_eq!(shown.matches("hunter").count(), 1, "{shown}");
+        assert!(shown.contains("(\"\", \"${N}\")"), "{shown}");
+    }
+}
