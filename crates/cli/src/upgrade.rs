@@ -2,13 +2,15 @@
 //! without a lost request.
 //!
 //! An environment variable tells the new process that its standard input is its end of the handover.
-//! The listening sockets and the message that it serves pass through it. Until that message arrives
-//! this process serves as before; if it never arrives, this process goes on.
+//! When it has asked, the listening sockets and the message that it serves pass through it. Until that message arrives
+//! this process serves as before; if it never arrives, this process goes on. The new process has a process group of
+//! its own, which is killed then: what it was started by, and what it started, may have hung as well.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::SyncSender;
@@ -16,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_front::{Inheritance, Offer, Running, Taken};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::failure::Failure;
 
@@ -66,10 +68,14 @@ where
 impl Pending {
     /// Ends the new process, in order if it serves already.
     pub(crate) fn abandon(&self) {
-        let child = lock(&self.child);
-        if let Err(error) = kill_process(Pid::from_child(&child), Signal::TERM) {
-            tracing::debug!(%error, "the new process has ended already");
-        }
+        end(&lock(&self.child), Signal::TERM);
+    }
+}
+
+/// Ends the new process and all that it started.
+fn end(child: &Child, signal: Signal) {
+    if let Err(error) = kill_process_group(Pid::from_child(child), signal) {
+        tracing::debug!(%error, "the new process has ended already");
     }
 }
 
@@ -98,8 +104,8 @@ fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
         Err(error) => error,
     };
     let mut child = lock(child);
-    // It may have ended by itself, which is why.
-    child.kill().ok();
+    // It may have ended by itself, which is why. Until it is waited for, nobody else has its number.
+    end(&child, Signal::KILL);
     match child.wait() {
         Ok(status) => Err(format!("{refused} ({status})")),
         Err(error) => Err(format!("{refused} ({error})")),
@@ -118,6 +124,7 @@ fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
             .env(VARIABLE, STDIN)
             .env(SINCE, since.to_string())
             .stdin(Stdio::from(stdin))
+            .process_group(0)
             .spawn()
     };
     let spare = theirs.try_clone()?;

@@ -1,7 +1,7 @@
 //! Handing the listening sockets to the next process, so that no client in their queues is lost.
 //!
 //! The two processes share a pair of Unix sockets that preserve message boundaries (SOCK_SEQPACKET).
-//! The old process sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in
+//! The new process asks. The old process sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in
 //! as many messages as needed, and then an end message. The new process starts, and answers which
 //! listeners it took. Until then the old process serves, and if there is no answer it goes on
 //! serving. The caller starts the new process and tells it its end of the pair.
@@ -28,7 +28,7 @@ use thiserror::Error;
 use crate::admin::Admin;
 use crate::config::ListenAddress;
 use crate::inheritance::{
-    END, MEMBERS, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION,
+    ASK, END, MEMBERS, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION,
     unintelligible,
 };
 use crate::listener::Listener;
@@ -136,20 +136,32 @@ impl Offer {
         Ok((offer, theirs))
     }
 
-    /// Sends the sockets, then waits until the other process serves clients. The other end must
+    /// Waits until the other process asks, sends the sockets, then waits until it serves clients. The other end must
     /// have been closed in this process, or the other's end goes unnoticed.
     ///
     /// # Errors
     /// [`NotTaken`]; everything is as it was.
     pub fn send_and_wait(mut self, limit: Duration) -> Result<Taken, NotTaken> {
-        let failed = |errno| match errno {
+        let failed = |errno, limit| match errno {
             Errno::PIPE | Errno::CONNRESET => NotTaken::Ended,
             Errno::AGAIN => NotTaken::Late { limit },
             errno => NotTaken::Channel(errno.into()),
         };
-        for direction in [Timeout::Send, Timeout::Recv] {
-            set_socket_timeout(&self.channel, direction, Some(limit)).map_err(failed)?;
+        let mut answer = [0; ANSWER_MAX];
+        let mut hear = |limit| {
+            let limited = set_socket_timeout(&self.channel, Timeout::Recv, Some(limit));
+            let heard =
+                limited.and_then(|()| recv(&self.channel, &mut answer[..], RecvFlags::empty()));
+            let (length, _) = heard.map_err(|errno| failed(errno, limit))?;
+            Ok::<_, NotTaken>(answer[..length].to_vec())
+        };
+        match &hear(limit.min(ASKED_IN))?[..] {
+            [] => return Err(NotTaken::Ended),
+            [VERSION, ASK] => {}
+            _ => return Err(NotTaken::Channel(unintelligible())),
         }
+        let limited = set_socket_timeout(&self.channel, Timeout::Send, Some(limit));
+        limited.map_err(|errno| failed(errno, limit))?;
         offer(
             &self.channel,
             &self.listeners,
@@ -159,11 +171,8 @@ impl Offer {
             ],
             &self.tickets,
         )
-        .map_err(failed)?;
-        let mut answer = [0; ANSWER_MAX];
-        let (length, _) =
-            recv(&self.channel, &mut answer[..], RecvFlags::empty()).map_err(failed)?;
-        match &answer[..length] {
+        .map_err(|errno| failed(errno, limit))?;
+        match &hear(limit)?[..] {
             [] => Err(NotTaken::Ended),
             [VERSION, READY, taken @ ..] if taken.len() == self.listeners.len() => {
                 self.taken = true;
@@ -244,6 +253,9 @@ fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> R
     let message = [IoSlice::new(message)];
     sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
+
+/// How long the new process may take until it asks, which is the first thing that it does.
+const ASKED_IN: Duration = Duration::from_secs(10);
 
 /// Bytes of a text in one message: all of it fits [`MESSAGE_MAX`].
 const PART_MAX: usize = MESSAGE_MAX - 4;

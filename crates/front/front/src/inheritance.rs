@@ -1,6 +1,7 @@
 //! The receiving side of a handover: what the process before this one hands over, and the messages.
 //!
-//! A message is one byte of version, one of kind, two of the listener's index, and its address. What
+//! This process first asks, and only then is anything sent: sockets that are on their way to somebody who never takes
+//! them would keep their ports. A message is one byte of version, one of kind, two of the listener's index, and its address. What
 //! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
 //! So do the members that were found, and the keys of TLS tickets, a message for each profile: the
 //! keys, and the profile's name. A process that knows no such messages takes them for more of a
@@ -55,6 +56,7 @@ impl Inheritance {
         let (mut overrides, mut members) = (Vec::new(), Vec::new());
         let mut tickets = HashMap::new();
         let mut message = [0; MESSAGE_MAX];
+        send(&channel, &[VERSION, ASK], SendFlags::NOSIGNAL)?;
         loop {
             let (length, sockets) = receive_with(&channel, &mut message)?;
             match &message[..length] {
@@ -213,7 +215,8 @@ pub(crate) fn unintelligible() -> io::Error {
 }
 
 /// Changes with the meaning of messages.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
+pub(crate) const ASK: u8 = b'A';
 pub(crate) const TCP: u8 = b'T';
 pub(crate) const UNIX: u8 = b'U';
 pub(crate) const END: u8 = b'E';

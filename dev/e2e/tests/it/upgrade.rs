@@ -1,9 +1,12 @@
 //! SIGUSR2: a new process takes the listeners over, or the old one goes on.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use catamaran_e2e::Front;
+use catamaran_e2e::{Front, binary};
 use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process};
 
 use crate::reload::{application, ask_until, file, nth_line};
@@ -46,12 +49,50 @@ fn three_upgrades_under_load_fail_no_request() {
         .unwrap();
 }
 
+/// What the new version is started by may have started more than hangs.
+#[test]
+fn a_new_process_that_hangs_is_ended_with_its_children() {
+    let (_application, url) = application();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (program, children) = (at("catamaran"), at("children"));
+    symlink(binary().unwrap(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--upstream", &url]);
+    let mut front = Process::spawn_in(&mut command, tempfile::tempdir().unwrap()).unwrap();
+    nth_line(&front, "listening on", 1);
+    // The second ends before its child, which holds what it got.
+    for (nth, last) in [(1, "wait"), (2, "exit 0")] {
+        let script = format!(
+            "#!/bin/sh\nexec 3<&0\nsleep 1000 <&3 &\necho $! >> {}\n{last}\n",
+            children.display()
+        );
+        fs::write(at("script"), script).unwrap();
+        fs::set_permissions(at("script"), Permissions::from_mode(0o755)).unwrap();
+        fs::rename(at("script"), &program).unwrap();
+        front.signal(Signal::User2).unwrap();
+        let said = nth_line(
+            &front,
+            "cannot upgrade: the new process was not ready within",
+            nth,
+        );
+        assert!(said.contains("this process goes on"), "{said}");
+        let children = fs::read_to_string(&children).unwrap();
+        let child = children.lines().last().unwrap();
+        // Of one that is dead and not yet buried the line is empty.
+        let line = fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        assert_eq!(line, "", "its child is there");
+    }
+    front.signal(Signal::Terminate).unwrap();
+    assert_eq!(front.wait(Deadline::default()).unwrap().code(), Some(0));
+}
+
 #[test]
 fn when_the_new_process_fails_the_old_one_goes_on() {
     let (_application, url) = application();
     let mut front = Front::with_config(&file(&url, "")).unwrap();
     let path = front.directory().join("catamaran.toml");
-    std::fs::write(path, "nonsense").unwrap();
+    fs::write(path, "nonsense").unwrap();
     for nth in 1..=2 {
         front.process().signal(Signal::User2).unwrap();
         let said = nth_line(

@@ -1,5 +1,6 @@
 //! One front hands its listening sockets to another; here both are in one process.
 
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
@@ -119,6 +120,21 @@ fn handovers_under_load_fail_no_request() {
         running
     });
     stop(running);
+}
+
+/// A process that hangs before it is ready, or a child that it left, would keep the port when the front is gone.
+#[test]
+fn whoever_has_not_asked_for_the_sockets_has_none() {
+    let app = backend("app");
+    let running = start(config(&[loopback()], vec![to(&app)])).unwrap();
+    let address = tcp(&running, 0);
+    let (offer, theirs) = running.offer().unwrap();
+    let error = offer.send_and_wait(Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(error, NotTaken::Late { .. }), "{error}");
+    assert_eq!(get(address).text(), "app");
+    stop(running);
+    TcpListener::bind(address).expect("the port is free");
+    drop(theirs);
 }
 
 #[test]
