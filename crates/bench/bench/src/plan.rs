@@ -324,7 +324,7 @@ fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections
             Mode::Ours => ConnectPatience::Unlimited,
         },
         resend: match settings.mode {
-            Mode::Ab => Resend::Always,
+            Mode::Ab => Resend::Never,
             Mode::Ours => Resend::Unreceived,
         },
     }

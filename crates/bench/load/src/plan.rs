@@ -205,8 +205,9 @@ pub enum Resend {
     /// Only if the server had closed before it could receive any of the request, and its method is
     /// idempotent. Others have failed. The default.
     Unreceived,
-    /// Once, whatever became of it (ab).
-    Always,
+    /// Never (ab): each has failed. ab writes a request on a kept connection without looking whether that
+    /// has ended.
+    Never,
 }
 
 /// How many connects may fail before the run is given up. Whatever is chosen, a connection whose

@@ -106,8 +106,8 @@ impl Stream {
         }
     }
 
-    /// What became of the connect.
-    fn take_error(&mut self) -> io::Result<()> {
+    /// What became of the connect, or of the connection since it was looked at.
+    pub(crate) fn take_error(&mut self) -> io::Result<()> {
         let error = match self.plain() {
             Plain::Tcp(stream) => stream.take_error(),
             Plain::Unix(stream) => stream.take_error(),

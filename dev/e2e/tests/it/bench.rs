@@ -327,9 +327,9 @@ fn answers(bytes: &'static [u8]) -> Script {
 }
 
 /// A server for each of both programs, so that both meet the same connections.
-fn same_of(arguments: &str, script: fn(usize) -> Script) -> Outcome {
+fn same_of(arguments: &str, script: impl Fn(usize) -> Script + Clone + Send + 'static) -> Outcome {
     let [ours, theirs] = [true, false].map(|ours| {
-        let peer = Peer::start_with(script);
+        let peer = Peer::start_with(script.clone());
         let line = format!("{arguments} http://{}/", peer.tcp_address());
         let program = if ours { binary().unwrap() } else { AB.into() };
         let mut outcome = run(&program, &line);
@@ -385,6 +385,23 @@ fn an_early_end_is_a_length() {
         1,
         "{outcome:?}"
     );
+}
+
+/// ab takes the end of a kept connection for an answer of no length, and sends nothing again, neither a page's
+/// request nor a POST.
+#[test]
+fn requests_on_kept_connections_that_end_are_not_sent_again() {
+    let kept = b"HTTP/1.0 200 OK\r\nServer: peer\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello";
+    for (flags, end) in [
+        ("-k -n 30", &b"\r\n\r\n"[..]),
+        ("-k -p body -n 30", b"\r\n\r\nhello"),
+    ] {
+        let asked = Script::new().expect_until(end);
+        let script = asked.clone().send(kept).repeat(3).then(asked);
+        let outcome = same_of(flags, move |_| script.clone());
+        let failed = "Failed requests:        7";
+        assert_eq!(count(&outcome.stdout, failed), 1, "{flags} {outcome:?}");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn abs_defaults() {
     assert_eq!(plan.connections.patience, ConnectPatience::Ab(10));
     assert!(plan.checks.stop_at_receive_error && plan.checks.stop_without_descriptors);
     assert_eq!(plan.checks.body_length, LengthCheck::Failed);
-    assert_eq!(plan.connections.resend, Resend::Always);
+    assert_eq!(plan.connections.resend, Resend::Never);
     assert!(!plan.connections.keep_alive);
     assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http10);
     assert!(!ab("-r http://h/").checks.stop_at_receive_error);

@@ -326,18 +326,28 @@ fn a_request_that_the_server_read_and_dropped_has_failed() {
     }
 }
 
-/// As ab: a kept connection that ends is taken for an idle one.
+/// As ab: a request on a kept connection that ends is an answer of no length, also where the end was there
+/// before the request was written.
 #[test]
-fn a_kept_connection_that_is_gone_is_replaced() {
-    let peer = dropping_the_second();
-    let mut plan = plan(peer.address());
-    plan.connections.resend = Resend::Always;
-    plan.stop = requests(2);
-    let report = run(plan);
-    assert_eq!((report.requests.ok, report.connections.closed_idle), (2, 1));
-    assert_eq!(report.connections.resent, 1);
-    let warning = Warning::Resent { count: 1 };
-    assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
+fn a_kept_connection_that_is_gone_fails_its_request_for_ab() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let closing = Peer::start_with(move |number| match number {
+        0 => asked().send(answer).finish_sending().stall(),
+        _ => asked().send(answer).stall(),
+    });
+    for peer in [dropping_the_second(), closing] {
+        let mut plan = plan(peer.address());
+        plan.connections.resend = Resend::Never;
+        plan.stop = requests(3);
+        let report = run(plan);
+        assert_eq!((report.requests.ok, report.ab.length), (2, 1));
+        assert_eq!(report.failures.of(FailureKind::EarlyClose), 1);
+        assert_eq!(report.connections.resent, 0);
+        let head = b"GET / HTTP/1.1\r\n";
+        let sent = peer.received(0);
+        let heads = sent.windows(head.len()).filter(|it| it == head);
+        assert_eq!(heads.count(), 2, "it was written once");
+    }
 }
 
 /// A POST behind an answer that closes the connection: nobody knows whether it was read.

@@ -331,19 +331,30 @@ impl Sequential {
 
     fn receive_eof(&mut self, lent: &mut SlotResources) {
         self.peer_closed = true;
+        let resend = lent.board.plan.connections.resend;
+        if resend == Resend::Never && self.outgoing.begun() == 0 && !self.write(lent) {
+            return;
+        }
         let left = !self.kept.is_empty();
         let Some(flight) = self.flights.front() else {
             lent.connections.closed_idle += 1;
             return self.close(lent);
         };
         let has_no_answer = flight.received == 0 && !left;
-        let status = flight.status;
+        let (status, is_counted) = (flight.status, flight.counted);
         if self.client.receive_eof(left) {
             self.finish(false, lent);
         } else if has_no_answer && self.can_send_again(lent) {
             lent.connections.closed_idle += 1;
             self.send_again(lent);
         } else {
+            if resend == Resend::Never
+                && let State::Open(stream) = &mut self.state
+                && stream.take_error().is_err()
+            {
+                // ab's poll tells of a reset behind the end that was read.
+                lent.record.ab.exceptions += u64::from(is_counted);
+            }
             let kind = match (has_no_answer, status) {
                 (true, _) => FailureKind::EarlyClose,
                 (false, 0) => FailureKind::TruncatedHead,
@@ -353,8 +364,8 @@ impl Sequential {
         }
     }
 
-    /// Whether the connection was kept and nothing of the requests under way was written to it. A
-    /// run that resends whatever happened, as ab does, does not look at that.
+    /// Whether the connection was kept and nothing of the requests under way was written to it. A run
+    /// that never sends again, as ab, does not look at that.
     fn is_untouched(&self, lent: &SlotResources) -> bool {
         let is_kept = self.served > 0 && self.outgoing.begun() == 0;
         is_kept && lent.board.plan.connections.resend == Resend::Unreceived
@@ -373,7 +384,7 @@ impl Sequential {
         let begun = self.outgoing.begun();
         let mut begun_flights = self.flights.iter().take(begun);
         match board.plan.connections.resend {
-            Resend::Always => true,
+            Resend::Never => false,
             Resend::Unreceived if begun == 0 => true,
             Resend::Unreceived => {
                 let before = self.outgoing.before(&self.flights, lent);
@@ -397,10 +408,9 @@ impl Sequential {
     /// peer has read it.
     fn give_up_unrepeatable(&mut self, lent: &mut SlotResources) {
         let begun = self.outgoing.begun();
-        let resends_all = lent.board.plan.connections.resend == Resend::Always;
         for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
             let is_idempotent = lent.board.request(flight.place).is_idempotent;
-            if place >= begun || resends_all || is_idempotent {
+            if place >= begun || is_idempotent {
                 lent.connections.resent += u64::from(place < begun);
                 self.flights.push_back(flight);
             } else {
