@@ -117,6 +117,19 @@ struct Seen {
     versions: BTreeSet<(String, String)>,
 }
 
+/// The front is not there, so the first command fails: that ends the lines, and not the shell they are typed in.
+#[test]
+fn lines_that_fail_leave_their_reader_the_shell() {
+    let desk = Desk::new();
+    let mut shell = desk.types(&format!(
+        "{}\necho \"still here, after $?\"",
+        documented("sh")
+    ));
+    let status = shell.wait(Deadline::default()).unwrap();
+    assert!(status.success(), "{}", shell.stderr());
+    assert_eq!(shell.stdout(), "still here, after 1\n");
+}
+
 /// Sessions of some visits each, one after the other, until the end.
 fn visit_until(end: &AtomicBool, front: SocketAddr, seen: &Mutex<Seen>) {
     while !end.load(Ordering::Relaxed) {
