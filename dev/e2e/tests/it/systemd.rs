@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -60,6 +61,27 @@ fn systemd_takes_it_with_and_without_what_is_commented_out() {
         let said = analyze(&["verify", "--recursive-errors=no", file.to_str().unwrap()]);
         assert_eq!(said, "");
     }
+}
+
+/// A minimal Debian has a shell, and no program `kill`, which is of procps.
+#[test]
+fn a_reload_needs_no_other_package() {
+    let text = fs::read_to_string(unit()).unwrap();
+    let reload = text
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecReload="));
+    let line = reload.and_then(|it| it.strip_prefix("/bin/sh -c '")?.strip_suffix('\''));
+    // systemd makes one `$` of two.
+    let line = line.expect("a line of the shell").replace("$$", "$");
+    let mut told = Process::spawn(Command::new("sleep").arg("60")).unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &line]).env_clear();
+    shell
+        .env("PATH", "/nonexistent")
+        .env("MAINPID", told.id().to_string());
+    let mut shell = Process::spawn(&mut shell).unwrap();
+    assert!(shell.wait(Deadline::default()).unwrap().success());
+    assert_eq!(told.wait(Deadline::default()).unwrap().signal(), Some(1));
 }
 
 /// The system calls of these groups, and of the groups in them.
