@@ -68,6 +68,8 @@ fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
     let installed = "etc/catamaran/catamaran.toml";
     clean.run(&format!(
         "set -e
+         test $(stat --format %U:%G:%a /{installed}) = root:catamaran:640
+         test -s /etc/logrotate.d/catamaran
          systemctl stop catamaran
          rm -r /etc/systemd/system/catamaran.service.d /etc/catamaran/site.key /etc/catamaran/site.pem
          dpkg-deb --fsys-tarfile {name} | tar -xO ./{installed} > /{installed}

@@ -20,7 +20,9 @@ pub(super) fn pack(release: &Release<'_>, binary: &Path, out: &Path) -> anyhow::
     tree.copy(binary, "usr/bin/catamaran")?;
     let unit = content::unit(release.source)?;
     tree.write("lib/systemd/system/catamaran.service", &unit)?;
-    tree.write("etc/catamaran/catamaran.toml", content::CONFIGURATION)?;
+    for (path, text) in CONFFILES {
+        tree.write(path, text)?;
+    }
     content::man_pages(&tree, "usr/share/man/man1", binary)?;
     tree.shell("gzip -9n usr/share/man/man1/*.1")?;
     for (shell, path) in COMPLETIONS {
@@ -52,6 +54,8 @@ struct Identity<'a> {
 
 fn build(tree: &Tree, package: &Path, epoch: &str) -> anyhow::Result<()> {
     tree.set_modes()?;
+    // postinst gives it the group that the front runs in.
+    tree.shell(&format!("chmod 640 {CONFIGURATION}"))?;
     let (tree, package) = (text(tree.path())?, text(package)?);
     let options = ["--root-owner-group", "-Zxz", "--build", tree, package];
     program("dpkg-deb", &options)
@@ -92,9 +96,9 @@ fn control(tree: &Tree, binary: &Path, identity: &Identity<'_>) -> anyhow::Resul
     let symbols = program("objdump", &["-T", text(binary)?]).output()?;
     let libc = match newest_glibc(&symbols) {
         Some((major, minor)) => {
-            format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1\n")
+            format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1, passwd\n")
         }
-        None => String::new(),
+        None => "Depends: passwd\n".to_owned(),
     };
     let sums = tree.shell("find usr lib -type f | LC_ALL=C sort | xargs -d '\\n' md5sum")?;
     let size = tree.shell("du -ck --apparent-size usr lib etc | tail -n 1 | cut -f 1")?;
@@ -105,7 +109,8 @@ fn control(tree: &Tree, binary: &Path, identity: &Identity<'_>) -> anyhow::Resul
     );
     tree.write("DEBIAN/control", &control)?;
     tree.write("DEBIAN/md5sums", &sums)?;
-    tree.write("DEBIAN/conffiles", "/etc/catamaran/catamaran.toml\n")?;
+    let conffiles = CONFFILES.map(|(path, _)| format!("/{path}\n"));
+    tree.write("DEBIAN/conffiles", &conffiles.concat())?;
     for (name, script) in SCRIPTS {
         tree.write(&format!("DEBIAN/{name}"), script)?;
     }
@@ -156,6 +161,13 @@ const DESCRIPTION: &str = "web tier for Java application servers
  to Tomcat, WildFly, Undertow, Payara or Jetty over AJP13 or HTTP/1.1. It has
  sticky sessions, health checks, reloads and upgrades that lose no request,
  and a load generator.";
+
+const CONFIGURATION: &str = "etc/catamaran/catamaran.toml";
+
+const CONFFILES: [(&str, &str); 2] = [
+    (CONFIGURATION, content::CONFIGURATION),
+    ("etc/logrotate.d/catamaran", include_str!("logrotate")),
+];
 
 const SCRIPTS: [(&str, &str); 3] = [
     ("postinst", include_str!("postinst")),
