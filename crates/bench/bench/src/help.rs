@@ -2,7 +2,41 @@
 
 use std::fmt::Write as _;
 
-use crate::flag::{Flag, GROUPS, ValueKind};
+use crate::flag::{Flag, GROUPS, Group, ValueKind};
+
+/// What man pages and completions of shells say of a flag.
+#[derive(Clone, Copy, Debug)]
+pub struct FlagHelp {
+    /// The title of its group.
+    pub group: &'static str,
+    /// Its letter, if it has one.
+    pub short: Option<char>,
+    /// Its name after two dashes.
+    pub long: &'static str,
+    /// What its value is called, if it has one.
+    pub value: Option<&'static str>,
+    /// Whether the value may be left out, and else stands behind an `=`.
+    pub is_optional: bool,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Every flag of `bench`, in the order of its help.
+pub fn flags() -> impl Iterator<Item = FlagHelp> {
+    let groups = GROUPS.iter();
+    let of_group = |group: &'static Group| group.flags.iter().map(|flag| (group.title, flag));
+    groups.flat_map(of_group).map(|(group, flag)| FlagHelp {
+        group,
+        short: flag.short,
+        long: flag.long,
+        value: match flag.value {
+            ValueKind::No => None,
+            ValueKind::Needed(name) | ValueKind::Attached(name) => Some(name),
+        },
+        is_optional: matches!(flag.value, ValueKind::Attached(_)),
+        help: flag.help,
+    })
+}
 
 /// Our help, from the table of flags.
 pub(crate) fn ours() -> String {

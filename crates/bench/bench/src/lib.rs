@@ -37,6 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub use getopt::Mode;
+pub use help::{FlagHelp, flags};
 pub use invocation::{Invocation, is_ab};
 use refusal::{AB_INVALID, AbEnd, Refusal};
 use settings::Information;

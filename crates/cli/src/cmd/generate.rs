@@ -1,13 +1,21 @@
-//! `completions` and `generate`: what shells and `man` know of the commands, from the same types.
+//! `completions` and `generate`: what shells and `man` know of the commands, from the same types, and of
+//! `bench` from its own flags. Shells ask the front that runs for its upstreams and backends.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
 
-use clap::{Command, Subcommand};
+use catamaran_admin_api::FrontStatus;
+use catamaran_bench::FlagHelp;
+use catamaran_config::parse_listen_address;
+use clap::{Arg, ArgAction, Command, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::client::At;
 use crate::failure::Failure;
 
 /// Print what a shell needs to complete commands and options
@@ -35,21 +43,116 @@ enum Kind {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    /// The upstreams and backends of the front that runs, a line each; none if it does not answer at once
+    Backends {
+        /// The line that a shell completes, which may name the front by --admin
+        #[arg(
+            value_name = "WORD",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        line: Vec<String>,
+    },
 }
 
-pub(crate) fn completions(args: &Completions, mut command: Command) -> Result<(), Failure> {
+pub(crate) fn completions(args: &Completions, command: Command) -> Result<(), Failure> {
+    let mut command = with_flags_of_bench(command);
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, NAME, &mut script);
-    io::stdout().write_all(&script)?;
+    let script = String::from_utf8_lossy(&script);
+    let script = with_backends(args.shell, &script, &commands_of_backends(&command));
+    io::stdout().write_all(script.as_bytes())?;
     Ok(())
 }
 
 pub(crate) fn run(args: &Generate, command: Command) -> Result<(), Failure> {
-    let Kind::Man { folder } = &args.kind;
-    let mut command = command.disable_help_subcommand(true);
-    command.build();
-    write_page(&command, NAME, folder)?;
-    pages_below(&command, NAME, folder)
+    match &args.kind {
+        Kind::Backends { line } => backends(line),
+        Kind::Man { folder } => {
+            let mut command = with_flags_of_bench(command).disable_help_subcommand(true);
+            command.build();
+            write_page(&command, NAME, folder)?;
+            pages_below(&command, NAME, folder)
+        }
+    }
+}
+
+/// `bench` reads its flags itself, so clap learns of them here.
+fn with_flags_of_bench(command: Command) -> Command {
+    let arg = |flag: FlagHelp| {
+        let arg = Arg::new(flag.long).long(flag.long).help(flag.help);
+        let arg = arg.help_heading(flag.group).short(flag.short);
+        match flag.value {
+            None => arg.action(ArgAction::SetTrue),
+            Some(name) if flag.is_optional => {
+                arg.value_name(name).num_args(0..=1).require_equals(true)
+            }
+            Some(name) => arg.value_name(name),
+        }
+    };
+    command.mut_subcommand("bench", |bench| {
+        bench.args(catamaran_bench::flags().map(arg))
+    })
+}
+
+/// The commands that are told an upstream or a backend.
+fn commands_of_backends(command: &Command) -> Vec<&str> {
+    let has_them = |it: &&Command| it.get_positionals().any(|arg| arg.get_id() == TARGET);
+    let commands = command.get_subcommands().filter(has_them);
+    commands.map(Command::get_name).collect()
+}
+
+/// The script of a shell, and in it the names of the front that runs, for `commands`.
+fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
+    let (bar, blank) = (commands.join("|"), commands.join(" "));
+    match shell {
+        Shell::Bash => {
+            let script = script.replace("complete -F _catamaran ", "complete -F _catamaran_live ");
+            format!("{BASH}{script}").replace("COMMANDS", &bar)
+        }
+        Shell::Zsh => {
+            let target = format!(":{TARGET} -- ");
+            let line = |line: &str| match line.contains(&target) {
+                true => line.replace(":_default'", ":_catamaran_backends'"),
+                false => line.to_owned(),
+            };
+            let lines: Vec<String> = script.lines().map(line).collect();
+            // The first line names the command.
+            let (head, rest) = lines.split_first().expect("it has lines");
+            format!("{head}\n\n{ZSH}{}\n", rest.join("\n"))
+        }
+        Shell::Fish => format!("{script}{FISH}").replace("COMMANDS", &blank),
+        _ => script.to_owned(),
+    }
+}
+
+fn backends(line: &[String]) -> Result<(), Failure> {
+    let given = line.iter().skip_while(|word| *word != "--admin").nth(1);
+    let joined = || line.iter().find_map(|word| word.strip_prefix("--admin="));
+    let admin = given.map(String::as_str).or_else(joined);
+    let at = At::new(admin.and_then(|it| parse_listen_address(it).ok()), None);
+    let (sender, receiver) = sync_channel(1);
+    // It may hang in whatever it waits for: the thread ends with the process.
+    let asking = thread::Builder::new().name("ask".to_owned());
+    let asked = asking.spawn(move || {
+        let client = at.client();
+        let status = client.and_then(|it| it.object::<FrontStatus>("GET", STATUS, None));
+        // Nobody waits any more if it took too long.
+        let _ = sender.send(status);
+    });
+    asked.map_err(|error| Failure::Fault(format!("cannot start a thread: {error}")))?;
+    let Ok(Ok(status)) = receiver.recv_timeout(PATIENCE) else {
+        return Ok(());
+    };
+    let mut names = String::new();
+    for upstream in status.upstreams {
+        names += &format!("{}\n", upstream.name);
+        for member in upstream.backends {
+            names += &format!("{}/{}\n", upstream.name, member.backend.name);
+        }
+    }
+    io::stdout().write_all(names.as_bytes())?;
+    Ok(())
 }
 
 /// A page of each command below this one: `catamaran-lab-run` is that of `catamaran lab run`.
@@ -76,3 +179,34 @@ fn write_page(command: &Command, name: &str, folder: &Path) -> Result<(), Failur
 }
 
 const NAME: &str = "catamaran";
+
+/// What the commands call the word.
+const TARGET: &str = "target";
+
+const STATUS: &str = "/api/v1/status";
+
+/// Whoever presses Tab waits no longer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const BASH: &str = r#"_catamaran_live() {
+    _catamaran "$@"
+    case "${COMP_WORDS[1]}" in
+        COMMANDS)
+            local names
+            # Not COMP_WORDS, which bash divides at colons as well.
+            names=$(catamaran generate backends ${COMP_LINE} 2>/dev/null)
+            COMPREPLY+=( $(compgen -W "${names}" -- "${COMP_WORDS[COMP_CWORD]}") )
+            ;;
+    esac
+}
+
+"#;
+
+const ZSH: &str = r#"_catamaran_backends() {
+    compadd -- ${(f)"$(catamaran generate backends $words 2>/dev/null)"}
+}
+
+"#;
+
+const FISH: &str = r#"complete -c catamaran -n "__fish_catamaran_using_subcommand COMMANDS" -f -a "(catamaran generate backends (commandline -opc) 2>/dev/null)"
+"#;

@@ -1,9 +1,14 @@
 //! Man pages and completions: they have every command, and the programs that read them take them.
 
 use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
 
+use catamaran_testkit::Signal;
+
 use super::outcome;
+use super::running::{deadline, start};
 
 #[test]
 fn each_command_has_a_man_page() {
@@ -33,7 +38,48 @@ fn each_command_has_a_man_page() {
     assert!(String::from_utf8_lossy(&shown.stdout).contains("catamaran-serve"));
 }
 
-/// What the shell offers for `catamaran dr` and the key Tab.
+/// The long names in the help of `bench`.
+fn flags_of_bench() -> Vec<&'static str> {
+    let lines = include_str!("../help/bench.txt").lines();
+    let flag = |line: &'static str| {
+        let name = &line[line.find(" --")? + 3..];
+        let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-');
+        Some(&name[..end.unwrap_or(name.len())])
+    };
+    let flags: Vec<&str> = lines
+        .filter(|line| line.starts_with("  "))
+        .filter_map(flag)
+        .collect();
+    assert!(flags.contains(&"fail-if") && flags.len() > 50, "{flags:?}");
+    flags
+}
+
+#[test]
+fn each_flag_of_bench_is_in_its_man_page_and_in_completions() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (code, _, stderr) = outcome(&["generate", "man", folder.path().to_str().unwrap()]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let page = fs::read_to_string(folder.path().join("catamaran-bench.1")).unwrap();
+    let script = |shell| outcome(&["completions", shell]).1;
+    let [bash, zsh, fish] = ["bash", "zsh", "fish"].map(script);
+    for flag in flags_of_bench() {
+        let escaped = flag.replace('-', "\\-");
+        assert!(
+            page.contains(&format!("\\-\\-{escaped}\\fR")),
+            "{flag}: {page}"
+        );
+        assert!(bash.contains(&format!(" --{flag} ")), "{flag}: {bash}");
+        assert!(zsh.contains(&format!("'--{flag}")), "{flag}: {zsh}");
+        let in_fish = format!("subcommand bench\" -l {flag} ");
+        let with_letter = format!(" -l {flag} -d");
+        assert!(
+            fish.contains(&in_fish) || fish.contains(&with_letter),
+            "{flag}: {fish}"
+        );
+    }
+}
+
+/// What the shell prints for `ask`, which has the script of completions in `$SCRIPT`.
 fn offered(shell: &str, ask: &str) -> String {
     let (code, script, _) = outcome(&["completions", shell]);
     assert_eq!(code, Some(0));
@@ -41,22 +87,82 @@ fn offered(shell: &str, ask: &str) -> String {
     // zsh finds it by this name.
     let path = folder.path().join("_catamaran");
     fs::write(&path, script).expect("a file");
-    let output = Command::new(shell)
-        .args(["-c", ask])
+    let programs = Path::new(env!("CARGO_BIN_EXE_catamaran")).parent();
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "PATH=\"$PROGRAMS:$PATH\" exec \"$0\" -c \"$1\"",
+            shell,
+            ask,
+        ])
+        .env("PROGRAMS", programs.expect("a directory"))
         .env("SCRIPT", path)
         .env("FOLDER", folder.path())
         .env("HOME", folder.path())
         .env("TERM", "dumb")
         .output()
-        .unwrap_or_else(|error| panic!("{shell}, of `cargo xtask needs`: {error}"));
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_ne!(
+        output.status.code(),
+        Some(127),
+        "{said}; `cargo xtask needs` installs it"
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What bash offers for a line whose last word is being typed. It divides words at these signs, too.
+fn offered_by_bash(line: &str) -> String {
+    let words = line.replace('=', " = ").replace(':', " : ");
+    let last = words.split(' ').count() - 1;
+    let ask = format!(
+        "source \"$SCRIPT\"; COMP_LINE='{line}'; COMP_WORDS=({words}); COMP_CWORD={last}; \
+         f=$(complete -p catamaran); f=${{f#*-F }}; ${{f%% *}} catamaran \"${{COMP_WORDS[$COMP_CWORD]}}\" \
+         \"${{COMP_WORDS[$COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[*]}}\""
+    );
+    offered("bash", &ask)
+}
+
+#[test]
+fn shells_offer_the_backends_of_the_front_that_runs() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let socket = folder.path().join("admin.sock");
+    let file = folder.path().join("catamaran.toml");
+    let backend = |name| {
+        format!("[[upstream.tomcat.backend]]\nname = \"{name}\"\nurl = \"ajp://127.0.0.1:1\"\n")
+    };
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n[upstream.tomcat]\n\
+         sticky = \"off\"\n{}{}[admin]\naddress = \"unix:{}\"\n",
+        backend("blue"),
+        backend("green"),
+        socket.display()
+    );
+    fs::write(&file, text).expect("a file");
+    let mut front = start(&["serve", "--config", file.to_str().unwrap()]);
+    let admin = |line: &str| line.contains("admin on").then_some(());
+    front.wait_for_line("its admin socket", admin).unwrap();
+    let line = format!("catamaran drain --admin=unix:{} tomcat/", socket.display());
+    assert_eq!(offered_by_bash(&line), "tomcat/blue tomcat/green\n");
+    let said = offered(
+        "fish",
+        &format!("source $SCRIPT; complete --do-complete '{line}'"),
+    );
+    assert_eq!(said, "tomcat/blue\ntomcat/green\n");
+    let ask = ZSH.replace("catamaran dr", &line.replace("tomcat/", "tomcat/b"));
+    let said = offered("zsh", &ask);
+    assert!(said.contains("tomcat/blue>"), "{said:?}");
+    front.signal(Signal::Kill).unwrap();
+    front.wait(deadline()).unwrap();
+    assert_eq!(offered_by_bash(&line), "\n", "nobody answers");
+    fs::remove_file(&socket).unwrap();
+    let _silent = UnixListener::bind(&socket).unwrap();
+    assert_eq!(offered_by_bash(&line), "\n", "nobody answers in time");
 }
 
 #[test]
 fn bash_completes_a_command() {
-    let ask = "source \"$SCRIPT\"; COMP_WORDS=(catamaran dr); COMP_CWORD=1; \
-               _catamaran catamaran dr catamaran; echo \"${COMPREPLY[*]}\"";
-    assert_eq!(offered("bash", ask), "drain\n");
+    assert_eq!(offered_by_bash("catamaran dr"), "drain\n");
 }
 
 #[test]

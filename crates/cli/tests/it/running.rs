@@ -6,11 +6,11 @@ use catamaran_testkit::{Address, Deadline, HttpClient, Process, Response, Signal
 
 use super::catamaran;
 
-fn deadline() -> Deadline {
+pub(super) fn deadline() -> Deadline {
     Deadline::after(Deadline::DEFAULT)
 }
 
-fn start(arguments: &[&str]) -> Process {
+pub(super) fn start(arguments: &[&str]) -> Process {
     Process::spawn(&mut catamaran(arguments)).expect("the built binary starts")
 }
 
