@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use catamaran_e2e::{App, binary, catamaran, outcome};
 use catamaran_testkit::{Deadline, Peer, Process, Script, Signal, address};
@@ -91,10 +91,10 @@ fn a_generator_that_is_stopped_does_not_blame_the_server() {
     let mut process = catamaran(&words).unwrap();
     peer.wait_connections(1);
     process.signal(Signal::Stop).unwrap();
-    let stopped = Instant::now();
-    let is_long = || (stopped.elapsed() > STOPPED).then_some(());
+    let stop = Deadline::after(STOPPED);
+    let is_over = || stop.remaining().is_none().then_some(());
     Deadline::default()
-        .poll("the stop to be long", is_long)
+        .poll("the stop to be over", is_over)
         .unwrap();
     process.signal(Signal::Continue).unwrap();
     let status = process.wait(Deadline::default()).unwrap();
