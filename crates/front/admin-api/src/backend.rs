@@ -73,7 +73,7 @@ objects! {
         pub rates: Option<BackendRates>,
         /// Times of the last minute; `null` without responses.
         pub latency: Option<BackendLatency>,
-        /// Attempts that failed, by the reason in the log.
+        /// Attempts that failed, by the reason in the log. What clients cause (`client:...`) is not among them.
         pub errors: BTreeMap<String, FailureCounts>,
         /// Responses 5xx.
         pub server_errors: ServerErrors,

@@ -58,27 +58,24 @@ impl Exchange<'_> {
         Box::new(failed)
     }
 
-    /// Counts a failed attempt, and logs it for the operator unless the client caused it.
+    /// Counts a failed attempt and logs it for the operator, unless the client caused it.
     pub(super) fn report(&self, member: &Member, failed: &Failed, error: &dyn Error) {
         let (upstream, backend) = (member.backend.upstream(), member.name());
         let (request, reason, causes) = (self.id, failed.failure.reason, Causes(error));
-        let figures = member.backend.figures();
-        let counted = (reason.culprit(), reason.token());
         if reason.is_client() {
             tracing::debug!(%request, upstream, backend, %reason, "{causes}");
-            figures.failed(counted);
-        } else {
-            tracing::warn!(%request, upstream, backend, %reason, "{causes}");
-            figures.failed_as(LastFailure {
-                at: SystemTime::now(),
-                reason: counted,
-                stage: failed.stage.token(),
-                request: request.to_string(),
-                detail: causes.to_string(),
-            });
-            let text = format!("{reason}: {causes} (request {request})");
-            let events = self.scene.worker.events();
-            events.push(Kind::Failure, upstream, backend, text);
+            return;
         }
+        tracing::warn!(%request, upstream, backend, %reason, "{causes}");
+        member.backend.figures().failed_as(LastFailure {
+            at: SystemTime::now(),
+            reason: (reason.culprit(), reason.token()),
+            stage: failed.stage.token(),
+            request: request.to_string(),
+            detail: causes.to_string(),
+        });
+        let text = format!("{reason}: {causes} (request {request})");
+        let events = self.scene.worker.events();
+        events.push(Kind::Failure, upstream, backend, text);
     }
 }

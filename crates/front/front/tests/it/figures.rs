@@ -1,7 +1,7 @@
 //! What the admin API tells of requests: rates, times, reasons of failures, sessions, and what takes so
 //! long at this moment.
 
-use catamaran_front::config::AdminConfig;
+use catamaran_front::config::{AdminConfig, Protocol};
 use catamaran_front::{Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::health::until;
 use crate::operate::{read, site};
 use crate::sticky::{ask, named};
-use crate::{backend, config, get, loopback, stop, tcp, to};
+use crate::{backend, config, get, loopback, stop, tcp, to, wait_for_reason};
 
 fn status(running: &Running) -> Value {
     read(running, "/api/v1/status").0
@@ -83,6 +83,32 @@ fn what_came_of_a_backends_requests_is_told() {
     );
     assert_eq!(upstream["sticky_outcomes"]["kept"], 4);
     assert!(upstream["retry_budget"]["left"].as_u64() <= upstream["retry_budget"]["max"].as_u64());
+    stop(running);
+}
+
+/// A cookie that is too long for AJP, and a client that leaves, say nothing of a backend.
+#[test]
+fn what_clients_cause_is_no_failure_of_a_backend() {
+    let directory = tempfile::tempdir().unwrap();
+    let silent = Peer::start(Script::new().expect_packet().stall());
+    let mut backend = named("ajp", to(&silent));
+    backend.protocol = Protocol::Ajp;
+    let running = start(site(directory.path(), vec![backend])).unwrap();
+    let cookie = format!("Cookie: {}\r\n", "c".repeat(8150));
+    assert_eq!(ask(&running, "/", &cookie).status, 431);
+    let mut leaving = HttpClient::connect(tcp(&running, 0)).unwrap();
+    leaving.send(crate::REQUEST).unwrap();
+    until("its request to be sent", || {
+        (status(&running)["upstreams"][0]["backends"][0]["requests"] == 2).then_some(())
+    });
+    drop(leaving);
+    for reason in ["client:ajp-head-too-large", "client:gone"] {
+        wait_for_reason(&running, reason);
+    }
+    let now = status(&running);
+    let told = backend_of(&now, "ajp");
+    assert_eq!(told["requests"], 2);
+    assert!(told["errors"].as_object().unwrap().is_empty(), "{told}");
     stop(running);
 }
 

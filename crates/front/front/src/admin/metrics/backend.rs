@@ -375,11 +375,11 @@ static BACKEND_FAILURES: Family = Family {
     name: "catamaran_backend_failures_total",
     kind: Kind::Counter,
     help: "Attempts on the backend that failed, by the reason that the access log gives; those that a \
-           retry made good are included.",
+           retry made good are included, what clients cause is not.",
     labels: &[
         UPSTREAM,
         BACKEND,
-        ("culprit", "`client`, `backend` or `front`"),
+        ("culprit", "`backend` or `front`"),
         (
             "reason",
             "one word, such as `connect-failed`, `first-byte-timeout` or `queue-full`; only those \
