@@ -284,6 +284,7 @@ fn typed(file: File, report: &Report) -> Config {
         config.hash_by = upstream.hash_by;
         config.members = upstream.members.map(|members| members.value);
         config.retries = upstream.retries;
+        config.retry_sent = upstream.retry_sent;
         config.unwell_max = upstream.unwell_max;
         config.sticky = match upstream.sticky {
             Sticky::On(sticky) => Some(sticky),

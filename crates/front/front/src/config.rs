@@ -8,6 +8,7 @@ pub(crate) mod cache;
 pub(crate) mod compress;
 pub(crate) mod members;
 pub(crate) mod pages;
+pub(crate) mod retry_sent;
 pub(crate) mod rules;
 pub(crate) mod template;
 
@@ -41,6 +42,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
+pub use retry_sent::RetrySent;
 pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
 
@@ -488,6 +490,8 @@ pub struct UpstreamConfig {
     /// where a retry is safe. A connection that is refused at once is not counted, unless this is 0.
     /// Default 2. nginx: `proxy_next_upstream_tries` less one.
     pub retries: u32,
+    /// Which requests are sent again that a backend may have received. Default: idempotent ones.
+    pub retry_sent: RetrySent,
     /// How much of the group's weight may be out because of missing answers to CPING, in percent.
     /// Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
     pub unwell_max: u8,
@@ -509,6 +513,7 @@ impl UpstreamConfig {
             members: None,
             found: Vec::new(),
             retries: 2,
+            retry_sent: RetrySent::Idempotent,
             unwell_max: 50,
             sticky: None,
             attributes: None,

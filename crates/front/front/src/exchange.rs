@@ -372,7 +372,7 @@ impl<'a> Exchange<'a> {
             refusals += free;
             let decision = retry::decide(&Attempt {
                 stage: failed.stage,
-                method: outgoing.method_for_retry(),
+                repeatable: upstream.repeats(outgoing.method_for_retry()),
                 replayable: self.progress.replay.has_all(self.progress.received),
                 disconnected: failed.disconnected,
                 backend_out: failed.backend_out,
@@ -481,12 +481,12 @@ impl<'a> Exchange<'a> {
         outgoing: &Outgoing<'_>,
     ) -> Result<(), Box<Failed>> {
         let now = self.now();
-        let reuse = match outgoing.method().is_idempotent() {
+        let upstream = elsewhere.upstream;
+        let reuse = match upstream.repeats(outgoing.method()) {
             _ if fresh => Reuse::Never,
             true => Reuse::Any,
             false => Reuse::Lasting,
         };
-        let upstream = elsewhere.upstream;
         let member = &upstream.members[choice.member];
         let Member {
             backend, settings, ..

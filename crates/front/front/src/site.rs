@@ -28,7 +28,7 @@ use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 use tokio::time::Instant;
 
 use crate::cache::Cache;
@@ -345,6 +345,11 @@ impl Upstream {
     pub(crate) fn retries_by(&self, rules: Option<&Rules>) -> u32 {
         let own = rules.and_then(|rules| rules.config().retries);
         own.unwrap_or(self.retries)
+    }
+
+    /// Whether a request that a backend may have received may be sent again.
+    pub(crate) fn repeats(&self, method: &Method) -> bool {
+        self.config.retry_sent.allows(method)
     }
 
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {

@@ -365,6 +365,34 @@ fn nginx_prefers_exact_paths_then_firm_prefixes_then_expressions() {
     assert!(import.text.contains("policy = \"hash\""), "{}", import.text);
 }
 
+/// What Tomcat may have received is not repeated if mod_jk did not repeat it.
+#[test]
+fn recovery_options_say_what_may_be_sent_again() {
+    for (options, expected) in [
+        ("0", None),
+        ("6", None),
+        ("3", Some("none")),
+        ("11", Some("none")),
+        ("27", Some("safe")),
+    ] {
+        for worker in ["lb", "a"] {
+            let workers = format!("{WORKERS}worker.{worker}.recovery_options={options}\n");
+            let import = converted(
+                &[("w.properties", &workers), ("u.properties", "/*=lb\n")],
+                None,
+            );
+            let line = expected.map(|it| format!("retry_sent = \"{it}\""));
+            let found = import.text.lines().find(|it| it.starts_with("retry_sent"));
+            assert_eq!(
+                found,
+                line.as_deref(),
+                "{worker} {options}: {}",
+                import.text
+            );
+        }
+    }
+}
+
 const WORKERS: &str = "worker.list=lb,one\nworker.t.type=ajp13\nworker.t.secret=s\nworker.t.reply_timeout=120000\n\
     worker.a.reference=worker.t\nworker.a.host=10.0.0.1\nworker.a.lbfactor=2\nworker.b.reference=worker.t\n\
     worker.b.host=10.0.0.2\nworker.b.activation=D\nworker.lb.type=lb\nworker.lb.balance_workers=a\n\

@@ -14,7 +14,7 @@ use super::backend_errors::{EJECT, EJECT_AFTER_5XX};
 use super::backend_host::HOST;
 use super::backend_tls::TlsKeys;
 use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
-use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
+use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_SENT, RETRY_STATUS, UNWELL_MAX};
 use super::{Backend, Surroundings, backend_host, backend_tls, backend_upgrade};
 use crate::key::{AnyKey, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -322,6 +322,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn AnyKey] = &[
     &POLICY,
     &HASH_BY,
     &RETRIES,
+    &RETRY_SENT,
     &RETRY_STATUS,
     &UNWELL_MAX,
     &REMOTE_USER,

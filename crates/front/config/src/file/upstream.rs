@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use catamaran_front::config::{
-    BackendConfig, HashBy, Policy, Protocol, RequestAttributes, UpstreamConfig,
+    BackendConfig, HashBy, Policy, Protocol, RequestAttributes, RetrySent, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -28,6 +28,7 @@ pub(crate) struct Upstream {
     pub(crate) policy: Policy,
     pub(crate) hash_by: HashBy,
     pub(crate) retries: u32,
+    pub(crate) retry_sent: RetrySent,
     pub(crate) unwell_max: u8,
     pub(crate) sticky: Sticky,
     pub(crate) attributes: RequestAttributes,
@@ -82,6 +83,7 @@ fn one(
     table.set(&HASH_BY, &mut settings.hash_by);
     hashing(&mut table, settings.policy);
     table.set(&RETRIES, &mut settings.retries);
+    table.set(&RETRY_SENT, &mut settings.retry_sent);
     if let Some(unwell_max) = table.take(&UNWELL_MAX) {
         settings.unwell_max = unwell_max.unwrap_or(100);
     }
@@ -132,6 +134,7 @@ fn one(
         policy: settings.policy,
         hash_by: settings.hash_by,
         retries: settings.retries,
+        retry_sent: settings.retry_sent,
         unwell_max: settings.unwell_max,
         sticky,
         attributes,
@@ -262,13 +265,37 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
     doc: Doc {
         preset: Preset::Value("2"),
         sample: "1",
-        effect: "Further attempts after a failed one, on another backend where there is one, and \
-                 only where a retry cannot run a request twice. A backend that refuses the \
-                 connection at once does not count: unless the number is 0, the front may try each \
-                 of the others.",
+        effect: "Further attempts after a failed one, on another backend where there is one. A request \
+                 that did not reach a backend is sent again whatever its method. One that did may \
+                 have been processed: it is sent again, and may run twice, only if `retry_sent` says so, \
+                 by default if its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A \
+                 backend that refuses the connection at once does not count: unless the number is 0, the \
+                 front may try each of the others.",
         extremes: "With 0, each backend that goes away causes an error for a client. High values \
                    multiply the load when all backends are failing.",
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
+    },
+};
+
+pub(super) static RETRY_SENT: Key<Choices<RetrySent>> = Key {
+    name: "retry_sent",
+    values: Choices(&[
+        ("idempotent", RetrySent::Idempotent),
+        ("safe", RetrySent::Safe),
+        ("none", RetrySent::Nothing),
+    ]),
+    doc: Doc {
+        preset: Preset::Value("\"idempotent\""),
+        sample: "\"none\"",
+        effect: "Which requests are sent again that a backend may have received, as when it closed the \
+                 connection without a response: those whose method is idempotent (RFC 9110, section \
+                 9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. Requests that certainly \
+                 did not reach a backend are sent again in any case.",
+        extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
+                   notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
+                   answered 502.",
+        elsewhere: "mod_jk `recovery_options`: 3 is `none`, 27 is `safe`; nginx `proxy_next_upstream \
+                    non_idempotent` goes the other way",
     },
 };
 

@@ -38,7 +38,7 @@ impl Elsewhere<'_> {
         let tried = [self.tried, &[self.present]].concat();
         let decision = retry::decide(&Attempt {
             stage,
-            method: self.method,
+            repeatable: self.upstream.repeats(self.method),
             replayable: progress.replay.has_all(progress.received),
             disconnected: false,
             backend_out: true,

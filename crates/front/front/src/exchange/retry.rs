@@ -1,7 +1,7 @@
 //! Whether a failed attempt may be repeated, for all methods, as one pure function.
 //!
 //! A request is sent again only if the failed attempt was certainly not processed (any method), or if
-//! the method is idempotent. It is not sent again after a byte of a response arrived, if its body is
+//! the upstream allows it for the method: by default for idempotent ones. It is not sent again after a byte of a response arrived, if its body is
 //! no longer held, or after a timeout, because the backend may still process it. After a timeout it
 //! is sent again only if the backend was put out.
 //!
@@ -9,8 +9,6 @@
 //! is proved that no byte of it reached the backend ([`Stage::Undelivered`]; `upstream::connection`
 //! says what counts as proof). Before a POST is sent, `Reuse::Lasting` keeps it away from connections
 //! that are likely to be closed soon.
-
-use http::Method;
 
 /// How far a failed attempt came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +41,10 @@ impl Stage {
 
 /// A failed attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt<'a> {
+pub(crate) struct Attempt {
     pub(crate) stage: Stage,
-    pub(crate) method: &'a Method,
+    /// Whether a request of its method may be sent again that a backend may have received (`retry_sent`).
+    pub(crate) repeatable: bool,
     /// Whether the whole body can be sent again; true for a request without one.
     pub(crate) replayable: bool,
     /// The connection broke. (Not: it was silent for too long, or wrong on the wire.)
@@ -76,7 +75,7 @@ pub(crate) enum Retry {
     Other,
 }
 
-pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
+pub(crate) fn decide(attempt: &Attempt) -> Retry {
     let other = if attempt.others {
         Retry::Other
     } else {
@@ -91,12 +90,12 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
         Stage::Undelivered if attempt.reused => Retry::Fresh,
         Stage::Undelivered => other,
         // No answer is to be expected, and the backend may still process the request.
-        Stage::Sent if attempt.backend_out && attempt.method.is_idempotent() => other,
-        Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
+        Stage::Sent if attempt.backend_out && attempt.repeatable => other,
+        Stage::Sent if !attempt.disconnected || !attempt.repeatable => Retry::No,
         // It was most likely closed for being idle, just as we wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
         Stage::Sent => other,
-        Stage::Declined if attempt.method.is_idempotent() => other,
+        Stage::Declined if attempt.repeatable => other,
         Stage::Declined | Stage::Answered => Retry::No,
     }
 }
@@ -105,9 +104,9 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
 mod tests {
     use super::*;
 
-    const BASE: Attempt<'_> = Attempt {
+    const BASE: Attempt = Attempt {
         stage: Stage::Sent,
-        method: &Method::GET,
+        repeatable: true,
         replayable: true,
         disconnected: true,
         backend_out: false,
@@ -121,8 +120,8 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "one flat table")]
     fn table() {
-        use Stage::{Answered, Declined, NotSent, Sent, Undelivered};
-        let rows: &[(&str, Attempt<'_>, Retry)] = &[
+        use Stage::{Answered, Declined, NotSent, Undelivered};
+        let rows: &[(&str, Attempt, Retry)] = &[
             ("stale pooled connection", BASE, Retry::Fresh),
             (
                 "stale, nobody else",
@@ -152,7 +151,7 @@ mod tests {
             (
                 "POST on a stale connection",
                 Attempt {
-                    method: &Method::POST,
+                    repeatable: false,
                     ..BASE
                 },
                 Retry::No,
@@ -161,7 +160,7 @@ mod tests {
                 "POST on a stale connection that it did not get through",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     ..BASE
                 },
                 Retry::Fresh,
@@ -170,7 +169,7 @@ mod tests {
                 "POST that did not get through, nobody else",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     others: false,
                     ..BASE
                 },
@@ -180,7 +179,7 @@ mod tests {
                 "POST that did not get through a fresh connection",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     reused: false,
                     ..BASE
                 },
@@ -190,7 +189,7 @@ mod tests {
                 "POST that did not get through a fresh connection, nobody else",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     reused: false,
                     others: false,
                     ..BASE
@@ -201,7 +200,7 @@ mod tests {
                 "POST that did not get through, its body gone",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     replayable: false,
                     ..BASE
                 },
@@ -211,19 +210,11 @@ mod tests {
                 "POST that did not get through, no attempts left",
                 Attempt {
                     stage: Undelivered,
-                    method: &Method::POST,
+                    repeatable: false,
                     attempts_left: 0,
                     ..BASE
                 },
                 Retry::No,
-            ),
-            (
-                "PUT is idempotent",
-                Attempt {
-                    method: &Method::PUT,
-                    ..BASE
-                },
-                Retry::Fresh,
             ),
             (
                 "body gone",
@@ -263,7 +254,7 @@ mod tests {
             (
                 "the backend was put out, a POST",
                 Attempt {
-                    method: &Method::POST,
+                    repeatable: false,
                     disconnected: false,
                     backend_out: true,
                     ..BASE
@@ -308,7 +299,7 @@ mod tests {
                 "a POST declined",
                 Attempt {
                     stage: Declined,
-                    method: &Method::POST,
+                    repeatable: false,
                     ..BASE
                 },
                 Retry::No,
@@ -343,7 +334,7 @@ mod tests {
                 "refused, a POST",
                 Attempt {
                     stage: NotSent,
-                    method: &Method::POST,
+                    repeatable: false,
                     ..BASE
                 },
                 Retry::Other,
@@ -380,14 +371,5 @@ mod tests {
         for (name, attempt, expected) in rows {
             assert_eq!(decide(attempt), *expected, "{name}");
         }
-        let foo = Method::from_bytes(b"FOO").expect("a token");
-        assert_eq!(
-            decide(&Attempt {
-                stage: Sent,
-                method: &foo,
-                ..BASE
-            }),
-            Retry::No
-        );
     }
 }

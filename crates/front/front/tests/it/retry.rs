@@ -1,5 +1,6 @@
 //! A pooled connection that turns out to be dead: what is sent again, what never is.
 
+use catamaran_front::config::RetrySent;
 use catamaran_front::start;
 use catamaran_testkit::{HttpClient, Peer, Script};
 
@@ -26,8 +27,13 @@ fn delivered(peer: &Peer) -> Vec<Vec<u8>> {
 
 /// Sends a first request that leaves a pooled connection, then `request`; says what became of it.
 fn second(request: &[u8], last: &'static [u8]) -> (u16, Peer) {
+    second_with(RetrySent::Idempotent, request, last)
+}
+
+fn second_with(retry_sent: RetrySent, request: &[u8], last: &'static [u8]) -> (u16, Peer) {
     let peer = dying_once(last);
     let mut config = config(&[loopback()], vec![to(&peer)]);
+    config.upstreams[0].retry_sent = retry_sent;
     // One worker, so that the second request meets the connection of the first.
     config.server.workers = 1.try_into().unwrap();
     let running = start(config).unwrap();
@@ -68,6 +74,32 @@ fn a_request_that_must_not_run_twice_is_not_sent_again() {
     let request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
     let (status, peer) = second(request, b"hello");
     assert_eq!((status, delivered(&peer).len()), (502, 1));
+}
+
+#[test]
+fn an_upstream_may_forbid_to_send_again_what_a_backend_has_received() {
+    let put = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+    let get = b"GET /last HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (retry_sent, put_times, get_times) in [
+        (RetrySent::Idempotent, 2, 2),
+        (RetrySent::Safe, 1, 2),
+        (RetrySent::Nothing, 1, 1),
+    ] {
+        let (status, peer) = second_with(retry_sent, put, b"hello");
+        let times = delivered(&peer).len();
+        assert_eq!(
+            (status == 200, times),
+            (put_times == 2, put_times),
+            "{retry_sent:?}"
+        );
+        let (status, peer) = second_with(retry_sent, get, b"\r\n\r\n");
+        let times = delivered(&peer).len();
+        assert_eq!(
+            (status == 200, times),
+            (get_times == 2, get_times),
+            "{retry_sent:?}"
+        );
+    }
 }
 
 #[test]

@@ -448,6 +448,7 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
             ),
         },
         "retries" | "lb_retries" => retries(value, id, (upstream, ledger)),
+        "recovery_options" => recovery_options(value, upstream),
         "secret" => drop(upstream.keys.insert("secret".to_owned(), value.to_owned())),
         _ => return unclaimed(key, id, ledger),
     }
@@ -462,6 +463,20 @@ fn retries(value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)
             ledger.mapped(id);
         }
         None => ledger.risk(id, format!("`{value}` is no number")),
+    }
+}
+
+/// Which requests are sent again that a member may have received. Bit 1: none; bits 8 and 16: HEAD and GET all the
+/// same. Without bit 1 mod_jk repeats each request, the front idempotent ones.
+fn recovery_options(value: &str, upstream: &mut Upstream) {
+    let options = number(value).unwrap_or(0);
+    if options & 1 != 0 {
+        let again = if options & (8 | 16) == 8 | 16 {
+            "safe"
+        } else {
+            "none"
+        };
+        upstream.keys.insert("retry_sent".to_owned(), quoted(again));
     }
 }
 
@@ -509,6 +524,7 @@ fn backend_key(
         "stopped" if is_true(value) => set("activation", quoted("stopped")),
         "disabled" | "stopped" => {}
         "retries" => return retries(value, id, (upstream, ledger)),
+        "recovery_options" => recovery_options(value, upstream),
         "fail_on_status" => return fail_on_status(value, id, (upstream, ledger)),
         _ => return unclaimed(key, id, ledger),
     }
