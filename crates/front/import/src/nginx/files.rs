@@ -113,6 +113,9 @@ fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -
         }
         ledger.mapped(index.id);
     }
+    if let Some(index) = tried_index(scope.own("try_files")) {
+        keys.insert("index".to_owned(), index.to_owned());
+    }
     if let Some(expires) = scope.find("expires") {
         match lifetime(expires.word(0)) {
             Some(value) => {
@@ -147,6 +150,18 @@ fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -
         }
     }
     keys
+}
+
+/// The `index` of a location that tries files, and no directory; `None` if that is said by `index`.
+fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
+    let tries = tries?;
+    let has = |it: &str| tries.words.iter().any(|word| word == it);
+    match missing(Some(tries)) {
+        Some(Missing::Page(_)) => None,
+        _ if has("$uri/") => None,
+        _ if has("$uri/index.html") => Some("\"index.html\""),
+        _ => Some("[]"),
+    }
 }
 
 /// Gives files the types that `types` says. Where no `mime.types` stands beside it, the types that the front knows are

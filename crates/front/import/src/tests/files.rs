@@ -118,7 +118,7 @@ fn files_of_nginx_go_before_an_application_or_have_a_page() {
             "path = \"/pics\"; exact = true; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
             "path = \"/pics\"; files = \"/var/pics\"; rewrite = \"/\"; cache_control = \"max-age=2592000\"; charset = \"off\"",
             "path = \"/app\"; exact = true; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
-            "path = \"/app\"; files = \"/srv\"; charset = \"off\"; upstream = \"t\"",
+            "path = \"/app\"; files = \"/srv\"; charset = \"off\"; index = []; upstream = \"t\"",
             "path = \"/\"; files = \"/srv\"; charset = \"off\"; fallback = \"index.html\"",
         ]
     );

@@ -262,6 +262,32 @@ fn certificates_of_backends_are_verified_as_there() {
 }
 
 #[test]
+fn a_directory_that_is_not_tried_has_no_index() {
+    for (tries, expected) in [
+        ("$uri =404", "; index = []"),
+        ("$uri $uri/ =404", "; index = \"a.html\""),
+        ("$uri $uri/index.html =404", "; index = \"index.html\""),
+    ] {
+        let (routes, _) = of_server(
+            &format!("root /srv; index a.html; location / {{ try_files {tries}; }}"),
+            &["/srv/a.html", "/srv/a.css"],
+        );
+        assert!(routes[0].ends_with(expected), "{tries}\n{routes:?}");
+    }
+}
+
+#[test]
+fn a_backend_on_a_unix_socket_is_called_localhost() {
+    let (_, import) = of_server("location / { proxy_pass http://unix:/run/app.sock; }", &[]);
+    assert!(
+        import.text.contains("host = \"localhost\""),
+        "{}",
+        import.text
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
 fn files_have_the_types_of_their_location_or_are_closed() {
     let files = ["/srv/raw/x.html", "/srv/up/x.html", "/srv/a.css"];
     let (routes, import) = of_server(
