@@ -155,6 +155,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
         )?;
     }
     hosts::resolve(&mut plan, &mut ledger);
+    routes::close_crossing(&mut plan, &mut ledger);
     index_files::withdraw(&mut plan, &mut ledger);
     let tomcats = options.tomcats.iter();
     let tomcats = tomcats.map(|path| tomcat::read(&budget.read(files, path)?));

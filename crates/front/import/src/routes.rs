@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
 use std::rc::Rc;
 
+use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher, is_sayable};
 use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
 
@@ -78,15 +79,57 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     groups
 }
 
-/// The routes of a virtual host.
-fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+/// Whether a virtual host has clients in clear, and such over TLS.
+fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
     let tls = |listener: &usize| {
         plan.listeners
             .get(*listener)
             .is_some_and(|it| it.tls.is_some())
     };
     let some_tls = host.listeners.iter().any(tls) || plan.claims_scheme;
-    let some_clear = !host.listeners.iter().all(tls);
+    (!host.listeners.iter().all(tls), some_tls)
+}
+
+/// Closes rules of one scheme that share paths with a later rule, where no pattern says which: the front would rank
+/// the later one above them.
+pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
+    let mut hosts = std::mem::take(&mut plan.hosts);
+    for host in &mut hosts {
+        if schemes(plan, host) != (true, true) {
+            continue;
+        }
+        for at in 0..host.rules.len() {
+            let (before, later) = host.rules[at..].split_at_mut(1);
+            let Some(before) = before.first_mut().filter(|it| it.scheme.is_some()) else {
+                continue;
+            };
+            let crosses = |it: &Rule| {
+                let is_outranked = it.matcher.rank() >= before.matcher.rank();
+                is_outranked
+                    && match it.matcher.common(&before.matcher) {
+                        Common::Nothing => false,
+                        Common::Set(set) => set == before.matcher && set != it.matcher,
+                        Common::Unsaid => true,
+                    }
+            };
+            if later.iter().any(crosses) {
+                let text = "it holds for one scheme and crosses another rule, which no pattern says; its requests \
+                            are answered 403, or kept";
+                ledger.say(Weight::Risk, before.place.clone(), text);
+                *before = Rule::new(
+                    before.place.as_ref(),
+                    before.matcher.clone(),
+                    Action::Closed,
+                );
+            }
+        }
+    }
+    plan.hosts = hosts;
+}
+
+/// The routes of a virtual host.
+fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+    let (some_clear, some_tls) = schemes(plan, host);
     let mut rules: Vec<Rule> = host
         .rules
         .iter()

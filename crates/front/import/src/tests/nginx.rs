@@ -262,6 +262,31 @@ fn certificates_of_backends_are_verified_as_there() {
 }
 
 #[test]
+fn a_rule_of_one_scheme_that_crosses_another_is_closed_for_both() {
+    let (routes, import) = of_server(
+        "proxy_set_header Host $host;\nlocation /pub/deep { proxy_pass http://t:80; }\n\
+         location ~ /index { if ($http_x_forwarded_proto != https) { return 403; } proxy_pass http://t:80; }",
+        &[],
+    );
+    for expected in [
+        "pattern = \"*/index*\"; status = 403",
+        "pattern = \"/pub/deep*\"; exclude = \"*/index*\"; upstream = \"t\"",
+    ] {
+        assert!(
+            routes.iter().any(|it| it == expected),
+            "{expected}\n{routes:#?}"
+        );
+    }
+    assert!(
+        said(&import, Weight::Risk)
+            .iter()
+            .any(|it| it.contains("crosses")),
+        "{:?}",
+        import.remarks
+    );
+}
+
+#[test]
 fn a_directory_that_is_not_tried_has_no_index() {
     for (tries, expected) in [
         ("$uri =404", "; index = []"),
