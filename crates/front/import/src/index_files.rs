@@ -121,10 +121,20 @@ fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
     first.is_some_and(|it| it != at && !is_alike(&rules[it], &rules[at]))
 }
 
-/// Whether a rule shows files to the same clients as another.
+/// What says which types the files of a rule have.
+fn types(rule: &Rule) -> [Option<&String>; 2] {
+    let table = match &rule.action {
+        Action::Serve(serve) => serve.keys.get("types"),
+        _ => None,
+    };
+    [table, rule.settings.response_fields.set.get("Content-Type")]
+}
+
+/// Whether a rule shows files to the same clients as another, and as the same.
 fn is_alike(one: &Rule, other: &Rule) -> bool {
     let certificate = |it: &Rule| it.settings.keys.get("client_certificate").cloned();
     matches!(one.action, Action::Serve(_) | Action::Files)
+        && types(one) == types(other)
         && one.settings.access == other.settings.access
         && certificate(one) == certificate(other)
 }

@@ -167,6 +167,11 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
 /// Gives files the types that `types` says. Where no `mime.types` stands beside it, the types that the front knows are
 /// none of the source's: then all files have one type, or they are not served.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
+    if let (Action::Files, Some(own)) = (&rule.action, scope.own("types")) {
+        // Another rule may serve them, as the index of a directory.
+        ledger.unmapped(own.id, TYPES_OF_THEIR_OWN);
+        rule.action = Action::Closed;
+    }
     let Action::Serve(serve) = &mut rule.action else {
         return;
     };
@@ -201,8 +206,8 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
                 .insert("Content-Type".to_owned(), default.to_owned());
         }
         _ => {
-            let text = "its files have types of their own, which were not converted";
-            own.iter().for_each(|it| ledger.unmapped(it.id, text));
+            own.iter()
+                .for_each(|it| ledger.unmapped(it.id, TYPES_OF_THEIR_OWN));
             rule.action = Action::Closed;
             return;
         }
@@ -245,6 +250,8 @@ fn lifetime(text: &str) -> Option<String> {
     };
     Some(format!("max-age={seconds}"))
 }
+
+const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were not converted";
 
 /// The name of what stands for nginx's own file of types.
 pub(crate) const MIME_TYPES: &str = "mime.types";

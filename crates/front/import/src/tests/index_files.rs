@@ -20,6 +20,11 @@ fn an_index_meets_the_rules_about_its_own_path() {
         ("location ~ /index { auth_basic x; }", true),
         ("location ^~ /in { internal; }", true),
         ("location ~ \\.ht { deny all; }", true),
+        ("location ~ \\.html$ { types { } }", true),
+        (
+            "location = /index.html { types { } default_type text/plain; }",
+            true,
+        ),
         ("location ~ /\\.ht { deny all; }", false),
         ("location ~ /\\. { deny all; }", false),
         ("location /secret/ { deny all; }", false),
