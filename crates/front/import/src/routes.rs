@@ -174,12 +174,9 @@ fn sayable(mut rule: Rule) -> Rule {
 fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     let mut done: Vec<Rule> = Vec::new();
     for mut rule in rules {
-        let earlier: Vec<Rule> = done
-            .iter()
-            .filter(|it| it.scheme.is_some())
-            .cloned()
-            .collect();
-        for before in &earlier {
+        let mut copies: Vec<(usize, Rule)> = Vec::new();
+        let earlier = done.iter().enumerate().filter(|it| it.1.scheme.is_some());
+        for (at, before) in earlier {
             match before.matcher.common(&rule.matcher) {
                 Common::Set(set) if set == rule.matcher && rule.scheme.is_none() => {
                     rule.scheme = match before.scheme {
@@ -188,10 +185,14 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
                     };
                 }
                 Common::Set(set) if set != before.matcher && rule.scheme != before.scheme => {
-                    done.push(before.narrowed(set));
+                    copies.push((at, before.narrowed(set)));
                 }
                 _ => {}
             }
+        }
+        // Behind the rule that it is a part of, a copy would be left out.
+        for (at, copy) in copies.into_iter().rev() {
+            done.insert(at, copy);
         }
         done.push(rule);
     }

@@ -272,7 +272,7 @@ impl Reader<'_, '_> {
     fn rules(&mut self, server: Server<'_>) -> Vec<Rule> {
         let mut rules = rewrite::of_server(server.inner, server.ports, self.expansion.ledger);
         let mut prefixes: Vec<(String, bool, Vec<Rule>)> = Vec::new();
-        let mut expressions = Vec::new();
+        let (mut exact, mut expressions) = (Vec::new(), Vec::new());
         for location in server.inner.iter().filter(|it| it.name == "location") {
             let Some((modifier, text)) = modifier(&location.words) else {
                 let text = "a location of this form was not converted";
@@ -290,8 +290,10 @@ impl Reader<'_, '_> {
                     keep_all(location.inside(), NO_PATTERN, self.expansion.ledger);
                 }
                 "=" => {
-                    let exact = [Matcher::Exact(text.to_owned())];
-                    rules.extend(self.location(location, (&exact, Some(text)), server));
+                    let path = [Matcher::Exact(text.to_owned())];
+                    let found = self.location(location, (&path, Some(text)), server);
+                    rules.extend(found.iter().cloned());
+                    exact.push((text.to_owned(), true, found));
                 }
                 "~" | "~*" => {
                     expressions.extend(self.expression(location, text, modifier == "~*", server));
@@ -317,7 +319,7 @@ impl Reader<'_, '_> {
                 .iter()
                 .for_each(|it| ledger.dropped_if_open(it.id, text));
         }
-        let slashes = slashes(&prefixes, &rules);
+        let slashes = slashes(&prefixes, &exact);
         rules.extend(slashes);
         ordered(prefixes, &expressions, &mut rules, self.expansion.ledger);
         join_prefixes(&mut rules, self.expansion.ledger);
@@ -654,18 +656,20 @@ impl Server<'_> {
 }
 
 /// What lacks but the slash of a location that passes requests on is sent there, before any expression is tried.
-fn slashes(prefixes: &[(String, bool, Vec<Rule>)], exact: &[Rule]) -> Vec<Rule> {
+fn slashes(
+    prefixes: &[(String, bool, Vec<Rule>)],
+    exact: &[(String, bool, Vec<Rule>)],
+) -> Vec<Rule> {
     let passes = |rules: &[Rule]| {
         let forwards = |it: &Rule| matches!(it.action, Action::Forward { .. });
         rules.iter().any(forwards)
     };
-    let others: HashSet<&str> = prefixes.iter().map(|it| it.0.as_str()).collect();
-    let exact: HashSet<&Matcher> = exact.iter().map(|it| &it.matcher).collect();
+    let all = || prefixes.iter().chain(exact);
+    let others: HashSet<&str> = all().map(|it| it.0.as_str()).collect();
     let is_one = |text: &str| text.len() > 1 && text.ends_with('/');
     let redirect = |(text, _, rules): &(String, bool, Vec<Rule>)| {
         let path = text.trim_end_matches('/');
-        let taken = exact.contains(&Matcher::Exact(path.to_owned()));
-        let is = is_one(text) && passes(rules) && !others.contains(path) && !taken;
+        let is = is_one(text) && passes(rules) && !others.contains(path);
         let place = rules.first().and_then(|it| it.place.as_ref());
         let action = Action::Redirect {
             to: crate::matcher::encoded(text).replace('{', "{{"),
@@ -673,7 +677,7 @@ fn slashes(prefixes: &[(String, bool, Vec<Rule>)], exact: &[Rule]) -> Vec<Rule> 
         };
         is.then(|| Rule::new(place, Matcher::Exact(path.to_owned()), action))
     };
-    prefixes.iter().filter_map(redirect).collect()
+    all().filter_map(redirect).collect()
 }
 
 /// Expressions go before a prefix, unless it has `^~`.

@@ -287,6 +287,28 @@ fn a_rule_of_one_scheme_that_crosses_another_is_closed_for_both() {
 }
 
 #[test]
+fn a_rule_of_one_scheme_goes_before_a_longer_prefix() {
+    let (routes, _) = of_server(
+        "proxy_set_header Host $host;\nlocation /pub/ { proxy_pass http://t:80; }\n\
+         location ~ \\.html$ { if ($http_x_forwarded_proto != https) { return 403; } proxy_pass http://t:80; }",
+        &[],
+    );
+    let expected = "scheme = \"http\"; path = \"/pub\"; suffix = \".html\"; status = 403";
+    assert!(routes.iter().any(|it| it == expected), "{routes:#?}");
+}
+
+#[test]
+fn an_exact_location_that_passes_requests_on_takes_its_path_without_a_slash() {
+    let (routes, _) = of_server(
+        "proxy_set_header Host $host;\nlocation = /admin/ { deny all; proxy_pass http://t:80; }\n\
+         location / { proxy_pass http://t:80; }",
+        &[],
+    );
+    let expected = "path = \"/admin\"; exact = true; redirect = \"/admin/\"; status = 301";
+    assert!(routes.iter().any(|it| it == expected), "{routes:#?}");
+}
+
+#[test]
 fn a_directory_that_is_not_tried_has_no_index() {
     for (tries, expected) in [
         ("$uri =404", "; index = []"),
