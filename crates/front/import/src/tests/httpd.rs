@@ -483,3 +483,20 @@ fn websocket_goes_where_the_source_sends_it() {
 
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
+
+#[test]
+fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
+    for section in [
+        "<LocationMatch \"^/(?<t>[a-z]+)/admin\">\nRequire all denied\n</LocationMatch>",
+        "<LocationMatch \"^/\\x61dmin\">\nRequire all denied\n</LocationMatch>",
+        "<Location ~ \"^/[[:alpha:]]+/admin\">\nRequire all denied\n</Location>",
+        "<LocationMatch \"^/(?>a|b)/admin\">\nOrder allow,deny\nDeny from all\n</LocationMatch>",
+        "<LocationMatch \"(?x) ^/ admin\">\nRequire all denied\n</LocationMatch>",
+        "RewriteEngine On\nRewriteRule \"^/(?<t>[a-z]+)/admin\" - [F]",
+        "ProxyPassMatch \"^/(?<t>[a-z]+)/admin\" !",
+    ] {
+        let (routes, import) = before_backend(section);
+        assert_eq!(routes, ["path = \"/\"; status = 403"], "{section}");
+        assert!(import.risks() > 0);
+    }
+}
