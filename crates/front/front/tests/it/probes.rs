@@ -124,7 +124,7 @@ fn an_application_that_answers_wrongly_is_out_until_it_answers_again() {
 
 #[test]
 fn the_status_names_a_secret_that_may_be_wrong_at_the_first_answer() {
-    let refusing = Changing::new(Protocol::Ajp);
+    let (refusing, steady) = (Changing::new(Protocol::Ajp), backend("steady"));
     refusing.answer(403);
     let ajp = BackendConfig {
         protocol: Protocol::Ajp,
@@ -139,7 +139,8 @@ fn the_status_names_a_secret_that_may_be_wrong_at_the_first_answer() {
         (1, "its probe fails: status 403 (is `secret` right?)"),
     ] {
         let first = probed(ajp.clone(), asking(|_| {}), down);
-        let running = start(with_admin(vec![first])).unwrap();
+        // Another one: what is alone serves however it fails.
+        let running = start(with_admin(vec![first, to(&steady)])).unwrap();
         until(wanted, || {
             status(admin(&running)).contains(wanted).then_some(())
         });
