@@ -227,8 +227,12 @@ impl ResultDocument {
         let control = experiment.cells.get(experiment.control);
         let subject = control.filter(|_| !experiment.source.is_empty());
         let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
-        let cells: Vec<CellResult> = (0..experiment.cells.len())
-            .map(|cell| cell_result(experiment, cell, runs))
+        let over_control = over_control(experiment, runs).into_iter().enumerate();
+        let cells: Vec<CellResult> = over_control
+            .map(|(cell, over_control)| CellResult {
+                over_control,
+                ..cell_result(experiment, cell, runs)
+            })
             .collect();
         let gates = gates(experiment, runs);
         let has_fired = |name: &&str| gates.iter().any(|gate| gate.gate == *name);
@@ -355,7 +359,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         runs: valid.len(),
         void: of_cell().count() - valid.len(),
         measures: names.into_iter().filter_map(measure).collect(),
-        over_control: over_control(experiment, cell, runs),
+        over_control: BTreeMap::new(),
         calls: calls(&valid),
         max_ms: latencies.reduce(f64::max),
         over_time: None,

@@ -21,19 +21,16 @@ pub struct ControlRatio {
     pub without_verdict: Option<String>,
 }
 
-/// The ratios of `cell` by measure, as far as any run has the measure; none of the control itself.
+/// The ratios of each cell by measure, as far as any run has the measure; none of the control itself.
 pub(crate) fn over_control(
     experiment: &Experiment,
-    cell: usize,
     runs: &[Run],
-) -> BTreeMap<String, ControlRatio> {
-    if cell == experiment.control {
-        return BTreeMap::new();
-    }
+) -> Vec<BTreeMap<String, ControlRatio>> {
     let lasting = StartSpans::of(experiment);
     let passes = Passes::of(experiment, runs);
     let is_measured = |name: &&str| runs.iter().any(|run| run.measures.contains_key(*name));
-    let ratio = |name: &str| {
+    let measured: Vec<&str> = MEASURES.into_iter().filter(is_measured).collect();
+    let ratio = |cell: usize, name: &str| {
         let claim = claim(experiment, cell, Measure::parse(name).ok()?);
         let estimate = passes.estimate(experiment, &lasting, (&claim, &claim.cases[0]));
         let outcome = estimate.finish(true, 1);
@@ -43,11 +40,14 @@ pub(crate) fn over_control(
         };
         Some((name.to_owned(), ratio))
     };
-    MEASURES
-        .into_iter()
-        .filter(is_measured)
-        .filter_map(ratio)
-        .collect()
+    let of_cell = |cell| match cell == experiment.control {
+        true => BTreeMap::new(),
+        false => measured
+            .iter()
+            .filter_map(|name| ratio(cell, name))
+            .collect(),
+    };
+    (0..experiment.cells.len()).map(of_cell).collect()
 }
 
 /// As if somebody had claimed it.
