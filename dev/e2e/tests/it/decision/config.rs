@@ -170,6 +170,7 @@ impl Configuration {
         ] {
             self.table(&format!("[upstream.{name}]"));
             self.maybe(rng, "retries", &["0", "1"]);
+            self.maybe(rng, "retry_sent", &[r#""safe""#, r#""none""#]);
             self.maybe(rng, "remote_user", &[r#""header:X-Remote-User""#]);
             if name == "placed" {
                 self.key("policy", r#""hash""#);
@@ -435,7 +436,6 @@ impl Configuration {
         self.maybe(rng, "first_byte_timeout", &[r#""20s""#]);
         self.maybe(rng, "idle_body_timeout", &[r#""20s""#]);
         self.maybe(rng, "retries", &["0", "3"]);
-        self.maybe(rng, "retry_sent", &[r#""safe""#, r#""none""#]);
         if upstream == "mixed" {
             self.maybe(rng, "sticky", &["false"]);
             let controls = [r#"{ a = "stopped" }"#, r#"{ a = "drain" }"#];
