@@ -1,6 +1,6 @@
 //! Names of backends: an outage of the resolver, addresses that change, and names with several addresses.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{Ipv6Addr, SocketAddr};
 
 use catamaran_e2e::Front;
 use catamaran_testkit::{Deadline, Peer, Script, ajp};
@@ -139,15 +139,16 @@ fn new_addresses_of_a_name_are_taken() {
     drop(new);
 }
 
-/// `::1` with a full backlog, and connections that keep it full; the port is free on 127.0.0.1.
-fn full_backlog() -> (Socket, Vec<Socket>, u16) {
+/// A peer on a port of 127.0.0.1, and the same port of `::1` with a full backlog and connections that keep it full.
+fn beside_a_full_backlog(script: &Script) -> (Peer, Socket, Vec<Socket>) {
     loop {
+        let good = Peer::start(script.clone());
+        let at = SocketAddr::from((Ipv6Addr::LOCALHOST, good.tcp_address().port())).into();
         let silent = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
-        let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
-        silent.bind(&any.into()).unwrap();
+        if silent.bind(&at).is_err() {
+            continue;
+        }
         silent.listen(0).unwrap();
-        let at = silent.local_addr().unwrap();
-        let port = at.as_socket().unwrap().port();
         let filling = (0..4).map(|_| {
             let socket = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
             socket.set_nonblocking(true).unwrap();
@@ -155,9 +156,7 @@ fn full_backlog() -> (Socket, Vec<Socket>, u16) {
             socket
         });
         let filling = filling.collect();
-        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            return (silent, filling, port);
-        }
+        return (good, silent, filling);
     }
 }
 
@@ -175,8 +174,8 @@ fn an_address_that_is_silent_does_not_keep_a_name_from_the_next_one() {
         ("http", closing("good")),
         ("ajp", Script::new().expect_packet().send(&ajp_answer)),
     ] {
-        let (_silent, _filling, port) = full_backlog();
-        let good = Peer::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), good);
+        let (good, _silent, _filling) = beside_a_full_backlog(&good);
+        let port = good.tcp_address().port();
         let url = format!("{scheme}://both.test:{port}");
         let table = config(&[&url], &still)
             + "[upstream.app.probe]\nkind = \"connect\"\ninterval = \"100ms\"\n";
