@@ -130,6 +130,12 @@ fn shows(backend: &str, word: &str) -> String {
     )
 }
 
+/// Whether the line below the row of `blue` has this text.
+fn reason_shown(text: &str) -> String {
+    let row = row("blue");
+    format!("{row}.nextElementSibling.textContent.includes({text:?})")
+}
+
 /// Chooses an action from the menu of a backend.
 fn choose(browser: &mut Browser, backend: &str, action: &str) {
     let menu = format!("tr[data-backend=\"{backend}\"] [data-action=menu]");
@@ -182,11 +188,7 @@ fn a_backend_is_drained_and_brought_back_by_clicks() {
         progress.starts_with("1 of 1 session left; 0 requests in flight"),
         "{progress}"
     );
-    let reason = format!(
-        "{}.nextElementSibling.textContent.includes('<b>new</b> disk')",
-        row("blue")
-    );
-    browser.wait(&reason).unwrap();
+    browser.wait(&reason_shown("<b>new</b> disk")).unwrap();
     assert_eq!(tier.activation(0), "drain");
 
     // By keys only: cancel.
