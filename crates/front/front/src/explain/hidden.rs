@@ -59,7 +59,18 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     {
         texts.push(key);
     }
-    if let Some(BackendRequest {
+    texts.extend(sent.iter_mut().flat_map(texts_sent));
+    let mut hidden: Vec<&HiddenValue> = hidden.iter().collect();
+    // One may be a part of another.
+    hidden.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));
+    for text in texts {
+        hidden.iter().for_each(|it| put_name(text, it));
+    }
+}
+
+/// What a backend would be sent, as far as it may have texts of the file.
+fn texts_sent(sent: &mut BackendRequest) -> Vec<&mut String> {
+    let BackendRequest {
         request,
         fields,
         attributes,
@@ -70,19 +81,12 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
         tunnel: _,
         timeouts: _,
         retries: _,
-    }) = sent
-    {
-        texts.push(request);
-        texts.extend(fields.iter_mut().map(|(_, value)| value));
-        texts.extend(attributes.iter_mut().map(|(_, value)| value));
-        texts.extend(set_cookie);
-    }
-    let mut hidden: Vec<&HiddenValue> = hidden.iter().collect();
-    // One may be a part of another.
-    hidden.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));
-    for text in texts {
-        hidden.iter().for_each(|it| put_name(text, it));
-    }
+    } = sent;
+    let mut texts = vec![request];
+    texts.extend(fields.iter_mut().map(|(_, value)| value));
+    texts.extend(attributes.iter_mut().map(|(_, value)| value));
+    texts.extend(set_cookie);
+    texts
 }
 
 /// Puts the name in the place of the value. One of a few letters may be a part of any word, so it is hidden only
