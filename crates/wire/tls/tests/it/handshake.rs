@@ -112,8 +112,8 @@ fn data_passes_whatever_the_size_of_reads() {
 /// kilobyte.
 fn eager(issuer: &Authority, pair: &Pair, early: usize) -> rustls::ClientConnection {
     let mut roots = rustls::RootCertStore::empty();
-    let issuer = CertificateDer::from_pem_slice(issuer.pem().as_bytes()).unwrap();
-    roots.add(issuer).unwrap();
+    let issuer = CertificateDer::from_pem_slice(issuer.pem().as_bytes()).expect("PEM");
+    roots.add(issuer).expect("an issuer");
     let mut config = rustls::ClientConfig::builder_with_protocol_versions(&[&TLS13])
         .with_root_certificates(roots)
         .with_no_client_auth();
@@ -121,31 +121,34 @@ fn eager(issuer: &Authority, pair: &Pair, early: usize) -> rustls::ClientConnect
     config.max_fragment_size = Some(1024);
     let config = Arc::new(config);
     let begin = || {
-        let name = "a.test".try_into().unwrap();
-        rustls::ClientConnection::new(Arc::clone(&config), name).unwrap()
+        let name = "a.test".try_into().expect("a name");
+        rustls::ClientConnection::new(Arc::clone(&config), name).expect("a connection")
     };
     let chain = CertificateDer::pem_slice_iter(pair.chain.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("PEM");
     let mut other = rustls::ServerConfig::builder_with_protocol_versions(&[&TLS13])
         .with_no_client_auth()
-        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
-        .unwrap();
+        .with_single_cert(chain.collect::<Result<_, _>>().expect("no failure"), key)
+        .expect("no failure");
     other.max_early_data_size = 64 << 10;
-    let mut server = rustls::ServerConnection::new(Arc::new(other)).unwrap();
+    let mut server = rustls::ServerConnection::new(Arc::new(other)).expect("no failure");
     let mut client = begin();
     for _ in 0..4 {
         let mut bytes = Vec::new();
-        client.write_tls(&mut bytes).unwrap();
-        server.read_tls(&mut &bytes[..]).unwrap();
-        server.process_new_packets().unwrap();
+        client.write_tls(&mut bytes).expect("no failure");
+        server.read_tls(&mut &bytes[..]).expect("no failure");
+        server.process_new_packets().expect("no failure");
         bytes.clear();
-        server.write_tls(&mut bytes).unwrap();
-        client.read_tls(&mut &bytes[..]).unwrap();
-        client.process_new_packets().unwrap();
+        server.write_tls(&mut bytes).expect("no failure");
+        client.read_tls(&mut &bytes[..]).expect("no failure");
+        client.process_new_packets().expect("no failure");
     }
     let mut client = begin();
-    let sent = client.early_data().unwrap().write(&vec![b'x'; early]);
-    assert_eq!(sent.unwrap(), early);
+    let sent = client
+        .early_data()
+        .expect("no failure")
+        .write(&vec![b'x'; early]);
+    assert_eq!(sent.expect("no failure"), early);
     client
 }
 
