@@ -20,7 +20,7 @@ use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
 use crate::running::{Running, StartError};
 use crate::site::Site;
-use crate::tls;
+use crate::tls::{self, ProfileError, Profiles};
 
 /// Why a configuration was not put in force. Nothing changed.
 #[derive(Debug, Error)]
@@ -106,12 +106,7 @@ impl Running {
             .map_err(|name| StartError::UnknownUpstream { name })?;
         site.follow(&before);
         let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-        let served = self.shared.profiles.load();
-        let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
-        let key_log = self.shared.key_log.as_ref();
-        let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)
-            .and_then(|profiles| tls::in_place_of(&served, profiles))
-            .map_err(StartError::Tls)?;
+        let profiles = self.next_profiles(&config).map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
         let ports = Ipv4Ports::of(&config);
         let bind = |address: &ListenAddress| self.bind(address, &ports, &listeners);
@@ -164,6 +159,15 @@ impl Running {
         self.shared.counters.reload(true);
         self.shared.control.note_reload(None);
         Ok(report)
+    }
+
+    /// The profiles of TLS of a configuration, with the keys of tickets that are known.
+    fn next_profiles(&self, config: &Config) -> Result<Profiles, ProfileError> {
+        let served = self.shared.profiles.load();
+        let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
+        let key_log = self.shared.key_log.as_ref();
+        let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)?;
+        tls::in_place_of(&served, profiles)
     }
 
     /// Asks the sources of members of a configuration that is in force.

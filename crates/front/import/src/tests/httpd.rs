@@ -481,9 +481,6 @@ fn websocket_goes_where_the_source_sends_it() {
     }
 }
 
-const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
-                       LoadModule evasive20_module modules/mod_evasive20.so\n";
-
 #[test]
 fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
     for section in [
@@ -500,3 +497,6 @@ fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
         assert!(import.risks() > 0);
     }
 }
+
+const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                       LoadModule evasive20_module modules/mod_evasive20.so\n";
