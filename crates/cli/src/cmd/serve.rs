@@ -238,15 +238,19 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
 /// Reads the configuration again; gives what it said.
 fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, String> {
     manager.tell(News::Reloading);
-    let reloaded = configuration(args)
-        .and_then(|config| running.reload(config).map_err(|error| Failure::of(&error)));
+    // Faults of the file show its lines, which only those may read who may read the file.
+    let faults = |failure| (failure, "`catamaran check` shows what is wrong".to_owned());
+    let reloaded = configuration(args).map_err(faults).and_then(|config| {
+        let reloaded = running.reload(config);
+        reloaded.map_err(|error| (Failure::of(&error), error.to_string()))
+    });
     let outcome = match reloaded {
         Ok(report) => {
             tracing::info!("reloaded; {report}");
             Ok(report.to_string())
         }
-        Err(failure) => {
-            running.note_refused_reload(failure.words());
+        Err((failure, why)) => {
+            running.note_refused_reload(why);
             failure.say();
             tracing::error!("cannot reload; the front keeps the configuration it has");
             Err(failure.words())

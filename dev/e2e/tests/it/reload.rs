@@ -97,23 +97,32 @@ fn twenty_reloads_under_load_fail_no_request() {
 #[test]
 fn a_faulty_file_changes_nothing() {
     let (_application, url) = application();
-    let mut front = Front::with_config(&file(&url, "")).unwrap();
-    rewrite(&front, &file(&url, "[server]\nworkers = 0\n"));
+    let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
+    let file = |more: &str| file(&url, &format!("{admin}{more}"));
+    let mut front = Front::with_config(&file("")).unwrap();
+    rewrite(&front, &file("[server]\nworkers = 0\n"));
     reload(&mut front, "cannot reload", 1);
     let said = front.process().stderr();
     assert!(said.contains("fault: `workers` must be"), "{said}");
     assert_eq!(front.get("/").unwrap().status, 200);
+    // The file's lines are for those who may read it.
+    let status = front.ask_admin("/api/v1/status").unwrap().text();
+    let told = "the last reload was refused: `catamaran check` shows what is wrong";
+    assert!(
+        status.contains(told) && !status.contains("workers = 0"),
+        "{status}"
+    );
     // A file that cannot be put in force is refused as well.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap();
     let more = format!("[[listen]]\naddress = \"{taken}\"\n[server]\nvia = \"other\"\n");
-    rewrite(&front, &file(&url, &more));
+    rewrite(&front, &file(&more));
     reload(&mut front, "cannot reload", 2);
     let said = front.process().stderr();
     assert!(said.contains("already in use"), "{said}");
     assert_eq!(front.get("/").unwrap().status, 200);
     drop(listener);
-    rewrite(&front, &file(&url, "[server]\nworkers = 7\n"));
+    rewrite(&front, &file("[server]\nworkers = 7\n"));
     let said = reload(&mut front, "reloaded;", 1);
     assert!(
         said.contains("`workers` takes effect at the next start"),
