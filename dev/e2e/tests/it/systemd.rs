@@ -73,7 +73,10 @@ fn a_reload_needs_no_other_package() {
     let line = reload.and_then(|it| it.strip_prefix("/bin/sh -c '")?.strip_suffix('\''));
     // systemd makes one `$` of two.
     let line = line.expect("a line of the shell").replace("$$", "$");
-    let mut told = Process::spawn(Command::new("sleep").arg("60")).unwrap();
+    // Whoever runs the tests may ignore the signal, as `nohup` does.
+    let mut told = Command::new("env");
+    told.args(["--default-signal=HUP", "sleep", "60"]);
+    let mut told = Process::spawn(&mut told).unwrap();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &line]).env_clear();
     shell
