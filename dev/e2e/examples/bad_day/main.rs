@@ -7,7 +7,7 @@
 //! cargo xtask bad-day
 //! ```
 //!
-//! It needs root, Tomcat, nginx, HAProxy and curl (`cargo xtask needs`), and takes some five minutes, at most
+//! It needs root, Tomcat, nginx, HAProxy and curl (`cargo xtask needs`), and takes five and a half minutes, at most
 //! [`MINUTES_MAX`]. The network, mounts and processes are its own. The binary is that of `CATAMARAN_BIN`, else the newest
 //! in the target directory.
 
