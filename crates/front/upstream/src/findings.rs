@@ -1,13 +1,14 @@
 //! What was found out about a backend, for administrators and for the judgement of CPING.
 //!
 //! What decides that a backend is back must be a question that it has once answered. Not every connector answers
-//! CPING: Undertow with a secret refuses it with 403. Such a backend is back when it can be connected to.
+//! CPING: Undertow with a secret refuses it with 403. Such a backend is back when it can be connected to. Silence alone
+//! says so late: a Tomcat listens before it has deployed, and answers nothing until then.
 
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use catamaran_balance::health::{Cause, Standing};
+use catamaran_balance::health::Standing;
 use tokio::time::Instant;
 
 use crate::backend::Backend;
@@ -18,6 +19,8 @@ use crate::probe::{self, Found};
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     cping: Cping,
+    /// Since when it can be connected to and is silent, while it is out and was never heard to answer CPING.
+    silent_since: Option<Instant>,
     /// What was wrong when something was wrong last, as a sentence about "it".
     trouble: Option<String>,
     /// When 403 last answered the first request of a connection.
@@ -58,6 +61,30 @@ impl fmt::Display for PingFailure {
     }
 }
 
+/// What else is known of a backend that did not answer CPING.
+#[derive(Debug)]
+struct History {
+    is_out: bool,
+    has_served: bool,
+}
+
+impl Findings {
+    /// Whether what came instead of CPONG at `now` says that the backend serves and does not speak CPING.
+    fn is_unspoken(&mut self, how: PingFailure, history: &History, now: Instant) -> bool {
+        let since = self.silent_since.filter(|_| history.is_out).unwrap_or(now);
+        self.silent_since = Some(since);
+        match (self.cping, how) {
+            (Cping::Unspoken(_), _) | (_, PingFailure::Other) => true,
+            (Cping::Answered, _) => false,
+            (Cping::Unknown, PingFailure::Closed) if history.has_served => true,
+            // It may be a process that was just started.
+            (Cping::Unknown, PingFailure::Closed | PingFailure::Silent) => {
+                history.is_out && now.saturating_duration_since(since) >= START_MAX
+            }
+        }
+    }
+}
+
 impl Backend {
     fn lock_findings(&self) -> MutexGuard<'_, Findings> {
         self.findings()
@@ -67,7 +94,8 @@ impl Backend {
 
     /// Notes that it answered CPING.
     pub(crate) fn note_pong(&self) {
-        self.lock_findings().cping = Cping::Answered;
+        let mut findings = self.lock_findings();
+        (findings.cping, findings.silent_since) = (Cping::Answered, None);
     }
 
     /// Whether it is known not to answer CPING.
@@ -84,22 +112,17 @@ impl Backend {
                 self.note_pong();
                 return found;
             }
-            _ => return found,
+            _ => {
+                self.lock_findings().silent_since = None;
+                return found;
+            }
         };
-        let health = self.health();
-        let out = match health.standing() {
-            Standing::Out(cause) => Some(cause),
-            Standing::Up(_) | Standing::Suspect => None,
+        let history = History {
+            is_out: matches!(self.health().standing(), Standing::Out(_)),
+            has_served: self.counts().received > 0,
         };
         let mut findings = self.lock_findings();
-        let is_unspoken = match (findings.cping, how) {
-            (Cping::Unspoken(_), _) | (_, PingFailure::Other) => true,
-            (Cping::Answered, _) => false,
-            // It may be a process that was just started.
-            (Cping::Unknown, _) if out == Some(Cause::Unreachable) => true,
-            (Cping::Unknown, PingFailure::Closed) => health.heard() > 0,
-            (Cping::Unknown, PingFailure::Silent) => out.is_some() && health.is_heard(),
-        };
+        let is_unspoken = findings.is_unspoken(how, &history, Instant::now());
         if !is_unspoken {
             return found;
         }
@@ -188,3 +211,56 @@ impl Backend {
 
 /// How long a refusal is shown.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(60);
+
+/// After so long a process that listens has started: it is silent because it does not speak CPING.
+const START_MAX: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::config::{Address, BackendConfig};
+    use crate::error::{LeaseError, Tried};
+
+    const UP: History = History {
+        is_out: false,
+        has_served: false,
+    };
+    const OUT: History = History {
+        is_out: true,
+        has_served: false,
+    };
+
+    #[test]
+    fn silence_says_that_a_backend_serves_only_once_it_outlasts_a_start() {
+        for how in [PingFailure::Silent, PingFailure::Closed] {
+            let (mut findings, start) = (Findings::default(), Instant::now());
+            let mut is_unspoken = |history, minutes: u64| {
+                let now = start + Duration::from_secs(60 * minutes);
+                findings.is_unspoken(how, history, now)
+            };
+            assert!(!is_unspoken(&OUT, 0));
+            assert!(!is_unspoken(&UP, 1));
+            assert!(!is_unspoken(&OUT, 2), "it was up meanwhile");
+            assert!(is_unspoken(&OUT, 3), "silent since it was up");
+            findings.cping = Cping::Answered;
+            let later = start + Duration::from_secs(3600);
+            assert!(!findings.is_unspoken(how, &OUT, later), "it has answered");
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_ends_what_silence_says() {
+        let address = Address::Unix("/backend".into());
+        let backend = Backend::new("app", BackendConfig::new(Protocol::Ajp, address), 1);
+        let since = |backend: &Backend| backend.lock_findings().silent_since;
+        backend.judge_cping(Found::Silent(PingFailure::Silent));
+        assert!(since(&backend).is_some());
+        backend.judge_cping(Found::Failed(LeaseError::Dial {
+            source: io::ErrorKind::ConnectionRefused.into(),
+            tried: Tried::default(),
+        }));
+        assert_eq!(since(&backend), None);
+    }
+}

@@ -97,7 +97,7 @@ fn at(path: &Path) -> BackendConfig {
 
 #[test]
 fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
-    for manner in [Manner::Closes, Manner::Stalls, Manner::Answers403] {
+    for manner in [Manner::Closes, Manner::Answers403] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("undertow.sock");
         let connector = Connector::start(&path, manner);
@@ -117,6 +117,34 @@ fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
             "{manner:?}: {status}"
         );
         assert!(status.contains("ping_after_idle"), "{manner:?}: {status}");
+        drop(connector);
+        stop(running);
+    }
+}
+
+/// As a Tomcat that listens while it still deploys: that is no sign that it serves.
+#[test]
+fn a_backend_that_is_silent_after_a_restart_stays_out() {
+    for manner in [Manner::Stalls] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tomcat.sock");
+        let connector = Connector::start(&path, manner);
+        let running = start(with_admin(vec![at(&path)])).unwrap();
+        let front = tcp(&running, 0);
+        assert_eq!(get(front).status, 200, "{manner:?}");
+        drop(connector);
+        until("the outage", || (get(front).status == 503).then_some(()));
+        let connector = Connector::start(&path, manner);
+        // What a question says is known when the next one is asked.
+        until(&format!("a second question to one that {manner:?}"), || {
+            assert_eq!(get(front).status, 503, "{manner:?}");
+            (connector.asked.load(Ordering::SeqCst) > 1).then_some(())
+        });
+        let status = status(admin(&running));
+        assert!(
+            status.contains("does not answer CPING"),
+            "{manner:?}: {status}"
+        );
         drop(connector);
         stop(running);
     }
