@@ -335,16 +335,14 @@ impl Connection {
         ponged.await?;
         match self.settle() {
             true => Ok(()),
-            false => Err(PingFailure::Other),
+            false => Err(PingFailure::Garbled),
         }
     }
 
     fn poll_pong(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), PingFailure>> {
         loop {
-            match self.wire.receive_pong(&mut self.input, &mut self.output) {
-                Some(true) => return Poll::Ready(Ok(())),
-                Some(false) => return Poll::Ready(Err(PingFailure::Other)),
-                None => {}
+            if let Some(answer) = self.wire.receive_pong(&mut self.input, &mut self.output) {
+                return Poll::Ready(answer);
             }
             if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
                 return Poll::Ready(Err(PingFailure::Closed));

@@ -45,8 +45,10 @@ pub enum PingFailure {
     Silent,
     /// The end of the connection.
     Closed,
-    /// Another message, such as a response 403.
+    /// Another message of AJP13, such as a response 403.
     Other,
+    /// Bytes that are not AJP13, or too many.
+    Garbled,
 }
 
 impl fmt::Display for PingFailure {
@@ -57,6 +59,7 @@ impl fmt::Display for PingFailure {
             Self::Other => {
                 "no answer to CPING: something else came, as from a connector that refuses it (403)"
             }
+            Self::Garbled => "no answer to CPING: what came is not AJP13",
         })
     }
 }
@@ -74,8 +77,8 @@ impl Findings {
         let since = self.silent_since.filter(|_| history.is_out).unwrap_or(now);
         self.silent_since = Some(since);
         match (self.cping, how) {
+            (Cping::Answered, _) | (_, PingFailure::Garbled) => false,
             (Cping::Unspoken(_), _) | (_, PingFailure::Other) => true,
-            (Cping::Answered, _) => false,
             (Cping::Unknown, PingFailure::Closed) if history.has_served => true,
             // It may be a process that was just started.
             (Cping::Unknown, PingFailure::Closed | PingFailure::Silent) => {
@@ -247,6 +250,26 @@ mod tests {
             findings.cping = Cping::Answered;
             let later = start + Duration::from_secs(3600);
             assert!(!findings.is_unspoken(how, &OUT, later), "it has answered");
+        }
+    }
+
+    #[test]
+    fn a_connector_refuses_cping_in_ajp_and_has_never_answered_it() {
+        let judged = |cping, how| {
+            let mut findings = Findings {
+                cping,
+                ..Findings::default()
+            };
+            findings.is_unspoken(how, &OUT, Instant::now())
+        };
+        let unspoken = Cping::Unspoken(PingFailure::Other);
+        for (cping, refuses) in [
+            (Cping::Unknown, true),
+            (Cping::Answered, false),
+            (unspoken, true),
+        ] {
+            assert_eq!(judged(cping, PingFailure::Other), refuses, "{cping:?}");
+            assert!(!judged(cping, PingFailure::Garbled), "{cping:?}");
         }
     }
 

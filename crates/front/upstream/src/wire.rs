@@ -16,6 +16,7 @@ use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
 use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
+use crate::findings::PingFailure;
 
 /// What a backend sent.
 #[derive(Debug)]
@@ -208,16 +209,20 @@ impl Wire {
         true
     }
 
-    /// Whether the answer to CPING was received: `Some(false)` is something else instead, `None`
-    /// nothing yet.
-    pub(crate) fn receive_pong(&mut self, input: &mut BytesMut, out: &mut Output) -> Option<bool> {
+    /// What answered CPING; `None` is nothing yet.
+    pub(crate) fn receive_pong(
+        &mut self,
+        input: &mut BytesMut,
+        out: &mut Output,
+    ) -> Option<Result<(), PingFailure>> {
         let Self::Ajp(client) = self else {
-            return Some(true);
+            return Some(Ok(()));
         };
         match client.receive(input, out.staging_bare()) {
             Ok(None) => None,
-            Ok(Some(ajp::ClientEvent::Pong)) => Some(true),
-            Ok(Some(_)) | Err(_) => Some(false),
+            Ok(Some(ajp::ClientEvent::Pong)) => Some(Ok(())),
+            Err(ajp::Fault::Message(_)) => Some(Err(PingFailure::Other)),
+            Ok(Some(_)) | Err(_) => Some(Err(PingFailure::Garbled)),
         }
     }
 }

@@ -22,6 +22,7 @@ enum Manner {
     Closes,
     Stalls,
     Answers403,
+    AnswersHttp,
 }
 
 /// A connector on a Unix socket. It answers each request with 200.
@@ -84,6 +85,7 @@ fn serve(mut stream: UnixStream, manner: Manner, asked: &AtomicUsize) {
         (false, _) => drop(stream.write_all(&answer(200))),
         (true, Manner::Closes) => {}
         (true, Manner::Answers403) => drop(stream.write_all(&answer(403))),
+        (true, Manner::AnswersHttp) => drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
         (true, Manner::Stalls) => drop(stream.read(&mut header)),
     }
 }
@@ -122,10 +124,10 @@ fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
     }
 }
 
-/// As a Tomcat that listens while it still deploys: that is no sign that it serves.
+/// A Tomcat that listens while it still deploys is silent; a server of HTTP in its place does not serve either.
 #[test]
-fn a_backend_that_is_silent_after_a_restart_stays_out() {
-    for manner in [Manner::Stalls] {
+fn a_backend_that_is_silent_or_speaks_no_ajp_after_a_restart_stays_out() {
+    for manner in [Manner::Stalls, Manner::AnswersHttp] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tomcat.sock");
         let connector = Connector::start(&path, manner);

@@ -221,10 +221,11 @@ fn a_pong_is_the_only_answer_to_a_ping() {
     let mut http = Transcript::new(Protocol::Http);
     assert!(!http.wire.can_ping() && !http.wire.send_ping(&mut http.output));
     for (answer, expected) in [
-        (&b"AB\0\x01\x09"[..], Some(true)),
+        (&b"AB\0\x01\x09"[..], Some(Ok(()))),
         (b"AB\0\x01", None),
-        (&end_response(1), Some(false)),
-        (b"HTTP/1.1 400 Bad", Some(false)),
+        (&end_response(1), Some(Err(PingFailure::Other))),
+        (b"AB\0\0", Some(Err(PingFailure::Garbled))),
+        (b"HTTP/1.1 400 Bad", Some(Err(PingFailure::Garbled))),
     ] {
         let mut ajp = Transcript::new(Protocol::Ajp);
         assert!(ajp.wire.can_ping() && ajp.wire.send_ping(&mut ajp.output));
@@ -232,7 +233,7 @@ fn a_pong_is_the_only_answer_to_a_ping() {
         ajp.input.extend_from_slice(answer);
         let ponged = ajp.wire.receive_pong(&mut ajp.input, &mut ajp.output);
         assert_eq!(ponged, expected, "{answer:?}");
-        assert_eq!(ajp.wire.can_reuse(), expected == Some(true));
+        assert_eq!(ajp.wire.can_reuse(), expected == Some(Ok(())));
     }
 }
 
