@@ -611,7 +611,7 @@ impl Backend {
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
         let local = &self.workers[worker];
-        let dialled = dial(settings.end(), settings.connect_timeout).await;
+        let dialled = dial(settings.end(), settings.name(), settings.connect_timeout).await;
         let stream = dialled.inspect_err(|_| local.dials_failed.increment())?;
         local.dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));

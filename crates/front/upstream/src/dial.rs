@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -14,22 +15,19 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::Address;
 use crate::error::{LeaseError, Tried};
-use crate::names::{self, Name};
+use crate::names::Name;
 
 /// Connects to one end of a backend. Of a name with several addresses the next one is tried when the one before it
 /// has failed, or is silent for a while; the first connection wins. `limit` bounds the wait for the first answer of
-/// the resolver, all attempts and the handshake together.
+/// the resolver, all attempts and the handshake together. `name` is the address's, if it has one.
 pub(crate) async fn dial(
     (address, trust): (&Address, Option<&Trust>),
+    name: Option<&Arc<Name>>,
     limit: Duration,
 ) -> Result<Stream, LeaseError> {
-    let name = match address {
-        Address::Tcp { host, .. } => names::name(host),
-        Address::Unix(_) => None,
-    };
     let mut tried = Tried::default();
     let dialling = async {
-        let stream = connect(address, name.as_deref(), &mut tried).await?;
+        let stream = connect(address, name, &mut tried).await?;
         match trust {
             None => Ok(stream),
             // Boxed: most backends have no TLS, and a dial is part of each exchange's future.
@@ -47,7 +45,7 @@ pub(crate) async fn dial(
         }),
         Err(_) => Err(LeaseError::DialTimeout { limit, tried }),
     };
-    if let (Some(name), Err(_)) = (&name, &dialled) {
+    if let (Some(name), Err(_)) = (name, &dialled) {
         name.note_dial(None);
     }
     dialled
@@ -68,7 +66,7 @@ async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError>
 /// The failure of a connection has no `tried` yet.
 async fn connect(
     address: &Address,
-    name: Option<&Name>,
+    name: Option<&Arc<Name>>,
     tried: &mut Tried,
 ) -> Result<Stream, LeaseError> {
     let failed = |source| LeaseError::Dial {
@@ -166,10 +164,10 @@ mod tests {
         }
         let address = Address::Unix(path);
         // The dialling is polled first and finds no room; then there is some.
-        let (dialled, accepted) =
-            tokio::join!(dial((&address, None), Duration::from_secs(30)), async {
-                listener.accept()
-            });
+        let (dialled, accepted) = tokio::join!(
+            dial((&address, None), None, Duration::from_secs(30)),
+            async { listener.accept() }
+        );
         accepted.unwrap();
         dialled.unwrap();
     }

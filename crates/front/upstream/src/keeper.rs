@@ -17,9 +17,9 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backend::Backend;
-use crate::config::BackendConfig;
 use crate::error::{Culprit, LeaseError};
 use crate::probe::{self, Found, ProbeQuestion};
+use crate::settings::Settings;
 
 impl Backend {
     /// The share of its weight that the backend gets now, in percent: 100 if it is well, less while
@@ -248,7 +248,7 @@ impl Backend {
     /// Asks CPING beside a request under way, while the backend is in doubt; ends if that is not
     /// answered. A request may take much longer than CPING, and must not put off what silence leads
     /// to.
-    async fn silence(&self, settings: &BackendConfig) -> Found {
+    async fn silence(&self, settings: &Settings) -> Found {
         if !probe::is_slower_than_cping(settings) {
             return pending().await;
         }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use std::{io, thread};
@@ -23,6 +24,8 @@ use crate::error::LeaseError;
 #[derive(Debug)]
 pub(crate) struct Name {
     host: String,
+    /// Whether a task resolves it; else there was no thread for one.
+    is_kept: AtomicBool,
     known: watch::Sender<Known>,
     /// Has it resolved soon.
     again: Arc<Notify>,
@@ -85,20 +88,16 @@ pub(crate) fn name(host: &str) -> Option<Arc<Name>> {
     }
     let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
     let Registry { names, thread } = registry.get_or_insert_default();
-    if let Some(name) = names.get(host).and_then(Weak::upgrade) {
-        return Some(name);
-    }
-    let name = Name::new(host);
-    match started(thread) {
-        Ok(thread) => {
+    let name = match names.get(host).and_then(Weak::upgrade) {
+        Some(name) => name,
+        None => {
+            let name = Name::new(host);
             names.retain(|_, name| name.strong_count() > 0);
             names.insert(host.to_owned(), Arc::downgrade(&name));
-            let of_system = |host| async move { Ok(lookup_host((host, 0)).await?.collect()) };
-            thread.spawn(keep(Arc::downgrade(&name), of_system, PAUSE_MIN));
+            name
         }
-        // Whoever needs it next tries again.
-        Err(error) => name.fail(&error.to_string()),
-    }
+    };
+    name.begin(thread);
     Some(name)
 }
 
@@ -153,17 +152,33 @@ impl Name {
     fn new(host: &str) -> Arc<Self> {
         Arc::new(Self {
             host: host.to_owned(),
+            is_kept: AtomicBool::default(),
             known: watch::Sender::default(),
             again: Arc::default(),
             preferred: Mutex::default(),
         })
     }
 
+    /// Has it resolved from now on, if it is not yet.
+    fn begin(self: &Arc<Self>, thread: &mut Option<Handle>) {
+        if self.is_kept.load(Ordering::Relaxed) {
+            return;
+        }
+        match started(thread) {
+            Ok(thread) => {
+                self.is_kept.store(true, Ordering::Relaxed);
+                let of_system = |host| async move { Ok(lookup_host((host, 0)).await?.collect()) };
+                thread.spawn(keep(Arc::downgrade(self), of_system, PAUSE_MIN));
+            }
+            Err(error) => self.fail(&error.to_string()),
+        }
+    }
+
     /// Where to dial, the most promising address first. Waits for the first answer.
     ///
     /// # Errors
     /// Why there are none.
-    pub(crate) async fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, String> {
+    pub(crate) async fn addresses(self: &Arc<Self>, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut known = self.known.subscribe();
         let is_known = |known: &Known| known.good.is_some() || known.failed.is_some();
         // The sender is this name's own.
@@ -171,6 +186,8 @@ impl Name {
         let known = known.unwrap_or_default();
         if let (None, Some(failed)) = (known.good, known.failed) {
             self.again.notify_one();
+            let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+            self.begin(&mut registry.get_or_insert_default().thread);
             return Err(failed);
         }
         let preferred = *self.lock_preferred();

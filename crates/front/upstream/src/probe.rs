@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::{Culprit, Error, LeaseError};
 use crate::findings::PingFailure;
+use crate::settings::Settings;
 use crate::wire::Event;
 
 /// What a probe found.
@@ -201,7 +202,7 @@ pub(crate) fn question(config: &BackendConfig) -> ProbeQuestion {
 }
 
 /// Probes the backend.
-pub(crate) async fn probe(config: &BackendConfig) -> Found {
+pub(crate) async fn probe(config: &Settings) -> Found {
     match asking(config) {
         Asking::Request(probe, request) => requested(config, probe, request).await,
         Asking::Cping => ask_cping(config).await,
@@ -219,7 +220,7 @@ pub(crate) async fn probe(config: &BackendConfig) -> Found {
 /// # Errors
 /// What it did instead of answering well, in words.
 pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
-    let mut asked = config.clone();
+    let mut asked = Settings::new(config.clone());
     let mut found = probe(&asked).await;
     let is_asked = matches!(asking(config), Asking::Request(..));
     let unponged = match found {
@@ -232,7 +233,10 @@ pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
             statuses: vec![100..=402, 404..=599],
             ..ProbeRequest::default()
         };
-        asked.probe = Some(ProbeConfig::new(ProbeKind::Request(Box::new(head))));
+        asked = asked.followed_by(BackendConfig {
+            probe: Some(ProbeConfig::new(ProbeKind::Request(Box::new(head)))),
+            ..config.clone()
+        });
         found = probe(&asked).await;
     }
     match (found.is_answer(), unponged) {
@@ -245,7 +249,7 @@ pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
 }
 
 /// Asks CPING on a connection of its own.
-pub(crate) async fn ask_cping(config: &BackendConfig) -> Found {
+pub(crate) async fn ask_cping(config: &Settings) -> Found {
     let stream = match connect(config).await {
         Ok(stream) => stream,
         Err(error) => return undialled(error),
@@ -257,13 +261,13 @@ pub(crate) async fn ask_cping(config: &BackendConfig) -> Found {
     }
 }
 
-async fn connect(config: &BackendConfig) -> Result<Stream, LeaseError> {
+async fn connect(config: &Settings) -> Result<Stream, LeaseError> {
     let of_probe = config.probe.as_ref().map(|probe| probe.timeout);
     let limit = of_probe.map_or(config.connect_timeout, |it| it.min(config.connect_timeout));
-    dial(config.end(), limit).await
+    dial(config.end(), config.name(), limit).await
 }
 
-async fn requested(config: &BackendConfig, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
+async fn requested(config: &Settings, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
     let exchange = async {
         let stream = connect(config).await.map_err(undialled)?;
         let mut conn = Connection::new(stream, config, None);

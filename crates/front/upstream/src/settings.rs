@@ -58,6 +58,14 @@ impl Settings {
     pub(crate) fn name(&self) -> Option<&Arc<Name>> {
         self.names[0].as_ref()
     }
+
+    /// The name that tunnels go to, if it is one.
+    pub(crate) fn tunnel_name(&self) -> Option<&Arc<Name>> {
+        match self.config.upgrade {
+            Some(_) => self.names[1].as_ref(),
+            None => self.name(),
+        }
+    }
 }
 
 fn names_of(config: &BackendConfig) -> [Option<Arc<Name>>; 2] {

@@ -70,7 +70,7 @@ impl Backend {
         let open = OpenTunnel::begin(self, settings.tunnels_max)?;
         let began = Instant::now();
         let end = settings.tunnel_end();
-        let dialled = dial(end, settings.connect_timeout).await;
+        let dialled = dial(end, settings.tunnel_name(), settings.connect_timeout).await;
         let stream = dialled.inspect_err(|error| {
             // A failure at `upgrade_url` is not one of the backend's own address.
             if settings.upgrade.is_none() {

@@ -35,6 +35,7 @@ impl Script {
 fn scripted() -> (Arc<Name>, Arc<Script>) {
     let script = Arc::<Script>::default();
     let name = Name::new("app.test");
+    name.is_kept.store(true, Ordering::Relaxed);
     let own = Arc::clone(&script);
     let resolve = move |_| {
         let own = Arc::clone(&own);
@@ -112,6 +113,18 @@ async fn a_name_that_never_resolved_says_why() {
         (name.lack(), name.addresses(80).await.unwrap().len()),
         (None, 1)
     );
+}
+
+/// As one that the front got no thread for.
+#[tokio::test]
+async fn a_name_that_nobody_resolves_yet_is_resolved_once_it_is_dialled() {
+    let name = Name::new("localhost");
+    name.fail("Resource temporarily unavailable");
+    name.addresses(80).await.unwrap_err();
+    let mut known = name.known.subscribe();
+    let resolved = known.wait_for(|known| known.good.is_some());
+    let resolved = timeout(Duration::from_secs(30), resolved).await;
+    assert!(resolved.is_ok(), "not resolved");
 }
 
 #[test]
