@@ -107,9 +107,21 @@ impl Tried {
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, address) in self.0.iter().enumerate() {
-            let before = if index == 0 { " to " } else { ", " };
-            write!(f, "{before}{address}")?;
+        match self.is_empty() {
+            true => Ok(()),
+            false => write!(f, " to {}", Listed(self.0.iter())),
+        }
+    }
+}
+
+/// Items with commas between them.
+pub(crate) struct Listed<I>(pub(crate) I);
+
+impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for Listed<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, item) in self.0.clone().enumerate() {
+            let before = if index == 0 { "" } else { ", " };
+            write!(f, "{before}{item}")?;
         }
         Ok(())
     }

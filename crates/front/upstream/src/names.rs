@@ -5,6 +5,7 @@
 //! fails: that says nothing about the backend. A name is resolved for as long as somebody holds it.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backend::Backend;
-use crate::error::LeaseError;
+use crate::error::{LeaseError, Listed};
 
 /// A name and what is known of it.
 #[derive(Debug)]
@@ -241,9 +242,9 @@ impl Name {
         let is_same = now.len() == before.addresses.len()
             && now.iter().all(|it| before.addresses.contains(it));
         if before.failed.is_some() {
-            tracing::info!(host, addresses = %Listed(now), "the name resolves again");
+            tracing::info!(host, addresses = %listed(now), "the name resolves again");
         } else if before.good.is_some() && !is_same {
-            tracing::info!(host, addresses = %Listed(now), "the name has other addresses");
+            tracing::info!(host, addresses = %listed(now), "the name has other addresses");
         }
     }
 
@@ -262,7 +263,7 @@ impl Name {
                 host,
                 error,
                 age_s = good.elapsed().as_secs(),
-                addresses = %Listed(&known.addresses),
+                addresses = %listed(&known.addresses),
                 "the name does not resolve; its last addresses stay in use"
             ),
             None => tracing::warn!(
@@ -298,16 +299,8 @@ fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 }
 
 /// Addresses without their ports.
-struct Listed<'a>(&'a [SocketAddr]);
-
-impl std::fmt::Display for Listed<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, address) in self.0.iter().enumerate() {
-            let before = if index == 0 { "" } else { ", " };
-            write!(f, "{before}{}", address.ip())?;
-        }
-        Ok(())
-    }
+fn listed(addresses: &[SocketAddr]) -> impl Display {
+    Listed(addresses.iter().map(SocketAddr::ip))
 }
 
 /// From an answer to the next question. The system does not tell how long an answer holds.
