@@ -62,7 +62,7 @@ pub enum LeaseError {
         reason: String,
     },
     /// The handshake of TLS failed, such as for a certificate that is not trusted.
-    #[error("no TLS")]
+    #[error("the handshake of TLS failed")]
     Handshake {
         /// What is wrong.
         source: HandshakeError,
@@ -150,11 +150,15 @@ impl LeaseError {
     pub(crate) fn trouble(&self) -> String {
         match self {
             Self::Unresolved { .. } => self.to_string(),
-            Self::Handshake { source } => {
-                format!("it cannot be connected to over TLS: {source}")
-            }
-            Self::Dial { source, .. } => format!("it cannot be connected to: {self}: {source}"),
-            _ => format!("it cannot be connected to: {self}"),
+            _ => format!("it cannot be connected to: {}", self.with_cause()),
+        }
+    }
+
+    /// What happened, and what caused it.
+    pub(crate) fn with_cause(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
         }
     }
 
@@ -290,6 +294,28 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_dial_says_where_and_why() {
+        let dial = |tried: &[SocketAddr]| LeaseError::Dial {
+            source: io::Error::other("refused"),
+            tried: Tried(tried.to_vec()),
+        };
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (error, expected) in [
+            (dial(&[]), "cannot connect: refused"),
+            (
+                dial(&[at(1), at(2)]),
+                "cannot connect to 127.0.0.1:1, 127.0.0.1:2: refused",
+            ),
+        ] {
+            assert_eq!(error.with_cause(), expected);
+            let trouble = format!("it cannot be connected to: {expected}");
+            assert_eq!(error.trouble(), trouble);
+        }
+        let full = LeaseError::TunnelsMax { limit: 1 };
+        assert_eq!(full.with_cause(), full.to_string());
+    }
 
     #[test]
     fn a_shortage_of_ours_is_not_the_backends_fault() {

@@ -118,11 +118,7 @@ impl fmt::Display for Found {
             Self::Silent(how) => how.fmt(f),
             Self::Late => f.write_str("no answer in time"),
             Self::Wrong(wrong) => wrong.fmt(f),
-            Self::Failed(error) | Self::NotMade(error) => match error {
-                LeaseError::Dial { source, .. } => write!(f, "{error}: {source}"),
-                LeaseError::Handshake { source } => write!(f, "{error}: {source}"),
-                _ => error.fmt(f),
-            },
+            Self::Failed(error) | Self::NotMade(error) => f.write_str(&error.with_cause()),
         }
     }
 }
