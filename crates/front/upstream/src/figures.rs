@@ -209,7 +209,7 @@ impl Figures {
     }
 
     /// Counts a failed attempt.
-    pub fn failed(&self, reason: FailureReason) {
+    fn failed(&self, reason: FailureReason) {
         *self.lock_failures().counts.entry(reason).or_default() += 1;
     }
 
