@@ -145,7 +145,8 @@ where
         held.note(answer);
         drop(held);
         sleep(pause_min).await;
-        timeout(PERIOD, again.notified()).await.ok();
+        let rest = PERIOD.saturating_sub(pause_min);
+        timeout(rest, again.notified()).await.ok();
     }
 }
 
