@@ -1,7 +1,7 @@
 //! Addresses: where to listen and where a backend is.
 //!
 //! Both come from a file and from the command line alike. Nothing is resolved here: a backend's
-//! name is looked up at each dial, and a listener takes addresses only.
+//! name is resolved while the front runs, and a listener takes addresses only.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
