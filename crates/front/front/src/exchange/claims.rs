@@ -19,6 +19,23 @@ pub(crate) fn is_certificate_claim(name: &HeaderName) -> bool {
     fold(name.as_str()).is_some_and(|folded| tells_certificate(&folded))
 }
 
+/// Whether a field is read as such a claim and is not spelt like one: a proxy that writes `X-Forwarded-For` itself may
+/// pass on the `X.Forwarded.For` of its client.
+pub(crate) fn is_disguised(name: &HeaderName) -> bool {
+    is_claim(name) && !is_spelt(name.as_str())
+}
+
+/// Whether a claim's name is spelt as those have it who write it: with one kind of separator.
+fn is_spelt(name: &str) -> bool {
+    let (rest, separator) = match name.strip_prefix('$') {
+        Some(rest) if name.starts_with(WEBSPHERE) => (rest, b'-'),
+        _ if UNDERSCORED.iter().any(|it| name.starts_with(it)) => (name, b'_'),
+        _ => (name, b'-'),
+    };
+    let mut bytes = rest.bytes();
+    bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == separator)
+}
+
 /// Whether two names are read as the same.
 pub(crate) fn are_alike(one: &HeaderName, other: &HeaderName) -> bool {
     letters(one.as_str()).eq(letters(other.as_str()))
@@ -73,6 +90,9 @@ const IDENTITY_PREFIXES: [&[u8]; 2] = [b"xforwarded", b"wlproxy"];
 
 /// What WebSphere's plug-ins tell in `$WS*`.
 const WEBSPHERE: &str = "$ws";
+
+/// How names begin that are spelt with underscores, `SSL_CLIENT_CERT` for one.
+const UNDERSCORED: [&str; 2] = ["ssl_", "cert_chain_"];
 
 /// RFC 9440, what the SSLValve of Tomcat and Undertow's SSLHeaderHandler believe (of which those of the
 /// certificate are among the prefixes), Jetty's ForwardedRequestCustomizer, and names that guides for

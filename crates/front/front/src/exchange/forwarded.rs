@@ -221,6 +221,11 @@ pub(crate) fn remove_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
     remove_fields(headers, withheld, claims::is_claim);
 }
 
+/// Removes what a trusted proxy may have passed on unseen.
+pub(crate) fn remove_disguised_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
+    remove_fields(headers, withheld, claims::is_disguised);
+}
+
 /// Removes what the client, or a proxy before it, says of its certificate and its TLS.
 pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
     remove_fields(headers, withheld, claims::is_certificate_claim);

@@ -611,7 +611,7 @@ struct Cleaned {
 }
 
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
-/// that is not trusted says of the client.
+/// that is not trusted says of the client. What a trusted one says stays if it is spelt as a proxy spells it.
 fn clean(
     headers: &mut HeaderMap,
     underscored_names: &[String],
@@ -622,8 +622,9 @@ fn clean(
     let mut underscored = 0;
     if !are_usual {
         underscored = header::clean_request(headers, underscored_names, withheld);
-        if !peer.trusted {
-            forwarded::remove_claims(headers, withheld);
+        match peer.trusted {
+            true => forwarded::remove_disguised_claims(headers, withheld),
+            false => forwarded::remove_claims(headers, withheld),
         }
     }
     Cleaned {

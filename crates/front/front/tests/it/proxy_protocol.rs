@@ -256,28 +256,46 @@ fn proxies_that_do_not_tell_of_tls_may_be_said_to_end_it() {
 
 #[test]
 fn fields_that_only_look_like_a_proxys_are_removed() {
-    let backend = backend();
-    let running = front(&backend, |config| {
-        config.listeners[0].proxy_protocol = false;
-    });
-    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-    let claims = "X.Forwarded.For: 1\r\nX-Real.IP: 1\r\nXForwardedProto: https\r\nSSL.Client-Verify: SUCCESS\r\n";
-    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{claims}X-Own: 1\r\n\r\n");
-    client.send(request.as_bytes()).unwrap();
-    assert_eq!(client.receive().unwrap().status, 200);
-    let sent = String::from_utf8(backend.received(0))
-        .unwrap()
-        .to_lowercase();
-    for claim in [
-        "x.forwarded.for",
-        "x-real.ip",
-        "xforwardedproto",
-        "ssl.client-verify",
-    ] {
-        assert!(!sent.contains(claim), "{sent}");
+    for is_trusted in [false, true] {
+        let backend = backend();
+        let running = front(&backend, |config| {
+            config.listeners[0].proxy_protocol = false;
+            let listed = ["x_forwarded_for", "ssl_client_verify", "ssl_client-verify"];
+            config.server.underscore_fields = listed.map(str::to_owned).to_vec();
+            if is_trusted {
+                config.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+            }
+        });
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        let disguised = [
+            "X.Forwarded.For",
+            "X-Real.IP",
+            "True.Client-IP",
+            "SSL.Client-Verify",
+        ];
+        let disguised = [&disguised[..], &["X_Forwarded_For", "SSL_Client-Verify"]].concat();
+        let spelt = ["X-Real-IP", "SSL-Client-Cert", "SSL_CLIENT_VERIFY", "$WSRA"];
+        let claims = disguised
+            .iter()
+            .chain(&spelt)
+            .map(|name| format!("{name}: 1\r\n"));
+        let claims: String = claims.collect();
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{claims}X-Own: 1\r\n\r\n");
+        client.send(request.as_bytes()).unwrap();
+        assert_eq!(client.receive().unwrap().status, 200);
+        let sent = String::from_utf8(backend.received(0))
+            .unwrap()
+            .to_lowercase();
+        let has = |name: &str| sent.contains(&format!("\r\n{}: 1\r\n", name.to_lowercase()));
+        for claim in disguised {
+            assert!(!has(claim), "{claim}: {sent}");
+        }
+        for claim in spelt {
+            assert_eq!(has(claim), is_trusted, "{claim}: {sent}");
+        }
+        assert!(has("X-Own"), "{sent}");
+        stop(running);
     }
-    assert!(sent.contains("x-own: 1"), "{sent}");
-    stop(running);
 }
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
