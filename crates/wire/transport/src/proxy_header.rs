@@ -13,7 +13,9 @@ use thiserror::Error;
 pub struct ProxyHeader {
     /// Bytes that it takes; the client's own follow.
     pub len: usize,
-    /// Who the client is. `None` if the proxy speaks for itself (`LOCAL`), or does not know (`UNKNOWN`,
+    /// Whether the proxy speaks for itself (`LOCAL`, of version 2 alone).
+    pub is_local: bool,
+    /// Who the client is. `None` if the proxy speaks for itself, or does not know (`UNKNOWN`,
     /// a Unix socket): then the connection's addresses hold.
     pub addresses: Option<ProxyAddresses>,
     /// What the proxy tells of the client's TLS, which it ended itself (`PP2_TYPE_SSL`, of version 2 alone).
@@ -93,6 +95,7 @@ fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     let line = std::str::from_utf8(&seen[..end]).map_err(|_| ProxyFault::Line)?;
     Ok(Some(ProxyHeader {
         len: end + 2,
+        is_local: false,
         addresses: line_addresses(line).ok_or(ProxyFault::Line)?,
         tls: None,
     }))
@@ -161,6 +164,7 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     let is_local = head[12] == 0x20;
     Ok(Some(ProxyHeader {
         len,
+        is_local,
         addresses: match is_local {
             true => None,
             false => block_addresses(block, family),
@@ -349,6 +353,7 @@ mod tests {
             }
             let expected = ProxyHeader {
                 len: header.len(),
+                is_local: header.get(12) == Some(&0x20),
                 addresses,
                 tls: None,
             };

@@ -47,7 +47,8 @@ pub(super) async fn serve(
     let token = match timeout(limit, receiving).await {
         Ok(Ok(header)) => {
             let site = worker.site();
-            let ends_tls = listener.config().proxy_protocol_tls;
+            // What the proxy sends itself, such as a health check, is not a client's.
+            let ends_tls = listener.config().proxy_protocol_tls && !header.is_local;
             incoming.told_tls = ToldTls::new(header.tls, ends_tls);
             let limited = match header.addresses {
                 Some(addresses) => {

@@ -244,6 +244,9 @@ fn proxies_that_do_not_tell_of_tls_may_be_said_to_end_it() {
         (binary(1, [192, 0, 2, 7]), "https", 200),
         (LINE.to_vec(), "https", 200),
         (LINE.to_vec(), "http", 421),
+        // The proxy itself, such as a health check.
+        (binary(0, [0; 4]), "http", 200),
+        (binary(0, [0; 4]), "https", 421),
         // What a header tells wins.
         (of_tls(0), "http", 200),
         (of_tls(0), "https", 421),

@@ -81,7 +81,8 @@ pub(super) static PROXY_PROTOCOL_TLS: Key<Switch> = Key {
         effect: "Whether the proxies end the TLS of all their clients, and do not say so in the header (an AWS \
                  Network Load Balancer with a TLS listener; version 1). Then requests count as made over TLS: \
                  their scheme is `https`, and clients may speak HTTP/2 if `protocols` has it. A proxy that \
-                 tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins.",
+                 tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins. \
+                 What the proxy itself sends (`LOCAL`), such as health checks, counts as sent in clear.",
         extremes: "On, though clients come to the proxy in clear: applications set cookies that are not sent \
                    back, and `redirect_https` redirects nobody.",
         elsewhere: "nginx and httpd have none; applications are told by `X-Forwarded-Proto`",
