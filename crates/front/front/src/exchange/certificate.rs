@@ -39,8 +39,11 @@ pub(crate) fn announce(
             }
         }
         ClientCertFields::Tomcat => {
-            if facts.key_bits > 0 {
+            // A proxy that ended the client's TLS may tell neither, or a cipher that has no size here.
+            if !facts.cipher.is_empty() {
                 put(SSL_CIPHER, facts.cipher.to_string());
+            }
+            if facts.key_bits > 0 {
                 put(SSL_CIPHER_USEKEYSIZE, facts.key_bits.to_string());
             }
             // SSLValve reads one certificate and ignores what follows.
@@ -86,6 +89,24 @@ const SSL_CIPHER_USEKEYSIZE: HeaderName = HeaderName::from_static("ssl_cipher_us
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cipher_is_told_without_the_size_of_its_key_if_that_is_not_known() {
+        for (cipher, expected) in [
+            (
+                Some("ECDHE-RSA-AES128-GCM-SHA256"),
+                &[SSL_CIPHER, SSL_CIPHER_USEKEYSIZE][..],
+            ),
+            (Some("AEAD-OTHER"), &[SSL_CIPHER]),
+            (None, &[]),
+        ] {
+            let facts = Facts::told("TLSv1.2", cipher.map(str::to_owned), None).expect("a version");
+            let mut headers = HeaderMap::new();
+            announce(ClientCertFields::Tomcat, &facts, false, &mut headers);
+            let told: Vec<HeaderName> = headers.keys().cloned().collect();
+            assert_eq!(told, expected, "{cipher:?}");
+        }
+    }
 
     #[test]
     fn pem_is_escaped_as_nginx_does() {
