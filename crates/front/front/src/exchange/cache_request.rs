@@ -17,7 +17,7 @@ use catamaran_upstream::IpText;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method};
 use memchr::memchr2_iter;
 
 use crate::cache::Cache;
@@ -139,7 +139,7 @@ fn key(
         key.part(cookie(request, name.as_bytes()));
     }
     for name in &config.key_fields {
-        key.part(sent_lines(request, name).as_deref());
+        key.part(lines(request, name).as_deref());
     }
     if request.are_fields_usual() {
         key.missing(CLAIMED.len());
@@ -153,8 +153,8 @@ fn key(
     key.finish()
 }
 
-/// All lines of a field, as `Vary` compares them.
-fn sent_lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
+/// All lines of a field in one.
+fn lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
     let mut all: Option<Vec<u8>> = None;
     request.lines(name, &mut |line| match &mut all {
         None => all = Some(line.to_vec()),
@@ -164,17 +164,6 @@ fn sent_lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>>
         }
     });
     all
-}
-
-/// All lines of a field.
-fn lines(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
-    let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let first = lines.next()?.to_vec();
-    Some(lines.fold(first, |mut all, line| {
-        all.extend_from_slice(b", ");
-        all.extend_from_slice(line);
-        all
-    }))
 }
 
 /// The cookies that a client sent: names and values.
@@ -273,6 +262,8 @@ static CLAIMED: [HeaderName; 5] = [
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]
