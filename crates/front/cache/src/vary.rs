@@ -1,7 +1,7 @@
 //! Which requests a stored response answers, by the fields that its `Vary` names (RFC 9111, section 4.1).
 //!
-//! What is compared is what the backend was sent. Lines of a field are joined and white space around commas
-//! does not count, so that two spellings of one list are one.
+//! What is compared is what the caller gives as the request's fields ([`RequestFields`]). Lines of a field are joined
+//! and white space around commas does not count, so that two spellings of one list are one.
 
 use http::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY};
 

@@ -144,6 +144,7 @@ mod tests {
         }
         assert_eq!(threads.run(|_| 7).await, Ok(7));
     }
+
     #[tokio::test]
     async fn work_that_has_begun_learns_that_its_waiter_has_left() {
         let threads = FileThreads::default();
