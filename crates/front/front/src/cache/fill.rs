@@ -109,7 +109,7 @@ struct State {
     filler: Option<Waker>,
     /// What can be stored of it is wanted whoever reads it.
     is_wanted: bool,
-    /// Since when nobody reads it, or its one reader takes nothing.
+    /// Since when its one reader takes nothing.
     idle_since: Option<Tick>,
     facts: FetchFacts,
 }
@@ -346,13 +346,14 @@ impl Fill {
     }
 
     /// When it is given up, if nothing changes: no other timeout runs while the front waits for itself. `None`
-    /// while somebody takes what comes.
+    /// while the backend is waited for.
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
         let mut state = self.lock();
-        if !state.readers.is_empty() && state.has_room() {
-            state.idle_since = None;
-        } else {
-            state.idle_since.get_or_insert(now);
+        match state.has_room() {
+            true => state.idle_since = None,
+            false => {
+                state.idle_since.get_or_insert(now);
+            }
         }
         state.idle_since.map(|since| since + IDLE_MAX)
     }
@@ -600,7 +601,7 @@ const BLOCK: usize = 16 * 1024;
 /// Bytes that the reader of what is not stored may leave to be taken.
 const AHEAD_MAX: usize = 64 * 1024;
 
-/// How long it goes on though nobody reads it, or its one reader takes nothing. A client that takes no less than
+/// How long it goes on though its one reader takes nothing. A client that takes no less than
 /// the default of `write_rate_min` empties its own buffers in less.
 const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 
