@@ -17,6 +17,7 @@ use catamaran_cache::storable::{Credentials, Terms};
 use catamaran_cache::vary::{RequestFields, Selection};
 use http::{HeaderMap, HeaderValue, StatusCode};
 pub(crate) use room::FillRoom;
+use room::FillShare;
 use slab::Slab;
 
 use crate::cache::object::{Object, SHORT_MAX};
@@ -27,9 +28,7 @@ use crate::deadlines::Tick;
 #[derive(Debug)]
 pub(crate) struct Fill {
     state: Mutex<State>,
-    room: Arc<FillRoom>,
-    /// Whether it goes at the pace of a client that does not read it, and makes room for others.
-    yields: bool,
+    share: FillShare,
 }
 
 /// The head of a response that is being received, as it is stored.
@@ -157,8 +156,7 @@ impl Fill {
 
     fn of(room: Arc<FillRoom>, yields: bool) -> Self {
         Self {
-            room,
-            yields,
+            share: FillShare { room, yields },
             state: Mutex::new(State {
                 interims: VecDeque::new(),
                 head: None,
@@ -213,15 +211,14 @@ impl Fill {
     /// than `most` would be, and nobody but the one that asked gets it.
     pub(crate) fn begin(self: &Arc<Self>, mut head: FillHead, most: u64) -> bool {
         let length = head.content_length.unwrap_or(0);
-        if head.storing.is_ok() && !self.room.take(length, most) {
+        if head.storing.is_ok() && !self.share.take(length, most) {
             head.storing = Err("fills-max");
         }
         let is_kept = head.storing.is_ok();
         let mut state = self.lock();
         if is_kept {
             state.counted += length;
-            let place = self.yields.then(|| self.room.join(Arc::downgrade(self)));
-            state.place = place;
+            state.place = self.share.join(Arc::downgrade(self));
         } else {
             state.body = Received::passed();
         }
@@ -247,13 +244,13 @@ impl Fill {
         let added = data.len() as u64;
         let takes = self.lock().is_long();
         // Others may make room, and this one too, so it is not locked.
-        let fits = !takes || self.room.take(added, most);
+        let fits = !takes || self.share.take(added, most);
         let mut state = self.lock();
         if takes && fits {
             state.counted += added;
         }
         if state.is_given_up {
-            state.release(&self.room, u64::MAX);
+            state.release(&self.share, u64::MAX);
             return Err("fills-max");
         }
         let pushed = match &mut state.body {
@@ -263,7 +260,7 @@ impl Fill {
                 Ok(())
             }
             Received::Kept { .. } => {
-                state.pass_on(data, &self.room);
+                state.pass_on(data, &self.share);
                 Err(if fits { "object-max" } else { "fills-max" })
             }
             Received::Passed { queue, len } => {
@@ -284,7 +281,7 @@ impl Fill {
             state.body = Received::passed();
         }
         state.place = None;
-        state.release(&self.room, u64::MAX);
+        state.release(&self.share, u64::MAX);
     }
 
     /// The head, once it is there.
@@ -309,7 +306,7 @@ impl Fill {
         let mut state = self.lock();
         state.end = Some(End::Whole(object.map(|object| (object, validated))));
         // However slowly it is read from here on.
-        state.leave(&self.room);
+        state.leave(&self.share);
         state.wake_readers();
     }
 
@@ -317,7 +314,7 @@ impl Fill {
     pub(crate) fn fail(&self, failure: FillFailure) {
         let mut state = self.lock();
         state.end.get_or_insert(End::Failed(failure));
-        state.leave(&self.room);
+        state.leave(&self.share);
         state.wake_readers();
     }
 
@@ -382,7 +379,7 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.lock().leave(&self.room);
+        self.lock().leave(&self.share);
     }
 }
 
@@ -398,18 +395,18 @@ impl Received {
 
 impl State {
     /// Gives back what it has taken of the room, and its place there.
-    fn leave(&mut self, room: &FillRoom) {
-        self.release(room, u64::MAX);
+    fn leave(&mut self, share: &FillShare) {
+        self.release(share, u64::MAX);
         if let Some(place) = self.place.take() {
-            room.leave(place);
+            share.leave(place);
         }
     }
 
     /// Gives back so many bytes of the room, at most all that it has taken.
-    fn release(&mut self, room: &FillRoom, bytes: u64) {
+    fn release(&mut self, share: &FillShare, bytes: u64) {
         let released = bytes.min(self.counted);
         self.counted -= released;
-        room.release(released);
+        share.release(released);
     }
 
     /// Whether bytes are counted as they come: they are kept, and how many there will be is not known.
@@ -420,7 +417,7 @@ impl State {
     }
 
     /// Keeps nothing from here on but what the one that asked has not taken.
-    fn pass_on(&mut self, data: Bytes, room: &FillRoom) {
+    fn pass_on(&mut self, data: Bytes, share: &FillShare) {
         let mut queue = VecDeque::new();
         if let Received::Kept { blocks, tail, .. } = &mut self.body
             && !self.readers.is_empty()
@@ -433,7 +430,7 @@ impl State {
         }
         let len: usize = queue.iter().map(Bytes::len).sum();
         self.body = Received::Passed { queue, len };
-        self.release(room, self.counted.saturating_sub(len as u64));
+        self.release(share, self.counted.saturating_sub(len as u64));
     }
 
     /// Whether more may be pushed.
@@ -520,7 +517,7 @@ impl FillReader {
                 *len -= block.as_ref().map_or(0, Bytes::len);
                 let left = *len as u64;
                 let gone = state.counted.saturating_sub(left);
-                state.release(&self.fill.room, gone);
+                state.release(&self.fill.share, gone);
                 block
             }
         };

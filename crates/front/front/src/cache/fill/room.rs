@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::cache::fill::Fill;
 
@@ -13,7 +13,17 @@ use crate::cache::fill::Fill;
 #[derive(Debug, Default)]
 pub(crate) struct FillRoom {
     taken: AtomicU64,
+    /// How many of them fills have taken that make room for others.
+    yielded: AtomicU64,
     yielding: Mutex<Yielding>,
+}
+
+/// The room as one fill uses it.
+#[derive(Debug)]
+pub(super) struct FillShare {
+    pub(super) room: Arc<FillRoom>,
+    /// Whether the fill goes at the pace of a client that does not read it, and makes room for others.
+    pub(super) yields: bool,
 }
 
 /// Fills that make room for others, by when they began.
@@ -29,19 +39,31 @@ impl FillRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
+    fn lock(&self) -> MutexGuard<'_, Yielding> {
+        // Nothing panics under the lock.
+        self.yielding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FillShare {
     /// Takes some, unless more than `most` would be taken though the others have made room.
     pub(super) fn take(&self, bytes: u64, most: u64) -> bool {
-        if bytes > most {
-            return false;
-        }
+        let FillRoom { taken, yielded, .. } = &*self.room;
         loop {
-            let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
+            let before = taken.fetch_add(bytes, Ordering::Relaxed);
             if before.saturating_add(bytes) <= most {
+                if self.yields {
+                    yielded.fetch_add(bytes, Ordering::Relaxed);
+                }
                 return true;
             }
-            self.release(bytes);
+            taken.fetch_sub(bytes, Ordering::Relaxed);
+            let held = before.saturating_sub(yielded.load(Ordering::Relaxed));
+            if held.saturating_add(bytes) > most {
+                return false;
+            }
             // The lock is not held meanwhile: that fill may be about to leave.
-            let Some((_, oldest)) = self.lock().fills.pop_first() else {
+            let Some((_, oldest)) = self.room.lock().fills.pop_first() else {
                 return false;
             };
             if let Some(fill) = oldest.upgrade() {
@@ -52,25 +74,26 @@ impl FillRoom {
 
     /// Gives back what was taken.
     pub(super) fn release(&self, bytes: u64) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.room.taken.fetch_sub(bytes, Ordering::Relaxed);
+        if self.yields {
+            self.room.yielded.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
-    /// A fill makes room for others until it leaves.
-    pub(super) fn join(&self, fill: Weak<Fill>) -> u64 {
-        let mut yielding = self.lock();
+    /// A fill that makes room for others does so until it leaves its place.
+    pub(super) fn join(&self, fill: Weak<Fill>) -> Option<u64> {
+        if !self.yields {
+            return None;
+        }
+        let mut yielding = self.room.lock();
         let place = yielding.next;
         yielding.next += 1;
         yielding.fills.insert(place, fill);
-        place
+        Some(place)
     }
 
     /// The fill at a place makes no more room.
     pub(super) fn leave(&self, place: u64) {
-        self.lock().fills.remove(&place);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Yielding> {
-        // Nothing panics under the lock.
-        self.yielding.lock().unwrap_or_else(PoisonError::into_inner)
+        self.room.lock().fills.remove(&place);
     }
 }

@@ -224,6 +224,26 @@ fn what_goes_at_the_pace_of_a_client_makes_room() {
     assert_eq!(room.taken(), 0);
 }
 
+#[test]
+fn nothing_is_given_up_for_room_that_cannot_be_made() {
+    let room = Arc::<FillRoom>::default();
+    let new = || Arc::new(Fill::new(Arc::clone(&room)));
+    let (fast, slow) = (new(), Arc::new(Fill::beside(Arc::clone(&room))));
+    assert!(fast.begin(head(Some(700), true), 1000));
+    assert!(slow.begin(head(Some(200), true), 1000));
+    assert!(!new().begin(head(Some(500), true), 1000));
+    assert_eq!(room.taken(), 900);
+    assert!(slow.body().is_some(), "it goes on");
+    let last = new();
+    assert!(last.begin(head(Some(300), true), 1000));
+    assert_eq!((room.taken(), slow.body()), (1000, None));
+    // Those that make room for others may come again.
+    drop((fast, last));
+    let (one, other) = (Fill::beside(Arc::clone(&room)), new());
+    assert!(Arc::new(one).begin(head(Some(900), true), 1000));
+    assert!(other.begin(head(Some(1000), true), 1000));
+}
+
 const MOST: (u64, u64) = (1 << 20, 1 << 20);
 
 const TERMS: Terms = Terms {
