@@ -248,6 +248,8 @@ pub(crate) struct Settings {
     pub(crate) compat: Access,
     /// Whether clients in clear are kept out; afterwards it is a rule of its own.
     pub(crate) tls_only: bool,
+    /// Whether something that is not known may keep clients out; afterwards it is part of `access`.
+    pub(crate) is_strange: bool,
     /// Further keys of the route.
     pub(crate) keys: Keys,
     /// Pages of errors by their status, and which errors of backends they replace.
@@ -343,6 +345,7 @@ impl Settings {
             self.compat = later.compat.clone();
         }
         self.tls_only |= later.tls_only;
+        self.is_strange |= later.is_strange;
         self.keys.extend(later.keys.clone());
         self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);
@@ -634,6 +637,7 @@ static NO_SETTINGS: Settings = Settings {
     access: Access::Open,
     compat: Access::Open,
     tls_only: false,
+    is_strange: false,
     keys: Keys::new(),
     pages: Keys::new(),
     request_fields: Fields::NONE,

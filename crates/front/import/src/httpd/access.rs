@@ -16,34 +16,35 @@ pub(crate) struct Guards {
     pub(crate) compat: Option<Access>,
     /// Whether clients must have come over TLS.
     pub(crate) tls_only: bool,
+    /// Whether it may keep clients out by what is neither: no deeper section takes that back.
+    pub(crate) is_strange: bool,
 }
 
 impl Guards {
     /// Whether it says anything.
     pub(crate) fn is_some(&self) -> bool {
-        self.authz.is_some() || self.compat.is_some() || self.tls_only
+        self.authz.is_some() || self.compat.is_some() || self.tls_only || self.is_strange
     }
 
     /// Whether it keeps anybody out.
     pub(crate) fn closes(&self) -> bool {
         let closes = |it: &Option<Access>| it.as_ref().is_some_and(|it| *it != Access::Open);
-        closes(&self.authz) || closes(&self.compat) || self.tls_only
+        closes(&self.authz) || closes(&self.compat) || self.tls_only || self.is_strange
     }
 
     /// Who is let in can be told by the old server alone.
-    pub(crate) fn unsaid() -> Self {
+    pub(crate) fn strange() -> Self {
         Self {
-            authz: Some(Access::Unsaid),
+            is_strange: true,
             ..Self::default()
         }
     }
 
-    /// Both modules as one, for a section that nothing lies above.
+    /// All of them as one, for a section that nothing lies above.
     pub(crate) fn joined(&self) -> Access {
-        both(
-            self.authz.clone().unwrap_or_default(),
-            self.compat.clone().unwrap_or_default(),
-        )
+        let authz = self.authz.clone().unwrap_or_default();
+        let said = both(authz, self.compat.clone().unwrap_or_default());
+        if_strange(self.is_strange, said)
     }
 }
 
@@ -57,12 +58,20 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
     }
 }
 
+/// Who is let in, if what is strange may keep out some of them.
+pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
+    match is_strange {
+        true => both(said, Access::Unsaid),
+        false => said,
+    }
+}
+
 /// Reads what a section says of access.
 pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = Guards {
         authz: required(directives, ledger),
         compat: ordered(directives, ledger),
-        tls_only: false,
+        ..Guards::default()
     };
     for directive in directives {
         match directive.name.as_str() {
@@ -93,9 +102,7 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
                     directive.id,
                     "clients sign on here, which the front cannot ask for",
                 );
-                if !name.starts_with("auth") {
-                    guards.authz = Some(Access::Unsaid);
-                }
+                guards.is_strange |= !name.starts_with("auth");
             }
             _ => {}
         }

@@ -236,7 +236,7 @@ impl<'a> Site<'a> {
                 Some(said) => said,
                 None if is_deeper => {
                     ledger.unmapped(section.id, UNSAID);
-                    Guards::unsaid()
+                    Guards::strange()
                 }
                 None => return None,
             };
@@ -341,7 +341,7 @@ impl Served {
             };
             let whole = |rule: &mut Rule| {
                 if self.is_own(rule) {
-                    rule.settings.access = Access::Unsaid;
+                    rule.settings.is_strange = true;
                 }
             };
             split(rules, &matcher, change, whole);
@@ -395,6 +395,7 @@ fn guard(rule: &mut Rule, guards: &Guards) {
     rule.settings.access = guards.authz.clone().unwrap_or_default();
     rule.settings.compat = guards.compat.clone().unwrap_or_default();
     rule.settings.tls_only = guards.tls_only;
+    rule.settings.is_strange = guards.is_strange;
 }
 
 fn merged(outer: Guards, inner: Guards) -> Guards {
@@ -402,6 +403,7 @@ fn merged(outer: Guards, inner: Guards) -> Guards {
         authz: inner.authz.or(outer.authz),
         compat: inner.compat.or(outer.compat),
         tls_only: inner.tls_only || outer.tls_only,
+        is_strange: inner.is_strange || outer.is_strange,
     }
 }
 

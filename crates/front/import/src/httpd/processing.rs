@@ -10,7 +10,7 @@ use crate::directory::SCRIPTS;
 use crate::emit::quoted;
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
-use crate::plan::{Access, Action, Rule};
+use crate::plan::{Action, Rule};
 use crate::regex::{PathSet, path_set};
 
 /// What is done with the files of a directory.
@@ -121,7 +121,7 @@ impl Processing {
     /// Gives a rule the types, or closes it.
     pub(super) fn over(&self, rule: &mut Rule) {
         if self.is_whole {
-            rule.settings.access = Access::Unsaid;
+            rule.settings.is_strange = true;
         }
         if let Some(forced) = &self.forced {
             let fields = &mut rule.settings.response_fields;

@@ -79,17 +79,17 @@ impl Laid {
     /// For more paths than the section is about: who is kept out cannot be said, nor what fields of requests have,
     /// and nothing else is changed.
     fn blur(&mut self) {
-        let guards = self.guards.closes()
-            || self.answer.is_some()
-            || self.change.keys.contains_key("client_certificate");
+        let certificate = self.change.keys.contains_key("client_certificate");
+        let answers = self.answer.take().is_some();
         let named = std::mem::take(&mut self.change);
         if !named.request_fields.is_empty() {
             self.change.request_fields.take_all(&named.request_fields);
         }
-        self.answer = None;
-        self.guards = match guards {
-            true => Guards::unsaid(),
-            false => Guards::default(),
+        let authz = self.guards.authz.take().filter(|it| *it != Access::Open);
+        self.guards = Guards {
+            is_strange: self.guards.closes() || answers || certificate,
+            authz: authz.map(|_| Access::Unsaid),
+            ..Guards::default()
         };
     }
 
@@ -110,6 +110,9 @@ impl Laid {
         }
         if self.guards.tls_only {
             rule.settings.tls_only = true;
+        }
+        if self.guards.is_strange {
+            rule.settings.is_strange = true;
         }
         if let Some(action) = &self.answer {
             rule.action = action.clone();
@@ -177,18 +180,18 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             );
         }
         if is_section || name.starts_with("rewrite") || is_stranger(directive, ledger) {
-            guards = Guards::unsaid();
+            guards.is_strange = true;
         }
         if processing::runs(directive) {
             ledger.unmapped(directive.id, "the front would show what this runs");
-            guards = Guards::unsaid();
+            guards.is_strange = true;
         }
         if sets(directive, "no-jk") || sets(directive, "no-proxy") {
             ledger.unmapped(
                 directive.id,
                 "it takes requests from the module that serves them",
             );
-            guards = Guards::unsaid();
+            guards.is_strange = true;
         }
     }
     if is_said && guards.joined() == Access::Unsaid {
@@ -316,18 +319,18 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
             ledger.address_guards.void_all();
             rules
                 .iter_mut()
-                .for_each(|it| it.settings.access = Access::Unsaid);
+                .for_each(|it| it.settings.is_strange = true);
         }
         _ => {}
     }
 }
 
-/// Makes one guard of what two modules say, and closes what was reached in clear to those who must come over TLS.
+/// Makes one guard of what two modules say and of what is strange, and closes what was reached in clear to those who must come over TLS.
 pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
         let said = &rule.settings;
-        if !said.tls_only && said.compat == Access::Open {
+        if !said.tls_only && !said.is_strange && said.compat == Access::Open {
             settled.push(rule);
             continue;
         }
@@ -335,7 +338,8 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         let compat = std::mem::take(&mut settings.compat);
         let authz = std::mem::take(&mut settings.access);
         let is_said = authz != Access::Unsaid || compat != Access::Open;
-        settings.access = access::both(authz, compat);
+        let is_strange = std::mem::take(&mut settings.is_strange);
+        settings.access = access::if_strange(is_strange, access::both(authz, compat));
         if is_said && settings.access == Access::Unsaid {
             ledger.address_guards.void_all();
         }

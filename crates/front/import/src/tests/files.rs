@@ -235,6 +235,31 @@ fn a_directory_that_cannot_be_said_is_closed_alone() {
 }
 
 #[test]
+fn what_closes_a_directory_is_not_taken_back_by_a_deeper_section() {
+    let open = "<Directory /srv/raw/open>\nRequire all granted\n</Directory>";
+    for (directives, path) in [
+        (
+            "<Directory /srv/raw>\nSSLVerifyClient require\n</Directory>",
+            "/raw/open",
+        ),
+        (
+            "<Directory /srv/raw>\nSetHandler cgi-script\n</Directory>",
+            "/raw/open",
+        ),
+        (
+            "<Directory /srv/raw>\nSetHandler cgi-script\n</Directory>\n<Location /raw>\nRequire all granted\n</Location>",
+            "/raw",
+        ),
+    ] {
+        let import = of_directory(&format!("{directives}\n{open}"));
+        let routes = routes(&import);
+        let starts = format!("path = \"{path}");
+        let shows = |it: &&String| it.starts_with(&starts) && it.contains("files = ");
+        assert_eq!(routes.iter().find(shows), None, "{directives}");
+    }
+}
+
+#[test]
 fn directories_have_the_fields_and_the_type_of_their_sections() {
     let import = of_directory(
         "AddType application/x-httpd-php .html\nHeader set X-Frame-Options SAMEORIGIN\n\

@@ -498,5 +498,30 @@ fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
     }
 }
 
+#[test]
+fn a_guard_that_is_not_known_is_not_taken_back_by_a_deeper_section() {
+    let deeper = "<Location /health>\nRequire all granted\n</Location>";
+    for outer in [
+        "<Location />\nLuaHookAccessChecker /x.lua check\n</Location>",
+        "<Location />\nSecRule ARGS x deny\n</Location>",
+        "<Location />\n<If \"true\">\nRequire all denied\n</If>\n</Location>",
+        "<Location />\nMellonEnable auth\n</Location>",
+        "<Location />\nAddHandler cgi-script .html\n</Location>",
+        "<Location />\nSetEnvIf Remote_Addr x no-proxy\n</Location>",
+        "<LocationMatch \"^/(?<t>[a-z]+)\">\nSSLVerifyClient require\n</LocationMatch>",
+        "<LocationMatch \"^/(?<t>[a-z]+)\">\nRedirect 404\n</LocationMatch>",
+        "<If \"true\">\nRequire all denied\n</If>",
+    ] {
+        let (routes, _) = before_backend(&format!("{outer}\n{deeper}"));
+        let opens = routes.iter().any(|it| it.contains("upstream"));
+        assert!(!opens, "{outer} {routes:?}");
+    }
+    // What an expression closes a section may open, as httpd lets it.
+    let (routes, _) = before_backend(&format!(
+        "<LocationMatch \"^/(?<t>[a-z]+)\">\nRequire all denied\n</LocationMatch>\n{deeper}"
+    ));
+    assert_eq!(routes[0], "path = \"/health\"; upstream = \"t\"");
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
