@@ -40,6 +40,14 @@ impl Guards {
         }
     }
 
+    /// Adds what a section says that comes later, or lies deeper.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.authz = later.authz.or(self.authz.take());
+        self.compat = later.compat.or(self.compat.take());
+        self.tls_only |= later.tls_only;
+        self.is_strange |= later.is_strange;
+    }
+
     /// All of them as one, for a section that nothing lies above.
     pub(crate) fn joined(&self) -> Access {
         let authz = self.authz.clone().unwrap_or_default();

@@ -297,7 +297,7 @@ struct NameSections {
 impl Scope {
     /// Adds what a section of a directory says.
     fn add(&mut self, section: &Directive, said: Guards, ledger: &mut Ledger) {
-        self.guards = merged(std::mem::take(&mut self.guards), said);
+        self.guards.merge(said);
         let inner = section.inside();
         self.processing.add(inner, ledger);
         let mut settings = fields::settings(inner, None, ledger);
@@ -396,15 +396,6 @@ fn guard(rule: &mut Rule, guards: &Guards) {
     rule.settings.compat = guards.compat.clone().unwrap_or_default();
     rule.settings.tls_only = guards.tls_only;
     rule.settings.is_strange = guards.is_strange;
-}
-
-fn merged(outer: Guards, inner: Guards) -> Guards {
-    Guards {
-        authz: inner.authz.or(outer.authz),
-        compat: inner.compat.or(outer.compat),
-        tls_only: inner.tls_only || outer.tls_only,
-        is_strange: inner.is_strange || outer.is_strange,
-    }
 }
 
 /// The path of one directory as httpd compares it; `None` of several, or if that cannot be said.

@@ -253,7 +253,7 @@ pub(crate) fn proxies<'d>(
     rules: &mut [Rule],
     ledger: &mut Ledger,
 ) {
-    let mut said: Option<Access> = None;
+    let mut said = Guards::default();
     let mut change = SharedSettings::default();
     for section in sections {
         if !matches!(section.name.as_str(), "proxy" | "proxymatch") {
@@ -261,7 +261,7 @@ pub(crate) fn proxies<'d>(
         }
         ledger.mapped(section.id);
         let inner = section.inside();
-        let access = guards(inner, ledger).joined();
+        let guards = guards(inner, ledger);
         let all = matches!(section.words.last().map(String::as_str), Some("*" | ".*"));
         let settings = of_section(inner, ledger);
         if all {
@@ -273,26 +273,25 @@ pub(crate) fn proxies<'d>(
             );
             change.request_fields.take_all(&settings.request_fields);
         }
-        // Of those for all backends the last counts; one for some of them cannot be told apart here.
-        said = match (said, all) {
-            (Some(Access::Unsaid), _) => Some(Access::Unsaid),
-            (_, true) => Some(access),
-            (said, false) if access == Access::Open => said,
-            (_, false) => {
-                ledger.unmapped(section.id, "whose backends it is about cannot be said");
-                ledger.address_guards.void_all();
-                Some(Access::Unsaid)
-            }
-        };
+        // One for some of the backends cannot be told apart here.
+        if all {
+            said.merge(guards);
+        } else if guards.closes() {
+            ledger.unmapped(section.id, "whose backends it is about cannot be said");
+            ledger.address_guards.void_all();
+            said.is_strange = true;
+        }
     }
-    let said = said.unwrap_or_default();
     let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
     let forwards = rules.iter_mut().filter(forwards);
     // A rule may be closed already.
     forwards.for_each(|it| {
         it.settings.merge(&change);
         let before = std::mem::take(&mut it.settings.access);
-        it.settings.access = access::both(before, said.clone());
+        it.settings.access = access::both(before, said.authz.clone().unwrap_or_default());
+        it.settings.compat = said.compat.clone().unwrap_or_default();
+        it.settings.tls_only |= said.tls_only;
+        it.settings.is_strange |= said.is_strange;
     });
 }
 

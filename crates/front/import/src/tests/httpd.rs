@@ -523,5 +523,38 @@ fn a_guard_that_is_not_known_is_not_taken_back_by_a_deeper_section() {
     assert_eq!(routes[0], "path = \"/health\"; upstream = \"t\"");
 }
 
+#[test]
+fn sections_of_all_backends_are_joined() {
+    for (sections, expected) in [
+        (
+            "<Proxy *>\nRequire ip 10.0.0.0/8\n</Proxy>\n<Proxy *>\nRequestHeader set X-A b\n</Proxy>",
+            "path = \"/\"; upstream = \"t\"; allow = \"10.0.0.0/8\"",
+        ),
+        (
+            "<Proxy *>\nDeny from all\nOrder allow,deny\n</Proxy>\n<Proxy *>\nRequire all granted\n</Proxy>",
+            "path = \"/\"; status = 403",
+        ),
+        (
+            "<Proxy *>\nDeny from all\nOrder allow,deny\n</Proxy>\n<Location /x>\nRequire all granted\n</Location>",
+            "path = \"/x\"; status = 403",
+        ),
+        (
+            "<Proxy *>\nSSLRequireSSL\n</Proxy>\n<Proxy *>\nRequire all granted\n</Proxy>",
+            "path = \"/\"; status = 403",
+        ),
+        (
+            "<Proxy *>\nRequire all denied\n</Proxy>\n<Proxy *>\nRequire all granted\n</Proxy>",
+            "path = \"/\"; upstream = \"t\"",
+        ),
+        (
+            "<Proxy *>\nSecRule ARGS x deny\n</Proxy>\n<Location /x>\nRequire all granted\n</Location>",
+            "path = \"/x\"; status = 403",
+        ),
+    ] {
+        let (routes, _) = before_backend(sections);
+        assert!(routes[0].starts_with(expected), "{sections} {routes:?}");
+    }
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
