@@ -131,13 +131,17 @@ impl Balancers {
 pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
     let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
     let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
-    let is_verify = |it: &&Directive| it.name == "sslproxyverify";
-    // One for some backends is for all here.
-    let said = in_sections().find(is_verify);
-    if let Some(section) = said {
-        ledger.risk(section.id, "it holds for all backends here");
+    // One for some backends is for all here: the strictest.
+    let for_some = || in_sections().filter(|it| it.name == "sslproxyverify");
+    let all = || for_some().chain(site.find("sslproxyverify"));
+    let verifies = |it: &&Directive| !it.word(0).eq_ignore_ascii_case("none");
+    let verify = all().find(verifies).or_else(|| all().next())?;
+    for section in for_some() {
+        match verifies(&verify) {
+            true => ledger.risk(section.id, "the strictest holds for all backends here"),
+            false => ledger.mapped(section.id),
+        }
     }
-    let verify = said.or_else(|| site.find("sslproxyverify"))?;
     match verify.word(0).to_ascii_lowercase().as_str() {
         "none" => {
             ledger.mapped(verify.id);

@@ -83,6 +83,26 @@ fn backends_are_verified_as_the_source_verifies_them() {
             false,
             1,
         ),
+        // The strictest of several holds for all.
+        (
+            "<Proxy https://o:8443>\nSSLProxyVerify none\n</Proxy>\n\
+             <Proxy https://t:8443>\nSSLProxyVerify require\n</Proxy>",
+            true,
+            false,
+            2,
+        ),
+        (
+            "SSLProxyVerify require\n<Proxy https://o:8443>\nSSLProxyVerify none\n</Proxy>",
+            true,
+            false,
+            1,
+        ),
+        (
+            "<Proxy https://t:8443>\nSSLProxyVerify none\n</Proxy>",
+            false,
+            false,
+            0,
+        ),
     ] {
         let conf = format!("Listen 80\n{directives}\nProxyPass / https://t:8443/\n");
         let import = of(&conf, &[("/ca.pem", "x")]);
