@@ -376,11 +376,16 @@ impl Reader<'_, '_> {
             ports: &ports,
             is_canonical: is_canonical(inner, self.main),
         };
-        let rewrites = match rewrites_inherited(inner, main, ledger) {
-            Some(true) => redirect::rewrites(main.iter().chain(inner), clients, ledger),
-            Some(false) => redirect::rewrites(inner.iter().chain(main), clients, ledger),
-            None => redirect::rewrites(inner, clients, ledger),
+        // The last word counts, wherever the rules stand.
+        let is_on = site.find("rewriteengine");
+        let is_on = is_on.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
+        let (first, second) = match rewrites_inherited(inner, main, ledger) {
+            Some(true) => (main, inner),
+            Some(false) => (inner, main),
+            None => (inner, &[][..]),
         };
+        let all = first.iter().chain(second);
+        let rewrites = redirect::rewrites(all, is_on, clients, ledger);
         let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
         redirect::open_tunnels(&rewrites, &mut proxied, self.plan, ledger);
@@ -589,26 +594,30 @@ fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
     said.is_some_and(|it| it != "off")
 }
 
-/// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own.
+/// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own. Without options of its
+/// own it has the server's.
 fn rewrites_inherited(
     inner: &[Directive],
     main: &[Directive],
     ledger: &mut Ledger,
 ) -> Option<bool> {
-    let mut inherits = None;
-    for (directives, words) in [
-        (main, ["inheritdown", "inheritdownbefore"]),
-        (inner, ["inherit", "inheritbefore"]),
-    ] {
-        for directive in directives.iter().filter(|it| it.name == "rewriteoptions") {
-            ledger.mapped(directive.id);
-            for word in &directive.words {
-                let at = words.iter().position(|it| word.eq_ignore_ascii_case(it));
-                inherits = at.map(|at| at == 1).or(inherits);
-            }
-        }
+    let mut options = |block: &[Directive]| -> Option<Vec<String>> {
+        let all = block.iter().filter(|it| it.name == "rewriteoptions");
+        let all = all.inspect(|it| ledger.mapped(it.id));
+        let words = all
+            .flat_map(|it| &it.words)
+            .map(|it| it.to_ascii_lowercase());
+        Some(words.collect()).filter(|it: &Vec<String>| !it.is_empty())
+    };
+    let base = options(main).unwrap_or_default();
+    let own = options(inner).unwrap_or_else(|| base.clone());
+    let has = |all: &[String], word: &str| all.iter().any(|it| it == word);
+    let comes_down = |word: &str| has(&base, word) && !has(&own, "ignoreinherit");
+    match () {
+        () if has(&own, "inherit") || comes_down("inheritdown") => Some(false),
+        () if has(&own, "inheritbefore") || comes_down("inheritdownbefore") => Some(true),
+        () => None,
     }
-    inherits
 }
 
 /// What a rule of mod_rewrite that changes nothing leaves to other modules.

@@ -316,21 +316,18 @@ pub(crate) struct Clients<'a> {
     pub(crate) is_canonical: bool,
 }
 
-/// The rules of `RewriteRule`, in the source's order.
+/// The rules of `RewriteRule`, in the source's order. `is_on` is whether `RewriteEngine` is.
 pub(crate) fn rewrites<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
+    is_on: bool,
     clients: Clients<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let mut in_force: Vec<(&Directive, Vec<&Directive>)> = Vec::new();
     let mut conditions: Vec<&Directive> = Vec::new();
-    let mut is_on = false;
     for directive in directives {
         match directive.name.as_str() {
-            "rewriteengine" => {
-                is_on = directive.word(0).eq_ignore_ascii_case("on");
-                ledger.mapped(directive.id);
-            }
+            "rewriteengine" => ledger.mapped(directive.id),
             "rewritecond" => conditions.push(directive),
             "rewriterule" => {
                 let given = std::mem::take(&mut conditions);

@@ -576,5 +576,62 @@ fn sections_of_all_backends_are_joined() {
     }
 }
 
+#[test]
+fn rules_of_mod_rewrite_are_in_force_by_the_last_word_of_their_server() {
+    let rule = "RewriteRule ^/admin - [F]";
+    let host = |server: &str, host: &str| {
+        format!(
+            "Listen 80\n{server}\n<VirtualHost *:80>\n{host}\nProxyPreserveHost On\nProxyPass / ajp://t:8009/\n\
+             </VirtualHost>\n"
+        )
+    };
+    for (conf, is_closed) in [
+        (host("", &format!("{rule}\nRewriteEngine On")), true),
+        (host("RewriteEngine On", rule), true),
+        (
+            host("RewriteEngine On", &format!("RewriteEngine Off\n{rule}")),
+            false,
+        ),
+        (
+            host("", &format!("RewriteEngine On\n{rule}\nRewriteEngine Off")),
+            false,
+        ),
+        (host("", rule), false),
+        (
+            host(
+                &format!("RewriteEngine On\nRewriteOptions Inherit\n{rule}"),
+                "",
+            ),
+            true,
+        ),
+        (
+            host(
+                &format!("RewriteOptions InheritBefore\n{rule}"),
+                "RewriteEngine On",
+            ),
+            true,
+        ),
+        (
+            host(
+                &format!("RewriteEngine On\nRewriteOptions InheritDown\n{rule}"),
+                "",
+            ),
+            true,
+        ),
+        (
+            host(
+                &format!("RewriteEngine On\nRewriteOptions InheritDown\n{rule}"),
+                "RewriteOptions IgnoreInherit",
+            ),
+            false,
+        ),
+        (host(&format!("RewriteEngine On\n{rule}"), ""), false),
+    ] {
+        let routes = routes(&of(&conf, &[]));
+        let closes = routes.iter().any(|it| it.contains("status = 403"));
+        assert_eq!(closes, is_closed, "{conf} {routes:?}");
+    }
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
