@@ -26,8 +26,8 @@ impl Modules {
         self.has_unread = true;
     }
 
-    /// Whether there is a module; `None` if that is not known. Of a module that is not httpd's the name of its source,
-    /// which `<IfModule>` may ask for, is not always that of `LoadModule`.
+    /// Whether there is a module; `None` if that is not known. Of modules that are not httpd's own nobody says so: the
+    /// name of their source, which `<IfModule>` may ask for, is not always that of `LoadModule`.
     pub(crate) fn has(&self, name: &str) -> Option<bool> {
         let stem = stem(name);
         if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
@@ -35,8 +35,7 @@ impl Modules {
         }
         // A file that loads a module of its own says nothing of the others.
         let is_known = self.loaded.contains(REQUIRE) && !self.has_unread;
-        let is_alike = |it: &String| plain(it) == plain(stem);
-        (is_known && !self.loaded.iter().any(is_alike)).then_some(false)
+        (is_known && OWN.split(' ').any(|it| it == stem)).then_some(false)
     }
 }
 
@@ -69,11 +68,6 @@ fn stem(name: &str) -> &str {
     name.strip_prefix("mpm_").unwrap_or(name)
 }
 
-/// Without its version.
-fn plain(stem: &str) -> &str {
-    stem.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
-}
-
 /// The module of `Require`, which every list of httpd's modules has.
 const REQUIRE: &str = "authz_core";
 
@@ -90,3 +84,17 @@ const ALWAYS: &[&str] = &[
     "version",
     "watchdog",
 ];
+
+/// Those that come with httpd 2.4, and go by one name.
+const OWN: &str = "\
+    access_compat actions alias allowmethods asis auth_basic auth_digest auth_form authn_anon authn_core authn_dbd \
+    authn_dbm authn_file authn_socache authnz_fcgi authnz_ldap authz_dbd authz_dbm authz_groupfile authz_host \
+    authz_owner authz_user autoindex brotli buffer cache cache_disk cache_socache cern_meta cgi cgid charset_lite dav \
+    dav_fs dav_lock dbd deflate dialup dir dumpio env event expires ext_filter file_cache filter headers heartbeat \
+    heartmonitor http2 ident imagemap include info lbmethod_bybusyness lbmethod_byrequests lbmethod_bytraffic \
+    lbmethod_heartbeat log_debug log_forensic lua macro md mime mime_magic negotiation prefork proxy proxy_ajp \
+    proxy_balancer proxy_connect proxy_express proxy_fcgi proxy_fdpass proxy_ftp proxy_hcheck proxy_html proxy_http \
+    proxy_http2 proxy_scgi proxy_uwsgi proxy_wstunnel ratelimit reflector remoteip reqtimeout request rewrite sed \
+    session session_cookie session_crypto session_dbd setenvif slotmem_plain slotmem_shm socache_dbm socache_dc \
+    socache_memcache socache_redis socache_shmcb speling ssl status substitute suexec systemd tls unique_id userdir \
+    usertrack vhost_alias worker xml2enc";

@@ -370,6 +370,11 @@ fn modules_that_are_not_loaded_are_not_there() {
         // A name that a loaded module may have.
         (EVASIVE, "mod_evasive.c", closed),
         (EVASIVE, "!mod_evasive.c", closed),
+        (RPAF, "mod_rpaf-2.0.c", closed),
+        (RPAF, "mod_pagespeed.cc", closed),
+        (RPAF, "!mod_shib.cpp", closed),
+        (RPAF, "mpm_prefork_module", open),
+        (RPAF, "mod_proxy_http2.c", open),
     ] {
         let (routes, _) = before_backend(&format!("{before}{}", guard(condition)));
         assert_eq!(routes[0], expected, "{before}{condition}");
@@ -635,3 +640,5 @@ fn rules_of_mod_rewrite_are_in_force_by_the_last_word_of_their_server() {
 
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
+const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
+                    LoadModule rpaf_module modules/mod_rpaf-2.0.so\n";
