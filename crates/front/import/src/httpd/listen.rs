@@ -230,7 +230,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether a virtual host is one of an address that is not told from others by a listener of its own.
+    /// Whether a virtual host is one of an address that is not told from others by a listener of its own. A name has an
+    /// address that only the source's machine knows.
     pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
         let own = |word: &String| {
             let (addresses, _) = addresses_of(word);
@@ -241,7 +242,7 @@ impl Reader<'_, '_> {
                     .any(|&at| self.plan.listeners[at].address == address)
             };
             let is_here = |it: &SocketAddr| it.ip().is_unspecified() || has(it);
-            !addresses.is_empty() && !addresses.iter().any(is_here)
+            !addresses.iter().any(is_here)
         };
         !self.single_names && host.words.iter().any(own)
     }

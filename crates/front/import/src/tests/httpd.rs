@@ -638,6 +638,30 @@ fn rules_of_mod_rewrite_are_in_force_by_the_last_word_of_their_server() {
     }
 }
 
+#[test]
+fn a_virtual_host_of_a_name_beside_a_wildcard_is_closed() {
+    let host = |address: &str, path: &str| {
+        format!(
+            "<VirtualHost {address}>\nServerName h{}.org\nProxyPass {path} ajp://t:8009{path}\n</VirtualHost>\n",
+            &path[1..]
+        )
+    };
+    for other in ["*:80", "_default_:80", "other.example.org:80"] {
+        let hosts = [host(other, "/a"), host("intern.example.org:80", "/b")].concat();
+        let import = of(&format!("Listen 80\n{hosts}"), &[]);
+        let opens = routes(&import)
+            .iter()
+            .any(|it| it.contains("path = \"/b\"; upstream"));
+        assert!(!opens, "{other}\n{}", import.text);
+    }
+    // Alone it is the machine's own name.
+    let import = of(
+        &format!("Listen 80\n{}", host("intern.example.org:80", "/b")),
+        &[],
+    );
+    assert_eq!(routes(&import)[0], "path = \"/b\"; upstream = \"t\"");
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
 const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
