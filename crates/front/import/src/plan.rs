@@ -250,6 +250,8 @@ pub(crate) struct Settings {
     pub(crate) tls_only: bool,
     /// Whether something that is not known may keep clients out; afterwards it is part of `access`.
     pub(crate) is_strange: bool,
+    /// By what host backends are called, while sections are laid over rules; afterwards it is a key of the upstream.
+    pub(crate) sent_host: Option<String>,
     /// Further keys of the route.
     pub(crate) keys: Keys,
     /// Pages of errors by their status, and which errors of backends they replace.
@@ -346,6 +348,9 @@ impl Settings {
         }
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
+        if later.sent_host.is_some() {
+            self.sent_host.clone_from(&later.sent_host);
+        }
         self.keys.extend(later.keys.clone());
         self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);
@@ -638,6 +643,7 @@ static NO_SETTINGS: Settings = Settings {
     compat: Access::Open,
     tls_only: false,
     is_strange: false,
+    sent_host: None,
     keys: Keys::new(),
     pages: Keys::new(),
     request_fields: Fields::NONE,

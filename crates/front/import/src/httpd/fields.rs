@@ -28,6 +28,9 @@ pub(crate) fn settings(
                     ledger,
                 ),
             },
+            "requestheader" if is_host(directive) => {
+                settings.sent_host = Some(sent_host(directive, ledger));
+            }
             "requestheader" if !is_usual(directive, tls == Some(true), ledger) => {
                 field(directive, &mut settings.request_fields, (true, tls), ledger);
             }
@@ -53,6 +56,32 @@ pub(crate) fn settings(
         }
     }
     settings
+}
+
+/// Whether a directive changes the host that backends see.
+fn is_host(directive: &Directive) -> bool {
+    let mut names = directive.words.iter().skip(1).take(2);
+    names.any(|it| it.trim_end_matches(':').eq_ignore_ascii_case("host"))
+}
+
+/// By what host backends are called then: by what is not known none of the client's choice.
+fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
+    let is_sign = |it: char| it.is_ascii_alphanumeric() || "-.:".contains(it);
+    match &directive.words[..] {
+        [operation, _, host]
+            if operation.eq_ignore_ascii_case("set")
+                && !matches!(host.as_str(), "client" | OWN_HOST)
+                && host.chars().all(is_sign) =>
+        {
+            ledger.mapped(directive.id);
+            host.clone()
+        }
+        _ => {
+            let text = "backends are called by their own host: write `host` of the upstream for another one";
+            ledger.risk(directive.id, text);
+            OWN_HOST.to_owned()
+        }
+    }
 }
 
 /// Fields that the front writes itself.
@@ -167,6 +196,9 @@ fn is_name_byte(byte: u8) -> bool {
 fn is_token_byte(byte: u8) -> bool {
     is_name_byte(byte) || b"!#$%&'*+.^`|~".contains(&byte)
 }
+
+/// The host of each backend.
+pub(crate) const OWN_HOST: &str = "backend";
 
 /// Fields that the front rules.
 const RULED: &[&str] = &[

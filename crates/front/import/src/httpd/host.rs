@@ -16,7 +16,7 @@ use crate::httpd::files::{Served, Site};
 use crate::httpd::names::{Names, names};
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
-use crate::httpd::section::{is_stranger, overlay, proxies, settle};
+use crate::httpd::section::{call_by_host, is_stranger, overlay, proxies, settle};
 use crate::httpd::tree::Expansion;
 use crate::httpd::{access, fields, pages, redirect, senders};
 use crate::ledger::{Ledger, Weight};
@@ -435,6 +435,7 @@ impl Reader<'_, '_> {
         for section in site.all() {
             overlay(section, rules, self.plan, self.files.ledger);
         }
+        call_by_host(rules, self.plan);
         settle(rules, self.files.ledger);
         self.strangers(site.main, site.inner, rules);
     }

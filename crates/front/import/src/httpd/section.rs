@@ -2,11 +2,12 @@
 
 use crate::compress;
 use crate::directive::{Directive, MISSING, drop_all, keep_all};
+use crate::emit::quoted;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, processing, proxy, redirect};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
-use crate::plan::{Access, Action, Plan, Rule, Scheme, SharedSettings};
+use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings, SharedSettings};
 use crate::regex::path_set;
 use crate::stock;
 
@@ -63,6 +64,44 @@ fn of_section(inner: &[Directive], ledger: &mut Ledger) -> SharedSettings {
     settings.into()
 }
 
+/// What is left of settings where it is not known whether they hold: no client writes the fields that they name.
+fn vague(settings: &SharedSettings) -> SharedSettings {
+    let mut left = Settings {
+        sent_host: settings
+            .sent_host
+            .as_ref()
+            .map(|_| fields::OWN_HOST.to_owned()),
+        ..Settings::default()
+    };
+    left.request_fields.take_all(&settings.request_fields);
+    left.into()
+}
+
+/// Calls backends by the host that the sections say, but for those that are called by their own.
+pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
+    for rule in rules {
+        let Action::Forward { upstream, .. } = &mut rule.action else {
+            continue;
+        };
+        let known = &plan.upstreams[*upstream];
+        let Some(host) = rule.settings.sent_host.clone() else {
+            continue;
+        };
+        if known.keys.contains_key("host") {
+            continue;
+        }
+        // A Unix socket has no host.
+        let is_socket = known.backends.iter().any(|it| it.url.contains("+unix:"));
+        let host = match host.as_str() {
+            fields::OWN_HOST if is_socket => "localhost",
+            host => host,
+        };
+        let mut called = known.clone();
+        called.keys.insert("host".to_owned(), quoted(host));
+        *upstream = plan.upstream(called);
+    }
+}
+
 /// What a section changes of the rules for its paths.
 struct Laid {
     change: SharedSettings,
@@ -81,10 +120,7 @@ impl Laid {
     fn blur(&mut self) {
         let certificate = self.change.keys.contains_key("client_certificate");
         let answers = self.answer.take().is_some();
-        let named = std::mem::take(&mut self.change);
-        if !named.request_fields.is_empty() {
-            self.change.request_fields.take_all(&named.request_fields);
-        }
+        self.change = vague(&self.change);
         let authz = self.guards.authz.take().filter(|it| *it != Access::Open);
         self.guards = Guards {
             is_strange: self.guards.closes() || answers || certificate,
@@ -135,10 +171,7 @@ impl Laid {
                 }
                 Common::Unsaid => {
                     is_left = true;
-                    if !self.change.request_fields.is_empty() {
-                        let fields = &mut rule.settings.request_fields;
-                        fields.take_all(&self.change.request_fields);
-                    }
+                    rule.settings.merge(&vague(&self.change));
                     // httpd redirects before it asks who the client is.
                     if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
                         next.extend(instead.take());
@@ -271,7 +304,7 @@ pub(crate) fn proxies<'d>(
                 section.id,
                 "whose backends it is about cannot be said: its fields were left out",
             );
-            change.request_fields.take_all(&settings.request_fields);
+            change.merge(&vague(&settings));
         }
         // One for some of the backends cannot be told apart here.
         if all {

@@ -662,6 +662,52 @@ fn a_virtual_host_of_a_name_beside_a_wildcard_is_closed() {
     assert_eq!(routes(&import)[0], "path = \"/b\"; upstream = \"t\"");
 }
 
+#[test]
+fn the_host_that_backends_see_is_not_left_to_clients() {
+    let tail = "ProxyPass / http://t:8080/\n";
+    for (directives, expected) in [
+        ("RequestHeader set Host app.internal", "app.internal"),
+        ("RequestHeader set Host \"%{X}e\"", "backend"),
+        ("RequestHeader set Host client", "backend"),
+        ("RequestHeader set Host app.internal env=X", "backend"),
+        ("RequestHeader edit Host a b", "backend"),
+        ("RequestHeader unset Host", "backend"),
+        (
+            "<Location />\nRequestHeader set Host app.internal\n</Location>",
+            "app.internal",
+        ),
+        (
+            "<Proxy *>\nRequestHeader set Host app.internal\n</Proxy>",
+            "app.internal",
+        ),
+        (
+            "<Proxy http://t:8080/>\nRequestHeader set Host app.internal\n</Proxy>",
+            "backend",
+        ),
+        (
+            "<LocationMatch \"^/(?<t>[a-z]+)\">\nRequestHeader set Host app.internal\n</LocationMatch>",
+            "backend",
+        ),
+        (
+            "RequestHeader set Host a.internal\n<Location />\nRequestHeader set Host app.internal\n</Location>",
+            "app.internal",
+        ),
+    ] {
+        let import = of(
+            &format!("Listen 80\nProxyPreserveHost On\n{directives}\n{tail}"),
+            &[],
+        );
+        let hosts = import.text.lines().filter(|it| it.starts_with("host = "));
+        let expected = format!("host = \"{expected}\"");
+        assert_eq!(
+            hosts.collect::<Vec<_>>(),
+            [expected],
+            "{directives}\n{}",
+            import.text
+        );
+    }
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
 const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
