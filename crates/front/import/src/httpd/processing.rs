@@ -28,6 +28,8 @@ pub(super) struct Processing {
     types: BTreeMap<String, String>,
     /// The type of all files.
     forced: Option<String>,
+    /// That of a directory above, which `ForceType None` takes back.
+    unforced: Option<String>,
 }
 
 impl Processing {
@@ -44,7 +46,10 @@ impl Processing {
                 "addoutputfilter" if !compresses(value) => self.run(it, ledger),
                 "addtype" if is_run(value) => self.run(it, ledger),
                 "addtype" => self.add_type(it, ledger),
-                "forcetype" if value.eq_ignore_ascii_case("none") => self.forced = None,
+                "forcetype" if value.eq_ignore_ascii_case("none") => {
+                    self.unforced = self.forced.take().or(self.unforced.take());
+                    ledger.mapped(it.id);
+                }
                 "forcetype" if is_media_type(value) && !is_run(value) => {
                     self.forced = Some(value.to_owned());
                     ledger.mapped(it.id);
@@ -123,8 +128,12 @@ impl Processing {
         if self.is_whole {
             rule.settings.is_strange = true;
         }
+        let fields = &mut rule.settings.response_fields;
+        let known = fields.set.get("Content-Type");
+        if known.is_some() && known == self.unforced.as_ref() {
+            fields.set.remove("Content-Type");
+        }
         if let Some(forced) = &self.forced {
-            let fields = &mut rule.settings.response_fields;
             fields.set.insert("Content-Type".to_owned(), forced.clone());
         }
         if let Action::Serve(serve) = &mut rule.action

@@ -260,6 +260,21 @@ fn what_closes_a_directory_is_not_taken_back_by_a_deeper_section() {
 }
 
 #[test]
+fn types_that_a_deeper_directory_gives_back_to_names_are_those_of_names() {
+    let import = of_directory(
+        "<Directory /srv>\nForceType text/plain\n</Directory>\n<Directory /srv/raw>\nForceType None\n</Directory>",
+    );
+    let routes = routes(&import);
+    let has_type = |it: &String| it.contains("Content-Type = \"text/plain\"");
+    let types: Vec<bool> = routes
+        .iter()
+        .filter(|it| it.contains("files = "))
+        .map(has_type)
+        .collect();
+    assert_eq!(types, [false, true], "{routes:?}");
+}
+
+#[test]
 fn directories_have_the_fields_and_the_type_of_their_sections() {
     let import = of_directory(
         "AddType application/x-httpd-php .html\nHeader set X-Frame-Options SAMEORIGIN\n\
