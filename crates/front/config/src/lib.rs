@@ -41,6 +41,7 @@ mod value;
 mod variables;
 
 pub use check::{exposed_admin, same_address, unprotected};
+pub use file::route::is_ruled_field;
 pub use foreign::{ForeignAnswer, foreign_answer};
 pub use load::{LoadError, LoadedFile, backend, load, load_text, parse, read_secret};
 pub use reference::reference;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use catamaran_front::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
 use compress::{COMPRESS, COMPRESS_MIN, COMPRESS_TYPES};
+pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
 };

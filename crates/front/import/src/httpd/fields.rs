@@ -1,5 +1,7 @@
 //! Fields of requests and responses, bodies, and certificates that a path asks for.
 
+use catamaran_config::is_ruled_field;
+
 use crate::directive::Directive;
 use crate::emit::{flags, quoted};
 use crate::ledger::Ledger;
@@ -88,7 +90,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
 fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     let name = directive.word(1).to_ascii_lowercase();
     let name = name.trim_end_matches(':');
-    if !RULED.contains(&name) {
+    if !is_ruled_field(name, true) {
         return false;
     }
     let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
@@ -157,7 +159,7 @@ fn field(
         && !value.contains('%')
         && !value.chars().any(char::is_control)
         && !conditional;
-    let is_ruled = RULED.contains(&name.to_ascii_lowercase().as_str());
+    let is_ruled = is_ruled_field(&name, of_request);
     let is_route = name.eq_ignore_ascii_case("set-cookie") && word(2).contains("ROUTEID");
     if is_route && !of_request {
         return ledger.mapped(directive.id);
@@ -199,24 +201,3 @@ fn is_token_byte(byte: u8) -> bool {
 
 /// The host of each backend.
 pub(crate) const OWN_HOST: &str = "backend";
-
-/// Fields that the front rules.
-const RULED: &[&str] = &[
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "forwarded",
-    "host",
-    "connection",
-    "upgrade",
-    "content-length",
-    "transfer-encoding",
-    "x-real-ip",
-    "via",
-    "keep-alive",
-    "te",
-    "trailer",
-    "date",
-];

@@ -1,5 +1,7 @@
 //! Fields that a location adds, removes and hides, of requests and of responses.
 
+use catamaran_config::is_ruled_field;
+
 use crate::directive::Directive;
 use crate::emit::quoted_list;
 use crate::ledger::Ledger;
@@ -29,7 +31,7 @@ pub(crate) fn response_fields(
     }
     for directive in scope.level(|it| it.name == "proxy_hide_header") {
         let name = directive.word(0);
-        match is_field(name) && !RULED.contains(&name.to_ascii_lowercase().as_str()) {
+        match is_field(name) && !is_ruled_field(name, false) {
             true => {
                 settings.response_fields.remove.push(name.to_owned());
                 ledger.mapped(directive.id);
@@ -46,7 +48,7 @@ fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
         fields.set.insert(name.to_owned(), value.to_owned());
         return true;
     }
-    if RULED.contains(&lower.as_str()) || lower == "upgrade" {
+    if is_ruled_field(name, false) {
         return false;
     }
     // A table has a name once, but in each of its spellings.
@@ -87,11 +89,11 @@ pub(crate) fn request_fields(
             "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
                 ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
             }
-            _ if RULED.contains(&lower.as_str()) && directive.word(1).starts_with("$http_") => {
+            _ if is_ruled_field(name, true) && directive.word(1).starts_with("$http_") => {
                 ledger.mapped(directive.id);
                 ledger.claims.push(directive.id);
             }
-            _ if RULED.contains(&lower.as_str()) => {
+            _ if is_ruled_field(name, true) => {
                 ledger.dropped(directive.id, "the front writes this field itself");
             }
             _ => match value(directive.word(1), port).filter(|_| is_field(name)) {
@@ -165,22 +167,3 @@ fn value(text: &str, port: u16) -> Option<String> {
     };
     expand(text, known).filter(|it| !it.chars().any(char::is_control))
 }
-
-/// Fields that the front rules.
-const RULED: &[&str] = &[
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "forwarded",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "via",
-    "keep-alive",
-    "te",
-    "trailer",
-    "x-forwarded-scheme",
-    "x-forwarded-ssl",
-];

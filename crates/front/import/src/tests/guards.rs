@@ -329,3 +329,48 @@ fn a_pattern_that_crosses_rules_closes_its_own_paths_alone() {
         );
     }
 }
+
+#[test]
+fn fields_that_the_front_rules_are_left_to_it() {
+    // `of_httpd` and `of_nginx` fail if `check` refuses what was written.
+    for name in [
+        "Expect",
+        "Proxy-Connection",
+        "Connection",
+        "TE",
+        "Upgrade",
+        "Content-Length",
+        "Forwarded",
+        "Via",
+        "X-Forwarded-For",
+    ] {
+        for directive in ["RequestHeader unset N early", "RequestHeader set N a"] {
+            let (_, import) = of_httpd(&directive.replace('N', name));
+            assert!(
+                !import.text.contains("request_headers"),
+                "{name} {directive}"
+            );
+        }
+        for directive in ["Header unset N", "Header set N a", "Header edit N a b"] {
+            of_httpd(&directive.replace('N', name));
+        }
+        for directive in ["proxy_set_header N \"\";", "proxy_set_header N a;"] {
+            let (_, import) = of_nginx(&directive.replace('N', name));
+            assert!(
+                !import.text.contains("request_headers"),
+                "{name} {directive}"
+            );
+        }
+        for directive in ["proxy_hide_header N;", "add_header N a;"] {
+            of_nginx(&directive.replace('N', name));
+        }
+    }
+    // Others are the source's.
+    for name in ["X-Real-IP", "X-Forwarded-Port", "X-Forwarded-Ssl"] {
+        let line = format!("set = {{ {name} = \"a\" }}");
+        let (_, import) = of_httpd(&format!("RequestHeader set {name} a"));
+        assert!(import.text.contains(&line), "{}", import.text);
+        let (_, import) = of_nginx(&format!("proxy_set_header {name} a;"));
+        assert!(import.text.contains(&line), "{}", import.text);
+    }
+}

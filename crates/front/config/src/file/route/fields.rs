@@ -85,6 +85,12 @@ fn one(
     rules
 }
 
+/// Whether the front rules a field: `[route.request_headers]`, or with `of_request` false
+/// `[route.response_headers]`, must not name it. What is the name of no field is none.
+pub fn is_ruled_field(name: &str, of_request: bool) -> bool {
+    parse_field_name(name).is_ok_and(|it| ours(&it, of_request).is_some())
+}
+
 /// Why a field of requests is the front's own.
 pub(crate) fn reserved_of_requests(name: &HeaderName) -> Option<&'static str> {
     ours(name, true)
