@@ -34,6 +34,7 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
             vec![format!("{START}*{END}")]
         }
     };
+    let texts: Vec<String> = texts.iter().map(|it| outer_anchors(it)).collect();
     // What begins with another sign matches no path, as one half of `^/?app`.
     let begins_a_path = |it: &&String| {
         let rest = it.strip_prefix(START).unwrap_or_default();
@@ -48,7 +49,13 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
         reader.is_exact = false;
         globs = texts.iter().map(|it| glob(it)).collect();
     }
-    let mut is_exact = reader.is_exact && globs.iter().all(|it| it.is_ascii());
+    let has_inner_anchor = |it: &String| {
+        let inner = it.trim_start_matches(START).trim_end_matches(END);
+        inner.contains([START, END])
+    };
+    let mut is_exact = reader.is_exact
+        && globs.iter().all(|it| it.is_ascii())
+        && !texts.iter().any(has_inner_anchor);
     if reader.ignores_case {
         let has_letters = |glob: &String| glob.bytes().any(|it| it.is_ascii_alphabetic());
         is_exact &= !globs.iter().any(has_letters);
@@ -219,6 +226,17 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
         }
     }
     matchers
+}
+
+/// A text without anchors that say nothing more: `^^` is `^`, and what takes anything takes nothing behind `$`.
+fn outer_anchors(text: &str) -> String {
+    let inner = text.trim_start_matches(START);
+    let end = inner
+        .find(END)
+        .filter(|at| inner[*at..].trim_matches(['*', END]).is_empty());
+    let end = end.map_or(inner.len(), |at| at + END.len_utf8());
+    let start = (inner != text).then_some(START);
+    start.into_iter().chain(inner[..end].chars()).collect()
 }
 
 /// A pattern of the whole path: without an anchor anything may stand before and behind.
@@ -471,6 +489,10 @@ mod tests {
             (r"\.(jsp|do)$", &["/*.do", "/*.jsp"], true),
             ("^/(a|b)/", &["/a/*", "/b/*"], true),
             ("^/app(/.*)?$", &["/app/"], true),
+            ("^/app(/|$)(.*)", &["/app/"], true),
+            ("^/app(/|$)(.*)$", &["/app/"], true),
+            ("^(^/admin|/public)", &["/admin*", "/public*"], true),
+            ("(^/a|/b$)$", &["*/b", "=/a"], true),
             ("^/$", &["=/"], true),
             ("^/?$", &["=/"], true),
             ("/\\.ht", &["*/.ht*"], true),
@@ -550,7 +572,19 @@ mod tests {
 
     #[test]
     fn a_set_that_is_larger_than_its_expression_is_not_exact() {
-        for expression in ["^/a++b", "^/[\\d]$", "^admin/", "^/(a|.)/x", "^/x\\b/"] {
+        for expression in [
+            "^/a++b",
+            "^/[\\d]$",
+            "^admin/",
+            "^/(a|.)/x",
+            "^/x\\b/",
+            "^/a$b",
+            "^/a(/|$)b",
+            "^/a(^/b|c)",
+            "/.*^/b",
+            "$/a",
+            "/a^",
+        ] {
             assert!(!path_set(expression, false).is_exact, "{expression}");
         }
         let digits = path_set("^/[\\d]$", false);

@@ -46,6 +46,20 @@ fn an_expression_that_is_not_read_closes_and_opens_nothing() {
 }
 
 #[test]
+fn an_end_within_an_expression_opens_no_longer_name() {
+    let (routes, _) = of_server(
+        "location ~ \"^/app(/|$)(.*)\" { proxy_pass http://t:80; }\nlocation /app-admin { deny all; }",
+        &[],
+    );
+    assert!(
+        routes[0].starts_with("path = \"/app\"; upstream"),
+        "{routes:?}"
+    );
+    let closed = "pattern = \"/app-admin*\"; status = 403".to_owned();
+    assert!(routes.contains(&closed), "{routes:?}");
+}
+
+#[test]
 fn a_sign_of_patterns_in_a_prefix_is_no_wildcard() {
     let (routes, import) = of_server(
         "location /pub* { proxy_pass http://t:80; }\nlocation / { deny all; }",
