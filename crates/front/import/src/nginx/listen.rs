@@ -130,33 +130,53 @@ impl Listens<'_> {
         own.or_else(|| self.outer.iter().find(|it| it.name == name))
     }
 
-    /// Adds the listeners of a server. Whether it has an address that the front cannot tell from others.
+    /// Adds the listeners of a server. Whether the front can tell none of its addresses from others.
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
             self.listen(&[], (plan, host, ledger));
         }
-        let (mut is_hidden, mut is_open) = (false, false);
+        let mut hidden = Vec::new();
         for directive in listens {
-            if directive.word(0).starts_with("unix:") {
-                ledger.risk(directive.id, "listening on a Unix socket was not converted");
-                continue;
-            }
-            ledger.mapped(directive.id);
             let (taken, port) = address(&directive.words);
             let is_one = matches!(taken, Taken::One(_) | Taken::Unsaid);
-            is_hidden |= is_one && !self.addresses.are_single(port);
-            is_open |= !is_one;
-            if taken == Taken::Unsaid {
-                ledger.risk(directive.id, "this name is of no address that is known here: name its IP address in [[listen]]");
+            if directive.word(0).starts_with("unix:") {
+                ledger.risk(directive.id, "listening on a Unix socket was not converted");
+            } else if is_one && !self.addresses.are_single(port) {
+                hidden.push(directive);
+            } else {
+                self.convert(directive, (plan, host, ledger));
             }
-            if taken == Taken::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
-                ledger.risk(directive.id, IPV6_ALONE);
-            }
-            self.listen(&directive.words, (plan, host, ledger));
-            self.proxy_protocol(directive, (plan, host, ledger));
         }
-        is_hidden && !is_open
+        // A server with no other address has its closed routes there.
+        let is_closed = host.listeners.is_empty() && !hidden.is_empty();
+        for directive in hidden {
+            match is_closed {
+                true => self.convert(directive, (plan, host, ledger)),
+                false => ledger.risk(directive.id, HIDDEN),
+            }
+        }
+        is_closed
+    }
+
+    fn convert(
+        &self,
+        directive: &Directive,
+        (plan, host, ledger): (&mut Plan, &mut VirtualHost, &mut Ledger),
+    ) {
+        ledger.mapped(directive.id);
+        let (taken, port) = address(&directive.words);
+        if taken == Taken::Unsaid {
+            ledger.risk(
+                directive.id,
+                "this name is of no address that is known here: name its IP address in [[listen]]",
+            );
+        }
+        if taken == Taken::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
+            ledger.risk(directive.id, IPV6_ALONE);
+        }
+        self.listen(&directive.words, (plan, host, ledger));
+        self.proxy_protocol(directive, (plan, host, ledger));
     }
 
     fn listen(
@@ -390,6 +410,9 @@ pub(crate) fn senders<'d>(
     ledger.address_guards.void_all();
     plan.hide_networks();
 }
+
+const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \
+    this one from them. If clients need this server there, give it a port of its own in [[listen]]";
 
 const IPV6_ALONE: &str = "`[::]` of the front takes clients of IPv4 as well, whom nginx does not serve here: until you \
     name another address in [[listen]], it listens on loopback";

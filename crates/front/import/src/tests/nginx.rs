@@ -233,6 +233,15 @@ fn listeners_take_the_clients_of_the_source() {
             &["0.0.0.0:80", "[::]:80"],
         ),
         (&["listen localhost:80;"], &["127.0.0.1:80"]),
+        (
+            &["listen 80;", "listen 127.0.0.1:80; listen 8081;"],
+            &["0.0.0.0:80", "0.0.0.0:8081"],
+        ),
+        (
+            &["listen 80;", "listen intern:80; listen [::1]:8081;"],
+            &["0.0.0.0:80", "[::1]:8081"],
+        ),
+        (&["listen 80; listen 127.0.0.1:80;"], &["0.0.0.0:80"]),
         (&["listen www.example.org:80;"], &["127.0.0.1:80"]),
     ] {
         let server =
