@@ -363,25 +363,29 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
                         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             })
     };
-    match value {
-        "$host" | "$http_host" | "$host:$server_port" => {}
-        "$server_name" if is_name(server_name) => {
-            upstream.keys.insert("host".to_owned(), quoted(server_name));
-        }
-        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => {
-            upstream.keys.insert("host".to_owned(), quoted(authority));
-        }
-        "$proxy_host" if authority.starts_with("unix:") => {
-            upstream.keys.insert("host".to_owned(), quoted("localhost"));
-        }
-        "$proxy_host" => drop(upstream.keys.insert("host".to_owned(), quoted("backend"))),
-        name if is_name(name) => drop(upstream.keys.insert("host".to_owned(), quoted(name))),
+    let own = || match upstream.backends.iter().any(|it| it.url.contains("unix:")) {
+        true => "localhost",
+        false => "backend",
+    };
+    let named = match value.replace(['{', '}'], "").as_str() {
+        "$host" | "$http_host" | "$host:$server_port" => return,
+        "$server_name" if is_name(server_name) => server_name,
+        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
+        "$proxy_host" => own(),
+        name if is_name(name) => value,
+        // A client that could choose it would choose which site of the application answers.
         _ => {
             if let Some(field) = field {
-                ledger.risk(field.id, format!("the host `{value}` was not converted"));
+                let text = format!(
+                    "the value `{value}` of `Host` was not converted: the backend is called by its own \
+                                    host. Name the right one in `host` of its upstream"
+                );
+                ledger.risk(field.id, text);
             }
+            own()
         }
-    }
+    };
+    upstream.keys.insert("host".to_owned(), quoted(named));
 }
 
 /// Who is let in; `None` if nothing is said.

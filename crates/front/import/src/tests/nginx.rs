@@ -197,6 +197,36 @@ fn a_field_whose_value_is_not_known_is_removed() {
 }
 
 #[test]
+fn a_host_whose_value_is_not_known_is_not_left_to_the_client() {
+    for (value, expected) in [
+        ("$host_x", Some("backend")),
+        ("\"\"", Some("backend")),
+        ("$server_name", Some("backend")),
+        ("$http_x_forwarded_host", Some("backend")),
+        ("app.internal:8080", Some("backend")),
+        ("app.internal", Some("app.internal")),
+        ("$host", None),
+        ("${host}", None),
+        ("$http_host", None),
+    ] {
+        let text =
+            format!("location / {{ proxy_set_header Host {value}; proxy_pass http://t:80; }}");
+        let (_, import) = of_server(&text, &[]);
+        let line = import
+            .text
+            .lines()
+            .find_map(|it| it.strip_prefix("host = "));
+        let expected = expected.map(|it| format!("\"{it}\""));
+        assert_eq!(
+            line.map(str::to_owned),
+            expected,
+            "{value}\n{}",
+            import.text
+        );
+    }
+}
+
+#[test]
 fn fields_of_responses_are_added_to_those_that_are_there() {
     let (_, import) = of_server(
         "location / { add_header Vary X-Theme; add_header Set-Cookie a=1; add_header Set-Cookie b=2; \
@@ -348,13 +378,15 @@ fn a_directory_that_is_not_tried_has_no_index() {
 
 #[test]
 fn a_backend_on_a_unix_socket_is_called_localhost() {
-    let (_, import) = of_server("location / { proxy_pass http://unix:/run/app.sock; }", &[]);
-    assert!(
-        import.text.contains("host = \"localhost\""),
-        "{}",
-        import.text
-    );
-    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    let block = "upstream my_app { server unix:/run/app.sock; }\n";
+    for (before, target) in [("", "unix:/run/app.sock"), (block, "my_app")] {
+        let server =
+            format!("{before}server {{ listen 80; location / {{ proxy_pass http://{target}; }} }}");
+        let import = of_servers(&server, &[]);
+        let has_host = import.text.contains("host = \"localhost\"");
+        assert!(has_host, "{}", import.text);
+        assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    }
 }
 
 #[test]
