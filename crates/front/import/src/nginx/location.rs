@@ -390,7 +390,8 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
 
 /// Who is let in; `None` if nothing is said.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
-    let mut unsaid = is_strange(scope, ledger) | is_limited(scope, ledger);
+    let mut unsaid =
+        is_strange(scope, ledger) | is_limited(scope, ledger) | is_changed(scope, ledger);
     for name in ["auth_basic", "auth_request", "auth_jwt"] {
         if let Some(directive) = scope.find(name) {
             match directive.word(0) == "off" {
@@ -403,14 +404,6 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
                     unsaid = true;
                 }
             }
-        }
-    }
-    for name in ["proxy_pass_request_headers", "proxy_pass_request_body"] {
-        let directive = scope.find(name).filter(|it| it.word(0) == "off");
-        if let Some(directive) = directive.filter(|_| scope.own("proxy_pass").is_some()) {
-            let text = "the front passes on requests with their fields and bodies";
-            ledger.unmapped(directive.id, text);
-            unsaid = true;
         }
     }
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
@@ -490,7 +483,8 @@ fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for directive in scope.blocks.iter().flat_map(|it| it.iter()) {
         let name = directive.name.as_str();
-        if READ.contains(&name) || !stock::may_guard("nginx", name) {
+        let is_read = READ.contains(&name) || CHANGES.iter().any(|it| it.0 == name);
+        if is_read || !stock::may_guard("nginx", name) {
             continue;
         }
         if name != MISSING {
@@ -498,6 +492,22 @@ fn is_strange(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
             ledger.unmapped(directive.id, &text);
         }
         found = true;
+    }
+    found
+}
+
+/// Whether backends get, or clients see, something else than the front would pass on.
+fn is_changed(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    let mut found = false;
+    for (name, harmless) in CHANGES {
+        let is_asked = !name.starts_with("proxy_") || scope.own("proxy_pass").is_some();
+        let directive = scope.find(name).filter(|_| is_asked);
+        if let Some(directive) = directive.filter(|it| it.word(0) != *harmless) {
+            let text =
+                format!("the front has nothing like `{name}`, and would open what nginx does not");
+            ledger.unmapped(directive.id, &text);
+            found = true;
+        }
     }
     found
 }
@@ -637,6 +647,17 @@ const READ: &[&str] = &[
     "secure_link_md5",
     "secure_link_secret",
     "ssl_reject_handshake",
+];
+
+/// Directives that change what is passed on or shown, each with the value that changes nothing.
+const CHANGES: &[(&str, &str)] = &[
+    ("proxy_pass_request_headers", "on"),
+    ("proxy_pass_request_body", "on"),
+    ("proxy_set_body", ""),
+    ("proxy_method", ""),
+    ("proxy_ssl_crl", ""),
+    ("ssi", "off"),
+    ("disable_symlinks", "off"),
 ];
 
 /// What passes requests on by other protocols than HTTP.

@@ -23,6 +23,10 @@ fn of_nginx(directives: &str) -> (Vec<String>, Import) {
 fn what_nobody_knows_closes_where_it_stands() {
     for (directives, expected) in [
         ("SecRuleEngine On", "path = \"/\"; status = 403"),
+        (
+            "SSLProxyCARevocationFile /crl.pem",
+            "path = \"/\"; status = 403",
+        ),
         ("Include guards.conf", "path = \"/\"; status = 403"),
         (
             "IncludeOptional guards.conf",
@@ -49,6 +53,30 @@ fn what_nobody_knows_closes_where_it_stands() {
         ("auth_ldap x;", "path = \"/\"; status = 403"),
         ("include guards.conf;", "path = \"/\"; status = 403"),
         ("more_set_headers x;", "path = \"/\"; upstream = \"t\""),
+        (
+            "more_clear_input_headers X-User;",
+            "path = \"/\"; status = 403",
+        ),
+        ("ssi on;", "path = \"/\"; status = 403"),
+        ("ssi off;", "path = \"/\"; upstream = \"t\""),
+        ("xslt_stylesheet x.xslt;", "path = \"/\"; status = 403"),
+        ("disable_symlinks on;", "path = \"/\"; status = 403"),
+        ("disable_symlinks off;", "path = \"/\"; upstream = \"t\""),
+        ("proxy_set_body x;", "path = \"/\"; status = 403"),
+        ("proxy_method GET;", "path = \"/\"; status = 403"),
+        (
+            "proxy_pass_request_body on;",
+            "path = \"/\"; upstream = \"t\"",
+        ),
+        ("proxy_ssl_crl /crl.pem;", "path = \"/\"; status = 403"),
+        (
+            "location = /x { ssi on; root /srv; }",
+            "path = \"/x\"; exact = true; status = 403",
+        ),
+        (
+            "proxy_method GET;\nlocation = /x { return 204; }",
+            "path = \"/x\"; exact = true; status = 204",
+        ),
         (
             "location ^~ /x { access_by_lua_block x; proxy_pass http://t:80; }",
             "pattern = \"/x*\"; status = 403",
