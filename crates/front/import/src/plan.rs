@@ -317,6 +317,11 @@ impl Fields {
     /// Removes a field, whatever was said of it before.
     pub(crate) fn take(&mut self, name: &str) {
         self.forget(name);
+        self.remove(name);
+    }
+
+    /// Removes a field before others are set or added.
+    pub(crate) fn remove(&mut self, name: &str) {
         if !self.remove.iter().any(|it| it.eq_ignore_ascii_case(name)) {
             self.remove.push(name.to_owned());
         }

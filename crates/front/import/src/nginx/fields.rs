@@ -33,7 +33,7 @@ pub(crate) fn response_fields(
         let name = directive.word(0);
         match is_field(name) && !is_ruled_field(name, false) {
             true => {
-                settings.response_fields.remove.push(name.to_owned());
+                settings.response_fields.remove(name);
                 ledger.mapped(directive.id);
             }
             false => ledger.risk(directive.id, format!("the field `{name}` is not hidden")),
@@ -96,28 +96,31 @@ pub(crate) fn request_fields(
             _ if is_ruled_field(name, true) => {
                 ledger.dropped(directive.id, "the front writes this field itself");
             }
-            _ => match value(directive.word(1), port).filter(|_| is_field(name)) {
-                Some(value) if value.is_empty() => {
-                    settings.request_fields.remove.push(name.to_owned());
-                    ledger.mapped(directive.id);
-                }
-                Some(value) => {
-                    settings.request_fields.set.insert(name.to_owned(), value);
-                    ledger.mapped(directive.id);
-                }
-                None => {
-                    if is_field(name) {
-                        // The application may trust what the source writes, so no client may write it.
-                        settings.request_fields.remove.push(name.to_owned());
-                    }
-                    ledger.risk(
-                        directive.id,
-                        format!("the field `{name}` was not converted"),
-                    );
-                }
-            },
+            _ => request_field(directive, port, &mut settings.request_fields, ledger),
         }
     }
+}
+
+fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: &mut Ledger) {
+    let name = directive.word(0);
+    // nginx sends a field that is named twice with both values.
+    let is_first = fields.mentions(name) == 0;
+    let value = value(directive.word(1), port).filter(|_| is_field(name) && is_first);
+    if let Some(value) = value {
+        match value.is_empty() {
+            true => fields.take(name),
+            false => drop(fields.set.insert(name.to_owned(), value)),
+        }
+        return ledger.mapped(directive.id);
+    }
+    if is_field(name) {
+        // The application may trust what the source writes, so no client may write it.
+        fields.take(name);
+    }
+    ledger.risk(
+        directive.id,
+        format!("the field `{name}` was not converted"),
+    );
 }
 
 /// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.

@@ -176,6 +176,26 @@ fn a_field_whose_value_is_not_known_is_removed() {
         );
         assert!(import.text.contains(expected), "{value}\n{}", import.text);
     }
+    for fields in [
+        "proxy_set_header X-User $host; proxy_set_header x-user $weird;",
+        "proxy_set_header X-User $weird; proxy_set_header x-user $host;",
+        "proxy_set_header X-User $host; proxy_set_header x-user \"\";",
+        "proxy_set_header X-User $host; proxy_set_header x-user $scheme;",
+    ] {
+        let text = format!("location /x/ {{ {fields} proxy_pass http://t:80; }}");
+        let (_, import) = of_server(&text, &[]);
+        let has = |it: &str| import.text.to_ascii_lowercase().contains(it);
+        assert!(has("remove = \"x-user\""), "{fields}\n{}", import.text);
+        assert!(!has("set = {"), "{fields}\n{}", import.text);
+    }
+    let hidden = "proxy_hide_header X-A; proxy_hide_header x-a; add_header X-A a;";
+    let (_, import) = of_server(
+        &format!("location / {{ {hidden} proxy_pass http://t:80; }}"),
+        &[],
+    );
+    for line in ["remove = \"X-A\"\n", "add = { X-A = \"a\" }\n"] {
+        assert!(import.text.contains(line), "{}", import.text);
+    }
     let (routes, _) = of_server("location / { return 302 https://$host_x/; }", &[]);
     assert_eq!(routes[0], "path = \"/\"; status = 403");
     let (routes, _) = of_server(
