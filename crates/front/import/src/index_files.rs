@@ -116,8 +116,10 @@ fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
 /// Whether another rule than this decides about a path.
 fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> bool {
     let file = Matcher::Exact(path.clone());
+    // Requests for the rule's own paths passed this one, as one of the other scheme.
+    let passed = |it: usize| it < at && rules[it].matcher.covers(&rules[at].matcher);
     let mut related = order.related(&file).into_iter();
-    let first = related.find(|it| rules[*it].matcher.has(&path));
+    let first = related.find(|it| rules[*it].matcher.has(&path) && !passed(*it));
     first.is_some_and(|it| it != at && !is_alike(&rules[it], &rules[at]))
 }
 

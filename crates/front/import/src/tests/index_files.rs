@@ -64,13 +64,23 @@ fn an_index_meets_the_rules_about_its_own_path() {
 
 #[test]
 fn a_page_for_what_is_missing_meets_the_rules_about_its_own_path() {
-    let (routes, import) = of_server(
-        "root /srv;\nlocation = /app.html { deny all; }\nlocation / { try_files $uri /app.html; }",
-        &["/srv/app.html", "/srv/a.css"],
-    );
-    assert!(
-        routes.iter().all(|it| !it.contains("fallback")),
-        "{routes:?}"
-    );
-    assert!(import.risks() > 0);
+    for (directives, met) in [
+        ("location = /app.html { deny all; }", true),
+        ("location ~ \\.html$ { deny all; }", true),
+        ("location = /other.html { deny all; }", false),
+        // What is asked about the paths themselves has let the request pass.
+        (
+            "listen 443 ssl;\nif ($scheme = http) { return 301 https://$host$request_uri; }",
+            false,
+        ),
+    ] {
+        let (routes, import) = of_server(
+            &format!("root /srv;\n{directives}\nlocation / {{ try_files $uri /app.html; }}"),
+            &["/srv/app.html", "/srv/a.css"],
+        );
+        let has_page = routes.iter().any(|it| it.contains("fallback"));
+        assert_eq!(has_page, !met, "{directives}\n{routes:?}");
+        let says = |it: &Remark| it.text.contains("the page in the place");
+        assert_eq!(import.remarks.iter().any(says), met, "{directives}");
+    }
 }
