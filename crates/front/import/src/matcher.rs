@@ -149,8 +149,10 @@ impl Matcher {
             (Self::Prefix(one), Self::Prefix(_)) => other.has(one) || self.covers(other),
             _ => {
                 let theirs = other.globs();
-                let meets =
-                    |mine: &String| theirs.iter().any(|it| meet(mine.as_bytes(), it.as_bytes()));
+                let meets = |mine: &String| {
+                    let mut theirs = theirs.iter().map(|it| it.as_bytes());
+                    theirs.any(|it| meet(mine.as_bytes(), it, it.len()))
+                };
                 self.globs().iter().any(meets)
             }
         }
@@ -159,21 +161,17 @@ impl Matcher {
     /// Whether it has a file of this name in a directory of a pattern that ends with `/`, and not the directory itself.
     /// It may say yes where the answer is no.
     pub(crate) fn takes_file(&self, directory: &str, name: &str) -> bool {
-        let file = |name: &str| format!("{directory}{name}");
+        let file = format!("{directory}{name}");
         let glob = match self {
             Self::Exact(path) | Self::Prefix(path) => {
-                return matches(file(name).as_bytes(), path.as_bytes());
+                return matches(file.as_bytes(), path.as_bytes());
             }
             other => other.globs().concat(),
         };
-        let takes = |glob: &str, name: &str| meet(glob.as_bytes(), file(name).as_bytes());
         match glob.strip_suffix('*') {
             // A text that ends before the name is in the path of the directory, too.
-            Some(start) => {
-                let mut beginnings = (1..=name.len()).filter_map(|end| name.get(..end));
-                beginnings.any(|it| takes(start, it))
-            }
-            None => takes(&glob, name),
+            Some(start) => meet(start.as_bytes(), file.as_bytes(), directory.len() + 1),
+            None => meet(glob.as_bytes(), file.as_bytes(), file.len()),
         }
     }
 
@@ -342,8 +340,8 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether any text matches both patterns.
-fn meet(one: &[u8], two: &[u8]) -> bool {
+/// Whether any text matches one pattern and a beginning of the other, of `least` bytes or more.
+fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
     let width = two.len() + 1;
@@ -353,7 +351,7 @@ fn meet(one: &[u8], two: &[u8]) -> bool {
         for b in (0..=two.len()).rev() {
             let at = |a: usize, b: usize| a * width + b;
             known[at(a, b)] = match (one.get(a), two.get(b)) {
-                (None, None) => true,
+                (None, _) if b >= least => true,
                 (Some(b'*'), _) if known[at(a + 1, b)] => true,
                 (_, Some(b'*')) if known[at(a, b + 1)] => true,
                 (Some(b'*'), Some(_)) => known[at(a, b + 1)],
@@ -435,6 +433,20 @@ pub(crate) mod tests {
             ("(/[ab]){0,2}", "[.][ab]").prop_map(|(path, suffix)| Matcher::Suffix { path, suffix }),
             "/[ab/*?]{0,5}".prop_map(|text| Matcher::pattern(&text)),
         ]
+    }
+
+    #[test]
+    fn a_file_of_a_long_name_is_compared_once() {
+        for (matcher, is_taken) in [("/a*", true), ("/*a", true), ("/b*", false), ("/*b", false)] {
+            COMPARISONS.set(0);
+            let matcher = Matcher::pattern(matcher);
+            assert_eq!(
+                matcher.takes_file("/", &"a".repeat(4_000)),
+                is_taken,
+                "{matcher:?}"
+            );
+            assert_eq!(COMPARISONS.get(), 1, "{matcher:?}");
+        }
     }
 
     proptest! {
