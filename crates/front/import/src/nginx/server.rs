@@ -19,6 +19,7 @@ use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
 use crate::nginx::tree::Expansion;
 use crate::nginx::upstream::{self, Upstreams};
+use crate::nginx::variables::fill;
 use crate::plan::{Access, Action, Keys, Plan, Rule, SharedSettings, VirtualHost};
 use crate::regex::path_set;
 
@@ -583,19 +584,19 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `set` of values that nothing changes, by their names with `$`.
+/// `set` of values that nothing changes, by their names.
 fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for directive in inner.iter().filter(|it| it.name == "set") {
         let (name, value) = (directive.word(0), directive.word(1));
-        if is_set_again(inner, name) || value.contains('$') || !name.starts_with('$') {
+        if is_set_again(inner, name) || value.contains('$') {
             continue;
         }
-        ledger.mapped(directive.id);
-        found.push((name.to_owned(), value.to_owned()));
+        if let Some(name) = name.strip_prefix('$') {
+            ledger.mapped(directive.id);
+            found.push((name.to_owned(), value.to_owned()));
+        }
     }
-    // Of two names one may begin with the other.
-    found.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
     found
 }
 
@@ -616,12 +617,8 @@ fn sets(inner: &[Directive], name: &str) -> bool {
 }
 
 fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive> {
-    let fill = |word: &String| {
-        constants.iter().fold(word.clone(), |text, (name, value)| {
-            let braced = format!("${{{}}}", &name[1..]);
-            replaced(&text.replace(&braced, value), name, value)
-        })
-    };
+    let constant = |name: &str| constants.iter().find(|it| it.0 == name);
+    let fill = |word: &String| fill(word, |name| constant(name).map(|it| &*it.1));
     let fill_one = |it: &Directive| Directive {
         words: match it.name.as_str() {
             "set" => it.words.clone(),
@@ -631,21 +628,6 @@ fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive>
         ..it.clone()
     };
     inner.iter().map(fill_one).collect()
-}
-
-/// A text with a variable's value in its place, where its name ends there.
-fn replaced(text: &str, name: &str, value: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(name) {
-        let behind = &rest[at + name.len()..];
-        let ends = !behind.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
-        out.push_str(&rest[..at]);
-        out.push_str(if ends { value } else { name });
-        rest = behind;
-    }
-    out.push_str(rest);
-    out
 }
 
 impl Server<'_> {

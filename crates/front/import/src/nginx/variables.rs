@@ -15,6 +15,21 @@ pub(crate) fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Opti
     Some(out)
 }
 
+/// A text with the values of the variables that `known` knows; others stay as they are.
+pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let (name, behind) = name(&rest[at + 1..]).unwrap_or(("", &rest[at + 1..]));
+        let own = &rest[at..rest.len() - behind.len()];
+        out.push_str(known(name).unwrap_or(own));
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
 /// The name that a text begins with, in braces or without them, and what is behind it.
 fn name(text: &str) -> Option<(&str, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
@@ -60,6 +75,16 @@ mod tests {
             ("", Some("")),
         ] {
             assert_eq!(expand(text, known).as_deref(), expected, "{text}");
+        }
+        let known = |name: &str| (name == "host").then_some("h");
+        for (text, expected) in [
+            ("a $host b", "a h b"),
+            ("${host}_x$host", "h_xh"),
+            ("$host_x$1${other}", "$host_x$1${other}"),
+            ("$$host${host", "$h${host"),
+            ("^/a(/|$)$", "^/a(/|$)$"),
+        ] {
+            assert_eq!(fill(text, known), expected, "{text}");
         }
     }
 }
