@@ -95,7 +95,7 @@ fn judge(
 ) -> document::Condition {
     let figure = match condition.measure {
         Measure::Rate => figure::rate(report),
-        Measure::Errors => figure::errors(report),
+        Measure::Errors => figure::errors(report, 0),
         Measure::Percentile(percent) => figure::percentile(report, percent),
     };
     let (mut verdict, mut reason) = decide(condition, &figure, report);
@@ -104,6 +104,13 @@ fn judge(
         && !condition.breaks_without(low, own.longest)
     {
         (verdict, reason) = (Verdict::Undecided, Some(own.reason()));
+    }
+    let lacks = own_lacks(report);
+    if verdict == Verdict::Failed && condition.measure == Measure::Errors && lacks > 0 {
+        let left = figure::errors(report, lacks);
+        if decide(condition, &left, report).0 != Verdict::Failed {
+            (verdict, reason) = (Verdict::Undecided, Some(OWN_LACK.to_owned()));
+        }
     }
     document::Condition {
         condition: condition.text.clone(),
@@ -249,11 +256,7 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
     };
     let unsent = report.unfinished.unsent;
     let failed = counts.failed + report.unfinished.hung;
-    let failures = report.failures.iter();
-    let lacks = failures
-        .filter(|(kind, _)| kind.is_own())
-        .map(|(_, count)| count);
-    let of_server = failed.saturating_sub(lacks.sum());
+    let of_server = failed.saturating_sub(own_lacks(report));
     let mut own = Vec::new();
     // A limit of errors counts these, and says how many there may be.
     if !has_errors {
@@ -282,6 +285,13 @@ fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::C
     };
     own.push((Waiver::Invalid, invalid));
     own
+}
+
+/// Requests that failed for what this machine lacked.
+fn own_lacks(report: &Report) -> u64 {
+    let failures = report.failures.iter();
+    let own = failures.filter(|(kind, _)| kind.is_own());
+    own.map(|(_, count)| count).sum()
 }
 
 /// Why the figures of a run are not the server's; `None` if they are.

@@ -45,12 +45,12 @@ pub(super) fn rate(report: &Report) -> Figure {
     }
 }
 
-/// The share of requests that failed, had no answer, or were not answered 2xx.
-pub(super) fn errors(report: &Report) -> Figure {
+/// The share of requests that failed, had no answer, or were not answered 2xx, without `lacks` of those that failed.
+pub(super) fn errors(report: &Report, lacks: u64) -> Figure {
     let counts = &report.requests;
     let unanswered = report.unfinished.total();
-    let errors = counts.failed + counts.non_2xx + unanswered;
-    let value = errors as f64 / counts.started.max(1) as f64;
+    let errors = counts.failed.saturating_sub(lacks) + counts.non_2xx + unanswered;
+    let value = errors as f64 / counts.started.saturating_sub(lacks).max(1) as f64;
     let mut hits: Vec<Hits> = blocks(report)
         .iter()
         .map(|block| {

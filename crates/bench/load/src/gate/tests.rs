@@ -197,10 +197,30 @@ fn what_this_machine_lacks_decides_nothing() {
     for _ in 0..3 {
         report.failures.add(FailureKind::Descriptors);
     }
-    assert_eq!(verdict(&report, "p50>20ms"), "undecided");
+    for condition in ["p50>20ms", "errors>0"] {
+        assert_eq!(verdict(&report, condition), "undecided", "{condition}");
+    }
+    let gate = judge_all(&report, &["errors>0"], &[]);
+    let reason = gate.conditions[0].reason.as_deref().unwrap();
+    assert!(reason.contains("no descriptor"), "{reason}");
     report.requests.failed = 4;
     report.failures.add(FailureKind::Reset);
-    assert_eq!(verdict(&report, "p50>20ms"), "failed");
+    for condition in ["p50>20ms", "errors>0"] {
+        assert_eq!(verdict(&report, condition), "failed", "{condition}");
+    }
+    // A tenth of all requests failed for it, and then another one for the server.
+    let mut report = good();
+    let mut timeline = TimelineRecorder::new(false);
+    for number in 0..1000 {
+        timeline.answer(number * MS, true, 5 * MS, 0);
+        timeline.fail(number * MS);
+        report.failures.add(FailureKind::Descriptors);
+    }
+    report.timeline = timeline.finish();
+    report.requests.failed = 1000;
+    assert_eq!(verdict(&report, "errors>1%"), "undecided");
+    report.requests.failed = 2000;
+    assert_eq!(verdict(&report, "errors>1%"), "failed");
 }
 
 /// Ten clients that all waited for a quarter of a second: 10 of 7,510 latencies have it in them, and of the
