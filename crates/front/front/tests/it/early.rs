@@ -176,9 +176,14 @@ fn there_is_an_end_to_it() {
 #[test]
 fn interim_responses_are_limited_by_their_rate_alone() {
     const INTERIM: &[u8] = b"HTTP/1.1 102 Processing\r\n\r\n";
-    for (count, status) in [(90, 200), (10_000, 502)] {
+    for (interims, status) in [
+        (INTERIM.repeat(90), 200),
+        (INTERIM.repeat(10_000), 502),
+        (early_hints(4).into_bytes(), 200),
+        (early_hints(20).into_bytes(), 502),
+    ] {
         let script = Script::new().expect_until(b"\r\n\r\n");
-        let script = script.send(&INTERIM.repeat(count));
+        let script = script.send(&interims);
         let peer = Peer::start(
             script
                 .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -186,9 +191,17 @@ fn interim_responses_are_limited_by_their_rate_alone() {
         );
         let running = start(config(&[loopback()], vec![to(&peer)])).unwrap();
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-        assert_eq!(ask(&mut client).status, status, "{count}");
+        assert_eq!(ask(&mut client).status, status, "{}", interims.len());
         stop(running);
     }
+}
+
+/// So many interim responses of 28 KB each.
+fn early_hints(count: usize) -> String {
+    let link = "x".repeat(7000);
+    let fields = (0..4).map(|index| format!("Link-{index}: {link}\r\n"));
+    let fields: String = fields.collect();
+    format!("HTTP/1.1 103 Early Hints\r\n{fields}\r\n").repeat(count)
 }
 
 const BODY: usize = 200_000;

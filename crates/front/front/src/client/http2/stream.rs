@@ -255,11 +255,18 @@ impl H2Stream {
 
     /// Sends 100 (Continue).
     pub(crate) fn send_continue(&mut self) {
-        self.send_interim(StatusCode::CONTINUE, &HeaderMap::new());
+        self.send_informational(StatusCode::CONTINUE, &HeaderMap::new());
     }
 
-    /// Passes an interim response on.
+    /// Passes an interim response on, unless the client takes nothing: no window holds such heads back, so they would
+    /// wait in memory.
     pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+        if !self.session.is_blocked() {
+            self.send_informational(status, headers);
+        }
+    }
+
+    fn send_informational(&mut self, status: StatusCode, headers: &HeaderMap) {
         if !matches!(self.response, State::Awaited) {
             return;
         }

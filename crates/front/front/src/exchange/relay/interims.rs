@@ -1,12 +1,12 @@
 //! Interim responses (1xx) on their way to the client, and how fast they may come.
 //!
 //! How many come in all is not limited: an application may send 102 (Processing) for an hour. Their rate is,
-//! since each costs work and a write.
+//! since each costs work and a write, and those for a client of HTTP/2 wait in memory.
 
 use std::time::Duration;
 
 use catamaran_message::ResponseHead;
-use http::{StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 
 use crate::deadlines::Tick;
 use crate::exchange::relay::{Relay, RelayError};
@@ -17,16 +17,23 @@ pub(super) struct Interims {
     /// When the second began; `None` before the first.
     since: Option<Tick>,
     count: u32,
+    bytes: usize,
 }
 
 impl Interims {
-    /// Counts one more. `false` if there are too many of this second.
-    fn admit(&mut self, now: Tick) -> bool {
+    /// Counts one more with these fields. `false` if there are too many of this second.
+    fn admit(&mut self, headers: &HeaderMap, now: Tick) -> bool {
         if self.since.is_none_or(|since| now >= since + SECOND) {
-            (self.since, self.count) = (Some(now), 0);
+            *self = Self {
+                since: Some(now),
+                ..Self::default()
+            };
         }
+        let lines = headers.iter();
+        let lines = lines.map(|(name, value)| name.as_str().len() + value.len());
         self.count += 1;
-        self.count <= PER_SECOND_MAX
+        self.bytes += lines.sum::<usize>();
+        self.count <= PER_SECOND_MAX && self.bytes <= BYTES_PER_SECOND_MAX
     }
 }
 
@@ -34,7 +41,7 @@ impl Relay<'_, '_, '_> {
     /// Passes one on, if the client understands it.
     #[inline(never)]
     pub(super) fn handle_interim(&mut self, head: &ResponseHead) -> Result<(), RelayError> {
-        if !self.interims.admit(self.scene.now()) {
+        if !self.interims.admit(&head.headers, self.scene.now()) {
             return Err(RelayError::InterimFlood);
         }
         // We answer `Expect` ourselves.
@@ -51,5 +58,8 @@ impl Relay<'_, '_, '_> {
 
 /// How many may come in a second: frameworks send one 103 (Early Hints) for each of a page's resources.
 const PER_SECOND_MAX: u32 = 100;
+
+/// Bytes of their fields in a second.
+const BYTES_PER_SECOND_MAX: usize = 128 * 1024;
 
 const SECOND: Duration = Duration::from_secs(1);
