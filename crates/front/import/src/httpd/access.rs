@@ -42,8 +42,8 @@ impl Guards {
 
     /// Adds what a section says that comes later, or lies deeper.
     pub(crate) fn merge(&mut self, later: Self) {
-        self.authz = later.authz.or(self.authz.take());
-        self.compat = later.compat.or(self.compat.take());
+        self.authz = later.authz.or_else(|| self.authz.take());
+        self.compat = later.compat.or_else(|| self.compat.take());
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
     }

@@ -376,16 +376,7 @@ impl Reader<'_, '_> {
             ports: &ports,
             is_canonical: is_canonical(inner, self.main),
         };
-        // The last word counts, wherever the rules stand.
-        let is_on = site.find("rewriteengine");
-        let is_on = is_on.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
-        let (first, second) = match rewrites_inherited(inner, main, ledger) {
-            Some(true) => (main, inner),
-            Some(false) => (inner, main),
-            None => (inner, &[][..]),
-        };
-        let all = first.iter().chain(second);
-        let rewrites = redirect::rewrites(all, is_on, clients, ledger);
+        let rewrites = rewrites(site, clients, ledger);
         let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
         turn_back(&mut proxied, self.plan);
         redirect::open_tunnels(&rewrites, &mut proxied, self.plan, ledger);
@@ -593,6 +584,20 @@ fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
     };
     let said = last(inner).or_else(|| last(main));
     said.is_some_and(|it| it != "off")
+}
+
+/// The rules of mod_rewrite of a virtual host, with those that it inherits.
+fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Rewrite> {
+    let (inner, main) = (site.inner, site.main);
+    // The last word counts, wherever the rules stand.
+    let is_on = site.find("rewriteengine");
+    let is_on = is_on.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
+    let (first, second) = match rewrites_inherited(inner, main, ledger) {
+        Some(true) => (main, inner),
+        Some(false) => (inner, main),
+        None => (inner, &[][..]),
+    };
+    redirect::rewrites(first.iter().chain(second), is_on, clients, ledger)
 }
 
 /// Whether the rules of mod_rewrite of the server hold in a virtual host, and before its own. Without options of its

@@ -47,7 +47,7 @@ impl Processing {
                 "addtype" if is_run(value) => self.run(it, ledger),
                 "addtype" => self.add_type(it, ledger),
                 "forcetype" if value.eq_ignore_ascii_case("none") => {
-                    self.unforced = self.forced.take().or(self.unforced.take());
+                    self.unforced = self.forced.take().or_else(|| self.unforced.take());
                     ledger.mapped(it.id);
                 }
                 "forcetype" if is_media_type(value) && !is_run(value) => {
