@@ -49,4 +49,5 @@ pub use report::{Finding, Position, Report, Severity};
 pub use value::address::{
     BackendUrl, ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
 };
+pub use value::route::is_route_host;
 pub use value::text::{AccessLogError, parse_access_log};

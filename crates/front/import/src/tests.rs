@@ -397,3 +397,37 @@ const WORKERS: &str = "worker.list=lb,one\nworker.t.type=ajp13\nworker.t.secret=
     worker.a.reference=worker.t\nworker.a.host=10.0.0.1\nworker.a.lbfactor=2\nworker.b.reference=worker.t\n\
     worker.b.host=10.0.0.2\nworker.b.activation=D\nworker.lb.type=lb\nworker.lb.balance_workers=a\n\
     worker.lb.balanced_workers=b\nworker.lb.method=B\nworker.one.port=9009\nworker.one.type=ajp13\n";
+
+#[test]
+fn names_of_hosts_are_those_that_a_route_may_have() {
+    let label = "a".repeat(63);
+    let longest = format!("{label}.{label}.{label}.{}", "b".repeat(61));
+    for (name, is_one) in [
+        (longest.as_str(), true),
+        (&format!("{longest}b"), false),
+        ("a_b.example.org", true),
+        ("*.example.org", true),
+        ("*.*.example.org", false),
+        ("www.*.example.org", false),
+        ("-a.example.org", false),
+    ] {
+        let httpd = format!(
+            "Listen 80\n<VirtualHost *:80>\n</VirtualHost>\n<VirtualHost *:80>\nServerName {name}\n\
+             ProxyPass / ajp://t:8009/\n</VirtualHost>\n"
+        );
+        let nginx = format!(
+            "server {{\nlisten 80;\n}}\nserver {{\nlisten 80; server_name {name}; location / {{ proxy_pass http://t:80; }} }}\n"
+        );
+        for conf in [("/httpd.conf", httpd), ("/nginx.conf", nginx)] {
+            let import = converted(&[(conf.0, &conf.1)], None);
+            let line = format!("host = \"{name}\"");
+            assert_eq!(
+                import.text.lines().any(|it| it == line),
+                is_one,
+                "{} {name}\n{}",
+                conf.0,
+                import.text
+            );
+        }
+    }
+}

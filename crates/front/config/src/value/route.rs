@@ -46,6 +46,11 @@ fn scheme_hint(scheme: &str) -> &'static str {
     }
 }
 
+/// Whether `host` of a route may have this text: a name, an address, or `*.` before a name.
+pub fn is_route_host(text: &str) -> bool {
+    parse_host(text).is_ok()
+}
+
 /// Reads a host such as `www.example.org`, `*.example.org`, `10.0.0.1`, `[::1]`.
 pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     if !text.is_ascii() {

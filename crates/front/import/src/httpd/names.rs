@@ -3,6 +3,8 @@
 //! httpd asks virtual hosts in their order, each for all of its names. A name with a wildcard in its middle is the
 //! host of no route. What it may stand for is closed then: hosts that nobody else has, and later virtual hosts.
 
+use catamaran_config::is_route_host;
+
 use crate::directive::Directive;
 use crate::httpd::host::Reader;
 use crate::ledger::{Ledger, Weight};
@@ -34,20 +36,7 @@ pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
                 .unwrap_or(bare)
                 .trim_end_matches('.')
                 .to_ascii_lowercase();
-            let name = bare.strip_prefix("*.").unwrap_or(&bare);
-            let good = !name.is_empty()
-                && name.len() < 250
-                && name.split('.').all(|label| {
-                    let inner = label
-                        .bytes()
-                        .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
-                    inner
-                        && !label.is_empty()
-                        && label.len() < 64
-                        && !label.starts_with('-')
-                        && !label.ends_with('-')
-                });
-            match good {
+            match is_route_host(&bare) {
                 true if !names.sayable.contains(&bare) => names.sayable.push(bare),
                 true => {}
                 false => {

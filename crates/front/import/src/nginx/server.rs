@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use catamaran_config::is_route_host;
+
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Id, Ledger, Weight};
@@ -237,19 +239,10 @@ impl Reader<'_, '_> {
                     .strip_prefix("*.")
                     .or_else(|| word.strip_prefix('.'))
                     .unwrap_or(&word);
-                let label = |it: &str| {
-                    let plain = it
-                        .bytes()
-                        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-                    plain
-                        && !it.is_empty()
-                        && it.len() < 64
-                        && !it.starts_with('-')
-                        && !it.ends_with('-')
-                };
+                let wild = (word.len() != bare.len()).then(|| format!("*.{bare}"));
                 match word.as_str() {
                     "" | "_" => {}
-                    _ if bare.len() > 250 || !bare.split('.').all(label) => {
+                    _ if !is_route_host(wild.as_deref().unwrap_or(bare)) => {
                         let text = format!("`{word}` is no host that a route can have");
                         self.expansion.ledger.note(directive.id, text);
                         unsayable.push(directive.id);
@@ -258,9 +251,7 @@ impl Reader<'_, '_> {
                         if !word.starts_with("*.") {
                             names.push(bare.to_owned());
                         }
-                        if word.len() != bare.len() {
-                            names.push(format!("*.{bare}"));
-                        }
+                        names.extend(wild);
                     }
                 }
             }
