@@ -393,11 +393,6 @@ fn recovery_options_say_what_may_be_sent_again() {
     }
 }
 
-const WORKERS: &str = "worker.list=lb,one\nworker.t.type=ajp13\nworker.t.secret=s\nworker.t.reply_timeout=120000\n\
-    worker.a.reference=worker.t\nworker.a.host=10.0.0.1\nworker.a.lbfactor=2\nworker.b.reference=worker.t\n\
-    worker.b.host=10.0.0.2\nworker.b.activation=D\nworker.lb.type=lb\nworker.lb.balance_workers=a\n\
-    worker.lb.balanced_workers=b\nworker.lb.method=B\nworker.one.port=9009\nworker.one.type=ajp13\n";
-
 #[test]
 fn names_of_hosts_are_those_that_a_route_may_have() {
     let label = "a".repeat(63);
@@ -431,3 +426,8 @@ fn names_of_hosts_are_those_that_a_route_may_have() {
         }
     }
 }
+
+const WORKERS: &str = "worker.list=lb,one\nworker.t.type=ajp13\nworker.t.secret=s\nworker.t.reply_timeout=120000\n\
+    worker.a.reference=worker.t\nworker.a.host=10.0.0.1\nworker.a.lbfactor=2\nworker.b.reference=worker.t\n\
+    worker.b.host=10.0.0.2\nworker.b.activation=D\nworker.lb.type=lb\nworker.lb.balance_workers=a\n\
+    worker.lb.balanced_workers=b\nworker.lb.method=B\nworker.one.port=9009\nworker.one.type=ajp13\n";
