@@ -154,6 +154,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             (&mut budget, &mut ledger, &mut plan),
         )?;
     }
+    plan.close_unsayable(&mut ledger);
     hosts::resolve(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
     index_files::withdraw(&mut plan, &mut ledger);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::condition::When;
 use crate::index::FirstMatch;
-use crate::ledger::{Id, Place};
+use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::{Common, Matcher};
 
 /// A whole configuration.
@@ -510,6 +510,36 @@ impl Plan {
             if matches!(rule.settings.access, Access::Networks { .. }) {
                 rule.settings.access = Access::Unsaid;
             }
+        }
+    }
+
+    /// Closes, on each listener, the hosts that nobody names, if another virtual host than the default one may have
+    /// them: by an expression, or by a name that no route can have.
+    pub(crate) fn close_unsayable(&mut self, ledger: &mut Ledger) {
+        for listener in 0..self.listeners.len() {
+            let others = self.hosts.iter().filter(|it| {
+                it.listeners.contains(&listener) && !it.default_on.contains(&listener)
+            });
+            let ids: Vec<Id> = others.flat_map(|it| it.unsayable.clone()).collect();
+            let Some(first) = ids.first() else { continue };
+            let place = ledger.place(*first).clone();
+            for &id in &ids {
+                ledger.unmapped(
+                    id,
+                    "no route can have this host, nor tell it from those that nobody names",
+                );
+            }
+            for host in &mut self.hosts {
+                host.default_on.retain(|it| *it != listener);
+            }
+            let everything = Matcher::everything();
+            self.hosts.push(VirtualHost {
+                rules: vec![Rule::new(Some(&place), everything, Action::Closed)],
+                place: Some(place),
+                listeners: vec![listener],
+                default_on: vec![listener],
+                ..VirtualHost::default()
+            });
         }
     }
 

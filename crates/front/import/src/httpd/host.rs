@@ -13,7 +13,7 @@ use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
 use crate::httpd::files::{Served, Site};
-use crate::httpd::names::{Names, names};
+use crate::httpd::names::names;
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{call_by_host, is_stranger, overlay, proxies, settle};
@@ -90,7 +90,6 @@ pub(crate) fn convert(
     } else {
         reader.host(None, &main, &server_mounts, &[])?;
     }
-    reader.close_unsaid_names();
     reader.workers.finish(reader.files.ledger);
     let ledger = &mut *expansion.ledger;
     ledger.address_guards.enter(access::addresses(top), REMEDY);
@@ -272,10 +271,11 @@ impl Reader<'_, '_> {
         inherited: &[Mount],
         wanted: &[String],
     ) -> Result<(), ImportError> {
-        let Names { sayable, others } = names(inner, self.files.ledger);
+        let names = names(inner, self.files.ledger);
         let mut result = VirtualHost {
             place: host.map(|it| self.files.ledger.place(it.id).clone()),
-            names: sayable,
+            names: names.sayable,
+            unsayable: names.unsayable,
             ..VirtualHost::default()
         };
         if !wanted.is_empty() && !result.names.iter().any(|it| wanted.contains(it)) {
@@ -337,7 +337,7 @@ impl Reader<'_, '_> {
         for name in &result.names {
             self.named.entry(name.clone()).or_default().push(at);
         }
-        self.unsaid.push(others);
+        self.unsaid.push(names.others);
         self.plan.hosts.push(result);
         Ok(())
     }

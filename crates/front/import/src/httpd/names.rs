@@ -7,9 +7,9 @@ use catamaran_config::is_route_host;
 
 use crate::directive::Directive;
 use crate::httpd::host::Reader;
-use crate::ledger::{Ledger, Weight};
+use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Rule, VirtualHost};
+use crate::plan::VirtualHost;
 
 /// The names of a virtual host, in lower case.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Names {
     pub(super) sayable: Vec<String>,
     /// Others, with `*` and `?`.
     pub(super) others: Vec<String>,
+    /// What names those.
+    pub(super) unsayable: Vec<Id>,
 }
 
 /// The names of a virtual host.
@@ -40,12 +42,10 @@ pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
                 true if !names.sayable.contains(&bare) => names.sayable.push(bare),
                 true => {}
                 false => {
-                    let text = format!(
-                        "`{word}` is no host that a route can have: where another virtual host is the first of its \
-                         address, hosts that no other has are answered 403"
-                    );
-                    ledger.risk(directive.id, text);
+                    let text = format!("`{word}` is no host that a route can have");
+                    ledger.note(directive.id, text);
                     names.others.push(bare);
+                    names.unsayable.push(directive.id);
                 }
             }
         }
@@ -90,35 +90,6 @@ impl Reader<'_, '_> {
             let meets = |own: &Matcher| unsaid.iter().any(|it| it.overlaps(own));
             own.iter().any(|it| covers(it) || meets(it))
         })
-    }
-
-    /// Closes the hosts that no virtual host names where such a name may stand for them.
-    pub(super) fn close_unsaid_names(&mut self) {
-        for at in 0..self.unsaid.len() {
-            if self.unsaid[at].is_empty() {
-                continue;
-            }
-            let host = &self.plan.hosts[at];
-            let is_first = |it: &usize| host.default_on.contains(it);
-            let listeners: Vec<usize> = host
-                .listeners
-                .iter()
-                .copied()
-                .filter(|it| !is_first(it))
-                .collect();
-            let rule = Rule::new(host.place.as_ref(), Matcher::everything(), Action::Closed);
-            let closed = VirtualHost {
-                place: host.place.clone(),
-                default_on: listeners.clone(),
-                rules: vec![rule],
-                listeners,
-                ..VirtualHost::default()
-            };
-            for other in &mut self.plan.hosts {
-                other.default_on.retain(|it| !closed.listeners.contains(it));
-            }
-            self.plan.hosts.push(closed);
-        }
     }
 }
 

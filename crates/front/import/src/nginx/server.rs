@@ -85,7 +85,6 @@ pub(crate) fn convert(
             expansion.ledger.risk(id, PROXY_BEFORE);
         }
     }
-    close_unsayable(plan, expansion.ledger);
     if plan.listeners.is_empty() {
         plan.listener("[::]:80", 80);
     }
@@ -103,37 +102,6 @@ pub(crate) fn convert(
         .chain(servers().flat_map(Directive::inside))
         .collect();
     drop_unused(&rest, expansion.ledger);
-}
-
-/// Closes, on each listener, the hosts that nobody names, if another server than the default one may have them: by an
-/// expression, or by a name that no route can have.
-fn close_unsayable(plan: &mut Plan, ledger: &mut Ledger) {
-    for listener in 0..plan.listeners.len() {
-        let is_default = |it: &VirtualHost| it.default_on.contains(&listener);
-        let others = plan.hosts.iter().filter(|it| {
-            it.listeners.contains(&listener) && !it.unsayable.is_empty() && !is_default(it)
-        });
-        let ids: Vec<Id> = others.flat_map(|it| it.unsayable.clone()).collect();
-        let Some(first) = ids.first() else { continue };
-        let place = ledger.place(*first).clone();
-        for &id in &ids {
-            ledger.unmapped(
-                id,
-                "no route can have this host, nor tell it from those that nobody names",
-            );
-        }
-        for host in &mut plan.hosts {
-            host.default_on.retain(|it| *it != listener);
-        }
-        let everything = Matcher::everything();
-        plan.hosts.push(VirtualHost {
-            rules: vec![Rule::new(Some(&place), everything, Action::Closed)],
-            place: Some(place),
-            listeners: vec![listener],
-            default_on: vec![listener],
-            ..VirtualHost::default()
-        });
-    }
 }
 
 /// Drops settings that no location asked for, of servers and of what they inherit.

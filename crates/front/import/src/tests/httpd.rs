@@ -308,6 +308,11 @@ fn a_host_that_no_route_can_have_is_not_left_to_the_default() {
             ],
             "{alias}"
         );
+        assert_eq!(
+            import.sums.decided,
+            1 + usize::from(alias != "w??"),
+            "{alias}"
+        );
         assert!(import.risks() > 0, "{alias}");
     }
     // The first host has all other names in any case.
@@ -317,6 +322,7 @@ fn a_host_that_no_route_can_have_is_not_left_to_the_default() {
         &[],
     );
     assert_eq!(routes(&import), ["path = \"/\"; upstream = \"t\""]);
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
 }
 
 #[test]
