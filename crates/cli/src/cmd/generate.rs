@@ -192,10 +192,15 @@ const BASH: &str = r#"_catamaran_live() {
     _catamaran "$@"
     case "${COMP_WORDS[1]}" in
         COMMANDS)
-            local names
-            # Not COMP_WORDS, which bash divides at colons as well.
-            names=$(catamaran generate backends ${COMP_LINE} 2>/dev/null)
-            COMPREPLY+=( $(compgen -W "${names}" -- "${COMP_WORDS[COMP_CWORD]}") )
+            # Not COMP_WORDS, which bash divides at colons as well. It puts an answer behind the last one.
+            local name prefix="" word=${COMP_LINE:0:COMP_POINT}
+            word=${word##*[[:blank:]]}
+            if [[ ${word} == *:* && ${COMP_WORDBREAKS} == *:* ]]; then
+                COMPREPLY=() prefix=${word%"${word##*:}"}
+            fi
+            while IFS= read -r name; do
+                [[ ${name} != "${word}"* ]] || COMPREPLY+=("${name#"${prefix}"}")
+            done < <(set -f; catamaran generate backends ${COMP_LINE} 2>/dev/null)
             ;;
     esac
 }

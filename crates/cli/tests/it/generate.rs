@@ -116,7 +116,7 @@ fn offered_by_bash(line: &str) -> String {
     let words = line.replace('=', " = ").replace(':', " : ");
     let last = words.split(' ').count() - 1;
     let ask = format!(
-        "source \"$SCRIPT\"; COMP_LINE='{line}'; COMP_WORDS=({words}); COMP_CWORD={last}; \
+        "source \"$SCRIPT\"; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({words}); COMP_CWORD={last}; \
          f=$(complete -p catamaran); f=${{f#*-F }}; ${{f%% *}} catamaran \"${{COMP_WORDS[$COMP_CWORD]}}\" \
          \"${{COMP_WORDS[$COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[*]}}\""
     );
@@ -133,9 +133,10 @@ fn shells_offer_the_backends_of_the_front_that_runs() {
     };
     let text = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n[upstream.tomcat]\n\
-         sticky = \"off\"\n{}{}[admin]\naddress = \"unix:{}\"\n",
+         sticky = \"off\"\n{}{}{}[admin]\naddress = \"unix:{}\"\n",
         backend("blue"),
         backend("green"),
+        backend("red:1"),
         socket.display()
     );
     fs::write(&file, text).expect("a file");
@@ -143,12 +144,20 @@ fn shells_offer_the_backends_of_the_front_that_runs() {
     let admin = |line: &str| line.contains("admin on").then_some(());
     front.wait_for_line("its admin socket", admin).unwrap();
     let line = format!("catamaran drain --admin=unix:{} tomcat/", socket.display());
-    assert_eq!(offered_by_bash(&line), "tomcat/blue tomcat/green\n");
+    let offered_behind = |text: &str| offered_by_bash(&format!("{line}{text}"));
+    assert_eq!(
+        offered_behind(""),
+        "tomcat/blue tomcat/green tomcat/red:1\n"
+    );
+    assert_eq!(offered_behind("b"), "tomcat/blue\n");
+    // bash puts it behind the last colon.
+    assert_eq!(offered_behind("red:"), "1\n");
+    assert_eq!(offered_behind("blue:"), "\n");
     let said = offered(
         "fish",
         &format!("source $SCRIPT; complete --do-complete '{line}'"),
     );
-    assert_eq!(said, "tomcat/blue\ntomcat/green\n");
+    assert_eq!(said, "tomcat/blue\ntomcat/green\ntomcat/red:1\n");
     let ask = ZSH.replace("catamaran dr", &line.replace("tomcat/", "tomcat/b"));
     let said = offered("zsh", &ask);
     assert!(said.contains("tomcat/blue>"), "{said:?}");
