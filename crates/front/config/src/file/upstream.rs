@@ -289,7 +289,8 @@ pub(super) static RETRY_SENT: Key<Choices<RetrySent>> = Key {
         sample: "\"none\"",
         effect: "Which requests are sent again that a backend may have received, as when it closed the \
                  connection without a response: those whose method is idempotent (RFC 9110, section \
-                 9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. Requests that certainly \
+                 9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. The same holds for `retry_status`: with `none` no other \
+                 backend is asked. Requests that certainly \
                  did not reach a backend are sent again in any case.",
         extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
                    notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
@@ -309,7 +310,7 @@ pub(super) static RETRY_STATUS: Key<OneOrMore<Parsed<RangeInclusive<u16>, TextEr
         preset: Preset::Value("[]"),
         sample: "[\"503\"]",
         effect: "If a backend answers with one of these statuses, the front tries another backend \
-                 and probes this one. It does so only if the method is idempotent, the request's \
+                 and probes this one. It does so only if `retry_sent` allows the method, the request's \
                  body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
                  the answer.",
         extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
