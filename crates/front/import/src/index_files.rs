@@ -53,8 +53,8 @@ fn take(rule: &mut Rule, gone: &[String], page: bool, ledger: &mut Ledger) {
     }
     if page {
         serve.keys.remove("fallback");
-        let text = "another rule of the source decides about the page in the place of what is missing: that is \
-                    answered 404";
+        let text = "another rule of the source decides about the page in the place of what is missing: the front \
+                    answers 404 instead. If clients may have the page, write it into `fallback`";
         ledger.say(Weight::Risk, rule.place.clone(), text);
     }
     // The application would get what the source answers by that rule.

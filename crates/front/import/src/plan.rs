@@ -526,7 +526,7 @@ impl Plan {
             for &id in &ids {
                 ledger.unmapped(
                     id,
-                    "no route can have this host, nor tell it from those that nobody names",
+                    "routes have no such host: the front answers hosts that the source does not name with 403 here. Name each host",
                 );
             }
             for host in &mut self.hosts {

@@ -113,8 +113,9 @@ pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
                     }
             };
             if later.iter().any(crosses) {
-                let text = "it holds for one scheme and crosses another rule, which no pattern says; its requests \
-                            are answered 403, or kept";
+                let text = "it holds for HTTP or HTTPS alone, and the front cannot tell its paths from those of \
+                            another rule: it answers them with 403, or the old server keeps them. Give the rule a prefix of \
+                            its own, or both schemes";
                 ledger.say(Weight::Risk, before.place.clone(), text);
                 *before = Rule::new(
                     before.place.as_ref(),

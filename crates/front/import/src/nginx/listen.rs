@@ -23,7 +23,7 @@ pub(crate) struct Addresses {
 
 /// Which addresses a `listen` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum ListenScope {
     One(IpAddr),
     AllOfIpv4,
     AllOfIpv6,
@@ -38,22 +38,22 @@ impl Addresses {
         let mut all = Self::default();
         for server in servers {
             let listens = server.inside().iter().filter(|it| it.name == "listen");
-            let mut found: Vec<(Taken, u16)> = listens
+            let mut found: Vec<(ListenScope, u16)> = listens
                 .filter(|it| !it.word(0).starts_with("unix:"))
                 .map(|it| address(&it.words))
                 .collect();
             if !server.inside().iter().any(|it| it.name == "listen") {
-                found.push((Taken::AllOfIpv4, 80));
+                found.push((ListenScope::AllOfIpv4, 80));
             }
             for &(taken, port) in &found {
                 match taken {
-                    Taken::AllOfIpv4 => all.ipv4.insert(port),
-                    Taken::AllOfIpv6 => all.ipv6.insert(port),
-                    Taken::All => all.both.insert(port),
-                    Taken::One(_) | Taken::Unsaid => continue,
+                    ListenScope::AllOfIpv4 => all.ipv4.insert(port),
+                    ListenScope::AllOfIpv6 => all.ipv6.insert(port),
+                    ListenScope::All => all.both.insert(port),
+                    ListenScope::One(_) | ListenScope::Unsaid => continue,
                 };
-                let has = |it: Taken| found.contains(&(it, port));
-                if has(Taken::AllOfIpv4) != has(Taken::AllOfIpv6) {
+                let has = |it: ListenScope| found.contains(&(it, port));
+                if has(ListenScope::AllOfIpv4) != has(ListenScope::AllOfIpv6) {
                     all.apart.insert(port);
                 }
             }
@@ -68,17 +68,17 @@ impl Addresses {
     }
 
     /// The address of the front's listener. `[::]` takes IPv4, too, unless another listener has that.
-    fn written(&self, taken: Taken, port: u16) -> String {
+    fn written(&self, taken: ListenScope, port: u16) -> String {
         let joined = !self.apart.contains(&port) || self.both.contains(&port);
         match taken {
-            Taken::One(ip) if self.are_single(port) => SocketAddr::new(ip, port).to_string(),
-            Taken::Unsaid if self.are_single(port) => format!("127.0.0.1:{port}"),
-            Taken::AllOfIpv4
+            ListenScope::One(ip) if self.are_single(port) => SocketAddr::new(ip, port).to_string(),
+            ListenScope::Unsaid if self.are_single(port) => format!("127.0.0.1:{port}"),
+            ListenScope::AllOfIpv4
                 if !joined || !self.ipv6.contains(&port) && !self.both.contains(&port) =>
             {
                 format!("0.0.0.0:{port}")
             }
-            Taken::AllOfIpv6 if self.is_ipv6_alone(port) => format!("[::1]:{port}"),
+            ListenScope::AllOfIpv6 if self.is_ipv6_alone(port) => format!("[::1]:{port}"),
             // What cannot be told from these is closed.
             _ => format!("[::]:{port}"),
         }
@@ -91,7 +91,7 @@ impl Addresses {
 }
 
 /// The addresses of a `listen`, and its port.
-fn address(words: &[String]) -> (Taken, u16) {
+fn address(words: &[String]) -> (ListenScope, u16) {
     let text = words.first().map_or("80", String::as_str);
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
@@ -101,17 +101,17 @@ fn address(words: &[String]) -> (Taken, u16) {
         },
     };
     let taken = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        _ if host == "*" => Taken::AllOfIpv4,
-        _ if host == "localhost" => Taken::One(Ipv4Addr::LOCALHOST.into()),
-        Ok(IpAddr::V4(ip)) if ip.is_unspecified() => Taken::AllOfIpv4,
+        _ if host == "*" => ListenScope::AllOfIpv4,
+        _ if host == "localhost" => ListenScope::One(Ipv4Addr::LOCALHOST.into()),
+        Ok(IpAddr::V4(ip)) if ip.is_unspecified() => ListenScope::AllOfIpv4,
         Ok(IpAddr::V6(ip)) if ip.is_unspecified() => {
             match words.iter().any(|it| it == "ipv6only=off") {
-                true => Taken::All,
-                false => Taken::AllOfIpv6,
+                true => ListenScope::All,
+                false => ListenScope::AllOfIpv6,
             }
         }
-        Ok(ip) => Taken::One(ip),
-        Err(_) => Taken::Unsaid,
+        Ok(ip) => ListenScope::One(ip),
+        Err(_) => ListenScope::Unsaid,
     };
     (taken, port)
 }
@@ -139,7 +139,7 @@ impl Listens<'_> {
         let mut hidden = Vec::new();
         for directive in listens {
             let (taken, port) = address(&directive.words);
-            let is_one = matches!(taken, Taken::One(_) | Taken::Unsaid);
+            let is_one = matches!(taken, ListenScope::One(_) | ListenScope::Unsaid);
             if directive.word(0).starts_with("unix:") {
                 ledger.risk(directive.id, "listening on a Unix socket was not converted");
             } else if is_one && !self.addresses.are_single(port) {
@@ -166,13 +166,13 @@ impl Listens<'_> {
     ) {
         ledger.mapped(directive.id);
         let (taken, port) = address(&directive.words);
-        if taken == Taken::Unsaid {
+        if taken == ListenScope::Unsaid {
             ledger.risk(
                 directive.id,
                 "this name is of no address that is known here: name its IP address in [[listen]]",
             );
         }
-        if taken == Taken::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
+        if taken == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
             ledger.risk(directive.id, IPV6_ALONE);
         }
         self.listen(&directive.words, (plan, host, ledger));
@@ -423,18 +423,18 @@ mod tests {
 
     #[test]
     fn addresses_of_listen() {
-        let one = |text: &str| Taken::One(text.parse().unwrap());
+        let one = |text: &str| ListenScope::One(text.parse().unwrap());
         for (text, taken, port) in [
-            ("80", Taken::AllOfIpv4, 80),
-            ("*:8080", Taken::AllOfIpv4, 8080),
-            ("[::]:443", Taken::AllOfIpv6, 443),
-            ("[::]:443 ipv6only=on", Taken::AllOfIpv6, 443),
-            ("[::]:443 ipv6only=off", Taken::All, 443),
-            ("0.0.0.0:80", Taken::AllOfIpv4, 80),
+            ("80", ListenScope::AllOfIpv4, 80),
+            ("*:8080", ListenScope::AllOfIpv4, 8080),
+            ("[::]:443", ListenScope::AllOfIpv6, 443),
+            ("[::]:443 ipv6only=on", ListenScope::AllOfIpv6, 443),
+            ("[::]:443 ipv6only=off", ListenScope::All, 443),
+            ("0.0.0.0:80", ListenScope::AllOfIpv4, 80),
             ("127.0.0.1", one("127.0.0.1"), 80),
             ("localhost:8000", one("127.0.0.1"), 8000),
             ("[::1]:81", one("::1"), 81),
-            ("www.example.org:81", Taken::Unsaid, 81),
+            ("www.example.org:81", ListenScope::Unsaid, 81),
         ] {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
             assert_eq!(address(&words), (taken, port), "{text}");

@@ -51,14 +51,19 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The plan, the machine's files, and the upstream of a location's named location.
-pub(crate) type Site<'a> = (&'a mut Plan, &'a dyn Files, Option<usize>);
+/// What the requests of a location may go to.
+pub(crate) struct LocationTargets<'a> {
+    pub(crate) plan: &'a mut Plan,
+    pub(crate) files: &'a dyn Files,
+    /// The upstream of its named location.
+    pub(crate) named: Option<usize>,
+}
 
 /// What becomes of a location's requests, for clients that are let in.
 pub(crate) fn action(
     scope: Scope<'_>,
     (matcher, path): (&Matcher, Option<&str>),
-    (plan, files, named): Site<'_>,
+    targets: LocationTargets<'_>,
     ledger: &mut Ledger,
 ) -> Action {
     // In the order of nginx's phases, whatever that in the file is.
@@ -81,13 +86,14 @@ pub(crate) fn action(
             directive.id,
             "the status page is that of [admin], on loopback; its path is not routed",
         );
-        plan.has_status = true;
+        targets.plan.has_status = true;
         return Action::Answer(404);
     }
     if let Some(directive) = scope.own("proxy_pass") {
-        return pass(directive, scope, matcher, path, (plan, files, ledger));
+        return pass(directive, scope, matcher, path, targets, ledger);
     }
-    let served = serve(scope, (matcher, path), named, files, ledger);
+    let named = targets.named;
+    let served = serve(scope, (matcher, path), named, targets.files, ledger);
     match (served, named) {
         (Action::Files, Some(upstream)) => Action::Forward {
             upstream,
@@ -171,7 +177,8 @@ fn pass(
     scope: Scope<'_>,
     matcher: &Matcher,
     path: Option<&str>,
-    (plan, files, ledger): (&mut Plan, &dyn Files, &mut Ledger),
+    targets: LocationTargets<'_>,
+    ledger: &mut Ledger,
 ) -> Action {
     let id = directive.id;
     let text = directive.word(0);
@@ -226,7 +233,7 @@ fn pass(
     };
     ledger.mapped(id);
     of_backends(scope, &mut upstream, ledger);
-    verify(scope, &mut upstream, files, ledger);
+    verify(scope, &mut upstream, targets.files, ledger);
     host(scope, &authority, &mut upstream, ledger);
     if upstream.keys.contains_key("host")
         && rewrite.is_none()
@@ -240,7 +247,7 @@ fn pass(
     }
     hoist(&mut upstream);
     Action::Forward {
-        upstream: plan.upstream(upstream),
+        upstream: targets.plan.upstream(upstream),
         rewrite,
     }
 }

@@ -15,7 +15,7 @@ use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::files::{Missing, give_types, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
+    self, LocationTargets, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
 };
 use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::rewrite;
@@ -322,9 +322,12 @@ impl Reader<'_, '_> {
                 rules.push(rule);
             }
             let ledger = &mut *self.expansion.ledger;
-            let files = self.expansion.files;
-            let site = (&mut *self.plan, files, named);
-            let action = action(scope, (matcher, path), site, ledger);
+            let targets = LocationTargets {
+                plan: &mut *self.plan,
+                files: self.expansion.files,
+                named,
+            };
+            let action = action(scope, (matcher, path), targets, ledger);
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
             give_types(&mut rule, scope, self.expansion.ledger);
@@ -650,8 +653,8 @@ fn ordered(
                 match expression.matcher.common(&rule.matcher) {
                     Common::Set(set) => rules.push(expression.narrowed(set)),
                     Common::Unsaid => {
-                        let text = "an expression takes some of its paths, which no pattern says; its requests are \
-                                    answered 403, or kept";
+                        let text = "the front cannot tell which of its paths an expression takes: it answers them with \
+                                    403, or the old server keeps them. Put the expression's paths in a prefix of their own";
                         ledger.say(Weight::Risk, rule.place.clone(), text);
                         rules.push(Rule::new(
                             rule.place.as_ref(),

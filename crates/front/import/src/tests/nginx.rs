@@ -353,7 +353,7 @@ fn a_rule_of_one_scheme_that_crosses_another_is_closed_for_both() {
     assert!(
         said(&import, Weight::Risk)
             .iter()
-            .any(|it| it.contains("crosses")),
+            .any(|it| it.contains("HTTP or HTTPS alone")),
         "{:?}",
         import.remarks
     );
