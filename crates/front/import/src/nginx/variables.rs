@@ -21,7 +21,8 @@ pub(crate) fn fill<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> S
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
-        let (name, behind) = name(&rest[at + 1..]).unwrap_or(("", &rest[at + 1..]));
+        let after = &rest[at + 1..];
+        let (name, behind) = name(after).unwrap_or(("", after));
         let own = &rest[at..rest.len() - behind.len()];
         out.push_str(known(name).unwrap_or(own));
         rest = behind;
