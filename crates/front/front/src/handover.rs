@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_tls::TicketKeys;
+use catamaran_upstream::Backend;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -28,8 +29,8 @@ use thiserror::Error;
 use crate::admin::Admin;
 use crate::config::ListenAddress;
 use crate::inheritance::{
-    ASK, END, MEMBERS, MESSAGE_MAX, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS, UNIX, VERSION,
-    unintelligible,
+    ASK, END, MEMBERS, MESSAGE_MAX, NAMES, NameRecord, OVERRIDES, READY, SOCKETS_MAX, TCP, TICKETS,
+    UNIX, VERSION, unintelligible,
 };
 use crate::listener::Listener;
 use crate::listener::drain::Ending;
@@ -46,6 +47,8 @@ pub struct Offer {
     overrides: Vec<u8>,
     /// The members that were found, as JSON; empty if nothing finds any.
     members: Vec<u8>,
+    /// Where the names of backends led, as JSON.
+    names: Vec<u8>,
     /// The keys of each TLS profile's tickets.
     tickets: Vec<(String, Arc<TicketKeys>)>,
     shared: Arc<Shared>,
@@ -129,6 +132,7 @@ impl Offer {
             listeners,
             overrides,
             members: members(shared),
+            names: names(shared)?,
             tickets: tls::ticket_keys(&shared.profiles.load()),
             shared: Arc::clone(shared),
             taken: false,
@@ -168,6 +172,7 @@ impl Offer {
             [
                 (OVERRIDES, &self.overrides[..]),
                 (MEMBERS, &self.members[..]),
+                (NAMES, &self.names[..]),
             ],
             &self.tickets,
         )
@@ -199,11 +204,27 @@ fn members(shared: &Shared) -> Vec<u8> {
         .unwrap_or_default()
 }
 
+/// Where the names of backends led last, as JSON.
+fn names(shared: &Shared) -> serde_json::Result<Vec<u8>> {
+    let site = shared.site.load();
+    let record = |backend: &Arc<Backend>| {
+        let resolution = backend.resolution()?;
+        let age_s = resolution.age?.as_secs();
+        let (host, addresses) = (resolution.host, resolution.addresses);
+        Some(NameRecord {
+            host,
+            addresses,
+            age_s,
+        })
+    };
+    serde_json::to_vec(&site.backends().filter_map(record).collect::<Vec<_>>())
+}
+
 /// Sends all there is to hand over. A text goes in as many messages of its kind as it needs.
 fn offer(
     channel: &OwnedFd,
     listeners: &[Arc<Listener>],
-    texts: [(u8, &[u8]); 2],
+    texts: [(u8, &[u8]); 3],
     tickets: &[(String, Arc<TicketKeys>)],
 ) -> Result<(), Errno> {
     for (index, listener) in (0_u16..).zip(listeners) {
@@ -299,7 +320,11 @@ mod tests {
         let overrides: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let keys = TicketKeys::generate().expect("random bytes");
         let tickets = [("www".to_owned(), Arc::clone(&keys))];
-        let texts = [(OVERRIDES, &overrides[..]), (MEMBERS, &b""[..])];
+        let texts = [
+            (OVERRIDES, &overrides[..]),
+            (MEMBERS, &b""[..]),
+            (NAMES, &b""[..]),
+        ];
         offer(&channel, &listeners, texts, &tickets).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
         assert_eq!(inheritance.overrides_as_json(), overrides);

@@ -3,20 +3,24 @@
 //! This process first asks, and only then is anything sent: sockets that are on their way to somebody who never takes
 //! them would keep their ports. A message is one byte of version, one of kind, two of the listener's index, and its address. What
 //! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
-//! So do the members that were found, and the keys of TLS tickets, a message for each profile: the
+//! So do the members that were found, where names of backends led, and the keys of TLS tickets, a message for each profile: the
 //! keys, and the profile's name. A process that knows no such messages takes them for more of a
 //! listener, without sockets.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_tls::{TICKET_KEYS_LEN, TicketKeys};
+use catamaran_upstream::{HeldName, remember};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 
 use crate::config::ListenAddress;
@@ -32,9 +36,19 @@ pub struct Inheritance {
     overrides: Vec<u8>,
     /// As JSON.
     members: Vec<u8>,
+    /// As JSON.
+    names: Vec<u8>,
     /// By the name of the profile.
     tickets: HashMap<String, Arc<TicketKeys>>,
     since: Option<u64>,
+}
+
+/// Where the name of a backend led, and how long ago that was learned.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NameRecord {
+    pub(crate) host: String,
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) age_s: u64,
 }
 
 #[derive(Debug)]
@@ -53,7 +67,7 @@ impl Inheritance {
     /// otherwise.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<Inherited> = Vec::new();
-        let (mut overrides, mut members) = (Vec::new(), Vec::new());
+        let (mut overrides, mut members, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut tickets = HashMap::new();
         let mut message = [0; MESSAGE_MAX];
         send(&channel, &[VERSION, ASK], SendFlags::NOSIGNAL)?;
@@ -64,6 +78,7 @@ impl Inheritance {
                 [VERSION, END] => break,
                 [VERSION, OVERRIDES, _, _, part @ ..] => overrides.extend_from_slice(part),
                 [VERSION, MEMBERS, _, _, part @ ..] => members.extend_from_slice(part),
+                [VERSION, NAMES, _, _, part @ ..] => names.extend_from_slice(part),
                 [VERSION, TICKETS, _, _, profile @ ..] => tickets.extend(decode_tickets(profile)),
                 [VERSION, kind, high, low, address @ ..] => {
                     let index = usize::from(u16::from_be_bytes([*high, *low]));
@@ -85,6 +100,7 @@ impl Inheritance {
             listeners,
             overrides,
             members,
+            names,
             tickets,
             since: None,
         })
@@ -121,6 +137,20 @@ impl Inheritance {
             tracing::error!(%error, "members that were found before the upgrade are lost: their sources are asked");
         })
         .unwrap_or_default()
+    }
+
+    /// Where the names of backends led, to be held until backends have them.
+    pub(crate) fn names(&self) -> Vec<HeldName> {
+        if self.names.is_empty() {
+            return Vec::new();
+        }
+        let read: serde_json::Result<Vec<NameRecord>> = serde_json::from_slice(&self.names);
+        let records = read.inspect_err(|error| {
+            tracing::error!(%error, "where names led before the upgrade is lost: they are resolved anew");
+        });
+        let held =
+            |it: &NameRecord| remember(&it.host, &it.addresses, Duration::from_secs(it.age_s));
+        records.unwrap_or_default().iter().map(held).collect()
     }
 
     /// What operators said, as it came.
@@ -222,6 +252,7 @@ pub(crate) const UNIX: u8 = b'U';
 pub(crate) const END: u8 = b'E';
 pub(crate) const OVERRIDES: u8 = b'O';
 pub(crate) const MEMBERS: u8 = b'M';
+pub(crate) const NAMES: u8 = b'N';
 pub(crate) const TICKETS: u8 = b'K';
 pub(crate) const READY: u8 = b'R';
 

@@ -107,6 +107,8 @@ pub fn start_inheriting(
     let count = config.server.workers.get();
     let ports = Ipv4Ports::of(&config);
     let (sources, own) = (Sourced::all(&config), own_addresses(&config));
+    // Held until the site's backends have them.
+    let _names = inheritance.names();
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
     site.say_clients_max(None);

@@ -78,7 +78,7 @@ pub use findings::PingFailure;
 pub use group::Group;
 pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
-pub use names::Resolution;
+pub use names::{HeldName, Resolution, remember};
 pub use preview::{Preview, preview, preview_upgrade};
 pub use probe::{ProbeQuestion, examine};
 pub use settings::Settings;

@@ -102,6 +102,31 @@ pub(crate) fn name(host: &str) -> Option<Arc<Name>> {
     Some(name)
 }
 
+/// A name that was handed over: its addresses are known for as long as this is held, or a backend has the name.
+#[derive(Debug)]
+pub struct HeldName {
+    _name: Option<Arc<Name>>,
+}
+
+/// Notes where a name led in the process before this one, so that an outage of the resolver does not meet an upgrade. What
+/// has been resolved here counts more.
+#[must_use]
+pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
+    let name = name(host);
+    let addresses = addresses.iter().map(|ip| SocketAddr::new(*ip, 0));
+    let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
+    if let Some(name) = name.as_ref().filter(|_| !addresses.is_empty()) {
+        name.known.send_modify(|known| {
+            if known.good.is_none() {
+                let now = Instant::now();
+                known.addresses = addresses.into();
+                known.good = now.checked_sub(age).or(Some(now));
+            }
+        });
+    }
+    HeldName { _name: name }
+}
+
 /// The names that are held, and the thread that resolves them once there is one.
 #[derive(Debug, Default)]
 struct Registry {

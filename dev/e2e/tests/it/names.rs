@@ -3,7 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr};
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Deadline, Peer, Script, ajp};
+use catamaran_testkit::{Deadline, Peer, Script, Signal, ajp};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
@@ -54,7 +54,7 @@ fn an_outage_of_the_resolver_is_none_of_the_backends() {
         format!("http://green.test:{green_port}"),
     ];
     let hosts = "127.0.0.1 blue.test\n127.0.0.1 green.test\n";
-    let front = Front::with_hosts(&config(&[&urls[0], &urls[1]], &still), hosts).unwrap();
+    let mut front = Front::with_hosts(&config(&[&urls[0], &urls[1]], &still), hosts).unwrap();
     for _ in 0..4 {
         assert_eq!(front.get("/").unwrap().status, 200);
     }
@@ -88,6 +88,17 @@ fn an_outage_of_the_resolver_is_none_of_the_backends() {
     front
         .wait_for_log("the name does not resolve; its last addresses stay in use")
         .unwrap();
+    // The next process has not resolved them, and serves all the same.
+    let before = front.process().id();
+    front.process().signal(Signal::User2).unwrap();
+    until("another process", || {
+        let status = front.ask_admin("/api/v1/status").ok()?.text();
+        let status: Value = serde_json::from_str(&status).ok()?;
+        (status["process"].as_u64()? != u64::from(before)).then_some(())
+    });
+    for _ in 0..20 {
+        assert_eq!(front.get("/").unwrap().status, 200, "{}", front.log());
+    }
     front.set_hosts(hosts).unwrap();
     front.wait_for_log("the name resolves again").unwrap();
 }
