@@ -134,11 +134,16 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
         [.., true] => "ready",
         _ => "not ready",
     };
-    let ready = match (ready, status.limits.is_empty()) {
-        ("ready", false) => "ready, but turns clients away",
-        _ => ready,
+    let turns_away = |whom: &str| status.limits.iter().any(|limit| limit.whom == whom);
+    let (ready, colour) = match ready {
+        "ready" if turns_away("clients") => ("ready, but turns clients away", BAD),
+        "ready" if turns_away("address") => {
+            ("ready, but turns clients of an address away", DOUBTFUL)
+        }
+        "ready" => (ready, GOOD),
+        _ => (ready, BAD),
     };
-    let ready = painted(ready, if ready == "ready" { GOOD } else { BAD }, drawing);
+    let ready = painted(ready, colour, drawing);
     let requests = plural(status.requests, "request");
     let open = plural(status.connections.open as u64, "client");
     writeln!(text, "{ready}; {requests}, {open} connected").expect("a string");
@@ -537,6 +542,24 @@ mod tests {
 
     fn front(status: Value) -> FrontStatus {
         serde_json::from_value(status).unwrap()
+    }
+
+    #[test]
+    fn the_first_line_says_that_clients_are_turned_away_but_not_administrators() {
+        for (whom, line) in [
+            ("clients", "ready, but turns clients away; "),
+            ("address", "ready, but turns clients of an address away; "),
+            ("administrators", "ready; "),
+        ] {
+            let status = front(json!({"ready": true, "limits": [{"whom": whom, "text": "why"}]}));
+            let drawing = Drawing {
+                width: None,
+                colour: false,
+            };
+            let table = table(&status, &[], drawing);
+            assert!(table.starts_with(line), "{table}");
+            assert!(table.contains("why"), "{table}");
+        }
     }
 
     #[test]

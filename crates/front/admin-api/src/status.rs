@@ -78,6 +78,8 @@ objects! {
     pub struct ReachedLimit {
         /// The reason, as in the log and in `reasons`.
         pub reason: String,
+        /// Who is turned away: `clients` whoever they are, those of one `address`, or `administrators`.
+        pub whom: String,
         /// Clients that were turned away.
         pub clients: u64,
         /// Seconds since the first of them.

@@ -56,6 +56,15 @@ impl Limit {
         }
     }
 
+    /// Who is turned away.
+    pub(crate) fn whom(self) -> &'static str {
+        match self {
+            Self::Connections | Self::Descriptors | Self::Memory | Self::Handshakes => "clients",
+            Self::Address => "address",
+            Self::Administrators => "administrators",
+        }
+    }
+
     /// What was reached, and what to do.
     pub(crate) fn words(self) -> &'static str {
         match self {

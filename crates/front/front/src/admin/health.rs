@@ -10,6 +10,7 @@ use super::exposition::Format;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
 use crate::control::discovered::MembersView;
+use crate::limits::Limit;
 use crate::line_queue::LineQueue;
 use crate::site::Upstream;
 use crate::tls;
@@ -52,8 +53,10 @@ fn readiness(observed: &Observed) -> Reply {
             "upstream {upstream}: the name {host} does not resolve\n"
         ));
     }
-    let limits = observed.limits.iter().map(|(limit, _)| limit.token());
-    let limits: Vec<&str> = limits.collect();
+    let limits = observed.limits.iter().map(|(limit, _)| *limit);
+    // Those of an administrator say nothing of the clients.
+    let limits = limits.filter(|limit| *limit != Limit::Administrators);
+    let limits: Vec<&str> = limits.map(Limit::token).collect();
     if !limits.is_empty() {
         text.push_str(&format!("clients are turned away: {}\n", limits.join(", ")));
     }

@@ -118,6 +118,7 @@ fn troubles(shared: &Shared) -> Vec<String> {
 fn reached_limit(limit: Limit, spell: &Spell, now: Duration) -> api::ReachedLimit {
     api::ReachedLimit {
         reason: Reason::new(Culprit::Front, limit.token()).to_string(),
+        whom: limit.whom().to_owned(),
         clients: spell.clients,
         since_s: now.saturating_sub(spell.began).as_secs(),
         last_s: now.saturating_sub(spell.last).as_secs(),

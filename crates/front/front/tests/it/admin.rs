@@ -119,6 +119,10 @@ fn clients_that_hold_their_connections_do_not_keep_probes_out() {
     let line = metrics.lines().find_map(|line| line.split_once(reason));
     let closed: u64 = line.expect(&metrics).1.parse().unwrap();
     assert!(closed >= 32 * 3, "{closed}");
+    let ready = page(front, "/readyz").1;
+    assert!(!ready.contains("turned away"), "{ready}");
+    let status = status(front);
+    assert!(status.contains(r#""whom":"administrators""#), "{status}");
     stop(running);
 }
 

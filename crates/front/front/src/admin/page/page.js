@@ -598,10 +598,12 @@ function drawHeader() {
   setText($('version'), status.version);
   const deaf = status.upstreams.filter(it => !it.ready).map(it => it.name);
   const noNew = deaf.length ? `no new clients: ${deaf.join(', ')}` : '';
+  const turning = status.limits.filter(it => it.whom !== 'administrators');
   const [word, mark] = status.draining ? ['draining', 'drain']
     : status.leaving ? ['about to drain', 'drain']
     : !status.ready ? [`not ready; ${noNew}`, 'bad']
-    : status.limits.length ? [`ready, but turns clients away: ${status.limits.map(it => it.reason.replace('front:', '')).join(', ')}`, 'bad']
+    : turning.length ? [`ready, but turns clients away: ${turning.map(it => it.reason.replace('front:', '')).join(', ')}`,
+      turning.some(it => it.whom === 'clients') ? 'bad' : 'warn']
     : status.troubles.length ? [`ready, but ${status.troubles[0]}`, 'warn']
     : deaf.length ? [`ready; ${noNew}`, 'warn']
     : ['ready', 'good'];
