@@ -25,8 +25,9 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
                 let index = names(rule, "index", INDEX).into_iter();
                 let gone =
                     index.filter(|it| is_hidden(rule, it) || meets(&host.rules, &order, at, it));
-                let is_met = |it: &String| {
-                    path(&rule.matcher, it).is_some_and(|it| decides(&host.rules, &order, at, it))
+                let is_met = |page: &String| {
+                    let mut pages = pages(&rule.matcher, page).into_iter();
+                    pages.any(|it| decides(&host.rules, &order, at, it))
                 };
                 (at, gone.collect(), page.iter().any(is_met))
             })
@@ -90,6 +91,16 @@ fn path(matcher: &Matcher, name: &str) -> Option<String> {
         Matcher::Exact(path) => Some(format!("{}/{name}", path.trim_end_matches('/'))),
         _ => None,
     }
+}
+
+/// The paths that a page may have. A rule of one path may be a part of one for all below a directory above it.
+fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
+    let mut found: Vec<String> = path(matcher, page).into_iter().collect();
+    if let Matcher::Exact(path) = matcher {
+        let ends = path.match_indices('/');
+        found.extend(ends.map(|(end, _)| format!("{}/{page}", &path[..end])));
+    }
+    found
 }
 
 /// Whether another rule decides about a file of this name in a directory that a rule serves.

@@ -67,6 +67,9 @@ fn a_page_for_what_is_missing_meets_the_rules_about_its_own_path() {
     for (directives, met) in [
         ("location = /app.html { deny all; }", true),
         ("location ~ \\.html$ { deny all; }", true),
+        // `/x` without a slash is a rule of its own, of the last location.
+        ("location = /app.html { deny all; }\nlocation /x/ { }", true),
+        ("location /x/ { }", false),
         ("location = /other.html { deny all; }", false),
         // What is asked about the paths themselves has let the request pass.
         (
