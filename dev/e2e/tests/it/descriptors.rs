@@ -87,7 +87,13 @@ fn without_descriptors_a_file_is_refused_and_counted() {
 /// learn of it all the same.
 #[test]
 fn clients_that_are_turned_away_are_told_of_by_log_status_readiness_and_events() {
-    for key in ["connections_max", "connections_per_address"] {
+    for (key, first) in [
+        ("connections_max", "ready, but turns clients away"),
+        (
+            "connections_per_address",
+            "ready, but turns clients of an address away",
+        ),
+    ] {
         let (_application, url) = application();
         let tables = format!("[server]\n{key} = 2\n[admin]\naddress = \"127.0.0.1:0\"\n");
         let front = Front::with_config(&file(&url, &tables)).unwrap();
@@ -111,7 +117,7 @@ fn clients_that_are_turned_away_are_told_of_by_log_status_readiness_and_events()
         let (code, said, _) = outcome(asked).unwrap();
         assert_eq!(code, Some(0), "{said}");
         assert!(
-            said.starts_with("ready, but turns clients away; 2 requests, 2 clients connected\n"),
+            said.starts_with(&format!("{first}; 2 requests, 2 clients connected\n")),
             "{said}"
         );
         assert!(said.contains(&format!("`{key}` is reached")), "{said}");
