@@ -29,30 +29,12 @@ mod transcript;
 mod verdict;
 mod visitor;
 
-use std::env;
 use std::process::ExitCode;
 
 use catamaran_e2e::namespaces;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let outcome = match arguments[..] {
-        [] => namespaces::run_inside(INSIDE, MINUTES_MAX),
-        [INSIDE] => story::run().map(|verdict| verdict.print()),
-        _ => Err(anyhow::anyhow!("usage: wildfly_members")),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            println!("{error:?}");
-            ExitCode::from(2)
-        }
-    }
+    namespaces::main(MINUTES_MAX, || story::run().map(|verdict| verdict.print()))
 }
-
-/// What this program is told when it runs in namespaces of its own.
-const INSIDE: &str = "inside";
 
 const MINUTES_MAX: u32 = 25;
