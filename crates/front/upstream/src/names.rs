@@ -330,7 +330,7 @@ fn listed(addresses: &[SocketAddr]) -> impl Display {
 }
 
 /// From an answer to the next question. The system does not tell how long an answer holds.
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: Duration = Duration::from_secs(3);
 
 /// The same where a dial failed.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

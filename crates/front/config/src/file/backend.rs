@@ -367,7 +367,7 @@ pub(super) static URL: Key<Parsed<BackendUrl, UrlError>> = Key {
         preset: Preset::Required,
         sample: "\"ajp://127.0.0.1:8009\"",
         effect: "Protocol and address of the backend. A host name is resolved beside the \
-                 traffic, every 5 s and after a dial that failed. While resolving fails, the last \
+                 traffic, every 3 s and after a dial that failed. While resolving fails, the last \
                  addresses stay in use. Of several addresses the next one is tried after 250 ms.",
         extremes: "AJP carries no encryption and trusts whoever may connect: keep it on loopback, a \
                    Unix socket or a private network, and give it a `secret`.",
