@@ -3,8 +3,8 @@
 //!
 //! An environment variable tells the new process that its standard input is its end of the handover.
 //! When it has asked, the listening sockets and the message that it serves pass through it. Until that message arrives
-//! this process serves as before; if it never arrives, this process goes on. The new process has a process group of
-//! its own, which is killed then: what it was started by, and what it started, may have hung as well.
+//! this process serves as before; if it never arrives, this process goes on. Until it serves, the new process has a
+//! process group of its own, which is killed then: what it was started by, and what it started, may have hung as well.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_front::{Inheritance, Offer, Running, Taken};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;
 
@@ -79,9 +79,14 @@ fn end(child: &Child, signal: Signal) {
     }
 }
 
+/// Whether another process started this one to take over.
+pub(crate) fn is_successor() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| value == STDIN)
+}
+
 /// What the process before this one hands over, if it started this one to take over.
 pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
-    if std::env::var_os(VARIABLE).is_none_or(|value| value != STDIN) {
+    if !is_successor() {
         return Ok(Inheritance::default());
     }
     let channel = io::stdin().as_fd().try_clone_to_owned();
@@ -96,6 +101,14 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
         .into_iter()
         .for_each(|since| inheritance.serves_since(since));
     Ok(inheritance)
+}
+
+/// Goes to the process group of the process that started this one, now that it serves: a terminal, and whoever started
+/// the front, reach it there.
+pub(crate) fn join_group() {
+    let parent = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    // That process may have ended; then nobody has a group to go to.
+    parent.map(|group| setpgid(None, Some(group)).ok());
 }
 
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {

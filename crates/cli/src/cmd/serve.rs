@@ -88,6 +88,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let config = configuration(&args)?;
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
+    if upgrade::is_successor() {
+        upgrade::join_group();
+    }
     running.count_own_log(own_log::queued());
     announce(&running.urls())?;
     for address in running.admin_addresses() {

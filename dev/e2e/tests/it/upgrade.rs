@@ -8,6 +8,7 @@ use std::thread;
 
 use catamaran_e2e::{Front, binary};
 use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process};
+use rustix::process::{Pid, getpgid};
 
 use crate::reload::{application, ask_until, file, nth_line};
 
@@ -36,6 +37,14 @@ fn three_upgrades_under_load_fail_no_request() {
         last
     });
     assert_ne!(last, first);
+    // A terminal reaches it, as it did the first.
+    let group = |id: u32| getpgid(Pid::from_raw(id.cast_signed())).ok();
+    let of_first = Pid::from_raw(first.cast_signed());
+    Deadline::default()
+        .poll("the last one to be of the group of the first", || {
+            (group(last) == of_first).then_some(())
+        })
+        .unwrap();
     let ended = || front.process().try_wait().unwrap();
     let status = Deadline::default().poll("the first to end", ended).unwrap();
     assert_eq!(status.code(), Some(0), "{}", front.process().stderr());
