@@ -106,9 +106,11 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
 /// Goes to the process group of the process that started this one, now that it serves: a terminal, and whoever started
 /// the front, reach it there.
 pub(crate) fn join_group() {
-    let parent = getppid().and_then(|parent| getpgid(Some(parent)).ok());
-    // That process may have ended; then nobody has a group to go to.
-    parent.map(|group| setpgid(None, Some(group)).ok());
+    let group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    if let Some(group) = group {
+        // That process may have ended; then there is no group to go to.
+        setpgid(None, Some(group)).ok();
+    }
 }
 
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {

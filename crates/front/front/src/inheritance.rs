@@ -20,6 +20,7 @@ use std::time::Duration;
 use catamaran_tls::{TICKET_KEYS_LEN, TicketKeys};
 use catamaran_upstream::{HeldName, remember};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 
@@ -117,40 +118,24 @@ impl Inheritance {
 
     /// What operators said to the process before this one, if that is anything.
     pub(crate) fn overrides(&self) -> Option<Overrides> {
-        if self.overrides.is_empty() {
-            return None;
-        }
-        let read = serde_json::from_slice(&self.overrides);
-        read.inspect_err(|error| {
-            tracing::error!(%error, "changes that operators made before the upgrade are lost: the file's settings apply");
-        })
-        .ok()
+        let lost =
+            "changes that operators made before the upgrade are lost: the file's settings apply";
+        read(&self.overrides, lost)
     }
 
     /// The members that the process before this one found.
     pub(crate) fn members(&self) -> Vec<MembersRecord> {
-        if self.members.is_empty() {
-            return Vec::new();
-        }
-        let read = serde_json::from_slice(&self.members);
-        read.inspect_err(|error| {
-            tracing::error!(%error, "members that were found before the upgrade are lost: their sources are asked");
-        })
-        .unwrap_or_default()
+        let lost = "members that were found before the upgrade are lost: their sources are asked";
+        read(&self.members, lost).unwrap_or_default()
     }
 
     /// Where the names of backends led, to be held until backends have them.
     pub(crate) fn names(&self) -> Vec<HeldName> {
-        if self.names.is_empty() {
-            return Vec::new();
-        }
-        let read: serde_json::Result<Vec<NameRecord>> = serde_json::from_slice(&self.names);
-        let records = read.inspect_err(|error| {
-            tracing::error!(%error, "where names led before the upgrade is lost: they are resolved anew");
-        });
+        let lost = "where names led before the upgrade is lost: they are resolved anew";
+        let records: Vec<NameRecord> = read(&self.names, lost).unwrap_or_default();
         let held =
             |it: &NameRecord| remember(&it.host, &it.addresses, Duration::from_secs(it.age_s));
-        records.unwrap_or_default().iter().map(held).collect()
+        records.iter().map(held).collect()
     }
 
     /// What operators said, as it came.
@@ -202,6 +187,16 @@ impl Inherited {
             ListenAddress::Unix(_) => false,
         }
     }
+}
+
+/// A text that was handed over; `None` if there is none, or if it cannot be read, which is logged as what is `lost`.
+fn read<T: DeserializeOwned>(json: &[u8], lost: &str) -> Option<T> {
+    if json.is_empty() {
+        return None;
+    }
+    let read = serde_json::from_slice(json);
+    read.inspect_err(|error| tracing::error!(%error, "{lost}"))
+        .ok()
 }
 
 fn receive_with(channel: &OwnedFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
