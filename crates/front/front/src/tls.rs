@@ -29,9 +29,15 @@ pub(crate) struct LiveProfile {
     current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
     key_log: Option<Arc<KeyLog>>,
+    /// Its files as they were before they were read for the first time.
+    pub(crate) built_of: Vec<Stamp>,
     /// Why changed files could not be used, as long as they cannot.
     refused: ArcSwapOption<String>,
 }
+
+/// What tells a file from another one of its name: device, inode, size and time of modification, with `stat` and not
+/// with inotify, which misses what a symbolic link or another machine changes. `None` if there is none.
+pub(crate) type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// What is served, and since when.
 #[derive(Debug)]
@@ -111,6 +117,8 @@ pub(crate) fn profiles(
             name: config.name.clone(),
             faults,
         };
+        // A change while they are read is one that came later.
+        let built_of = stamps(config);
         let keys = keys_of(config, known(&config.name)).map_err(|fault| failed(vec![fault]))?;
         let built = build(config, &keys, key_log).map_err(failed)?;
         let live = LiveProfile {
@@ -118,6 +126,7 @@ pub(crate) fn profiles(
             current: ArcSwap::from_pointee(Current::new(built.profile)),
             keys,
             key_log: key_log.map(Arc::clone),
+            built_of,
             refused: ArcSwapOption::empty(),
         };
         Ok((config.name.clone(), Arc::new(live)))
@@ -336,15 +345,20 @@ impl LiveProfile {
             self.keys.rotate();
         }
     }
+}
 
-    /// Every file that the profile is made of.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let config = &self.config;
-        let pairs = config.certificates.iter();
-        let pairs = pairs.flat_map(|certificate| [&certificate.chain, &certificate.key]);
-        let clients = config.client_ca.iter().chain(&config.client_crl);
-        pairs.chain(clients).chain(&config.ticket_keys_file)
-    }
+/// What every file of a profile is now.
+pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
+    let pairs = config.certificates.iter();
+    let pairs = pairs.flat_map(|certificate| [&certificate.chain, &certificate.key]);
+    let clients = config.client_ca.iter().chain(&config.client_crl);
+    let files = pairs.chain(clients).chain(&config.ticket_keys_file);
+    files.map(|path| stamp(path)).collect()
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let it = std::fs::metadata(path).ok()?;
+    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
 }
 
 fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {

@@ -1,31 +1,25 @@
 //! A thread that looks after profiles: files that changed, and keys of tickets that are to change.
 //!
-//! Files are compared by device, inode, size and time of modification, with `stat` and not with
-//! inotify, which misses what a symbolic link or another machine changes. A change is acted upon
-//! when it has lasted for a further period: files are rarely replaced all at once.
+//! A change of files is acted upon when it has lasted for a further period: they are rarely replaced
+//! all at once.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
 use tokio::time::Instant;
 
-use crate::tls::LiveProfile;
+use crate::tls::{LiveProfile, Stamp, stamps};
 use crate::worker::Shared;
-
-/// What `stat` says of a file; `None` if there is none.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// What is known of one profile.
 #[derive(Debug)]
 struct Watched {
     profile: Weak<LiveProfile>,
-    /// As it was when the profile was built.
+    /// Its files before they were read.
     built: Vec<Stamp>,
-    /// As it was at the last look, if that differed.
+    /// Its files at the last look, if they differed.
     changed: Option<Vec<Stamp>>,
     next_look: Instant,
     next_rotation: Instant,
@@ -63,7 +57,7 @@ fn look(shared: &Shared, watched: &mut HashMap<String, Watched>, now: Instant) {
             .or_insert_with(|| Watched::new(profile, now));
         if !std::ptr::eq(known.profile.as_ptr(), Arc::as_ptr(profile)) {
             // A reload has just built it. Its keys are those of before.
-            known.built = stamps(profile);
+            known.built.clone_from(&profile.built_of);
             known.changed = None;
             known.profile = Arc::downgrade(profile);
         }
@@ -75,7 +69,7 @@ fn look(shared: &Shared, watched: &mut HashMap<String, Watched>, now: Instant) {
             && now >= known.next_look
         {
             known.next_look = now + period;
-            if known.has_settled(stamps(profile)) {
+            if known.has_settled(stamps(&profile.config)) {
                 renew(shared, name, profile);
             }
         }
@@ -86,7 +80,7 @@ impl Watched {
     fn new(profile: &Arc<LiveProfile>, now: Instant) -> Self {
         Self {
             profile: Arc::downgrade(profile),
-            built: stamps(profile),
+            built: profile.built_of.clone(),
             changed: None,
             next_look: now,
             next_rotation: now + profile.config.settings.ticket_rotation,
@@ -132,21 +126,41 @@ fn renew(shared: &Shared, name: &str, profile: &LiveProfile) {
     }
 }
 
-fn stamps(profile: &LiveProfile) -> Vec<Stamp> {
-    profile.files().map(|path| stamp(path)).collect()
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let it = std::fs::metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
-}
-
 /// How often it is looked whether anything is due.
 const PERIOD: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
+    use catamaran_testkit::tls::Pair;
+
     use super::*;
+    use crate::config::{CertificateConfig, TlsConfig};
+    use crate::tls::profiles;
+
+    #[test]
+    fn files_that_change_before_the_first_look_have_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let write = |pair: Pair| {
+            std::fs::write(path("chain.pem"), pair.chain).unwrap();
+            std::fs::write(path("key.pem"), pair.key).unwrap();
+        };
+        write(Pair::self_signed(&["a.test"]));
+        let certificate = CertificateConfig {
+            chain: path("chain.pem"),
+            key: path("key.pem"),
+            default: true,
+        };
+        let config = TlsConfig::new("www", vec![certificate]);
+        let built = profiles(&[config], &[], |_| None, None).unwrap();
+        write(Pair::self_signed(&["a.test", "of-another-size.test"]));
+
+        let mut watched = Watched::new(&built["www"], Instant::now());
+
+        let now = stamps(&built["www"].config);
+        assert!(!watched.has_settled(now.clone()), "not yet");
+        assert!(watched.has_settled(now));
+    }
 
     #[test]
     fn a_change_counts_when_it_has_lasted_for_a_period() {
