@@ -11,7 +11,7 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::value::Values;
+use crate::value::{Complaint, Values};
 
 /// A key of the file.
 pub(crate) struct Key<V> {
@@ -78,6 +78,107 @@ impl<V: Values> AnyKey for Key<V> {
     }
 }
 
+/// A key of the file: its name, what its value may be and which field it fills, and what it means. All that there is to
+/// say of a key is said here, and a list of them is how a table is read.
+pub(crate) struct Record<T: 'static> {
+    /// Its name in the file.
+    pub(crate) name: &'static str,
+    /// Which backends, routes or the like it is for.
+    pub(crate) group: Group,
+    /// What its value may be, and what is filled with it.
+    pub(crate) value: &'static dyn Value<T>,
+    /// What it means.
+    pub(crate) doc: Doc,
+}
+
+/// Keys that belong together within their table: they are only for AJP, say. The text is for developers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group(pub(crate) &'static str);
+
+/// Keys that are for everything that the table describes.
+pub(crate) const ALL: Group = Group("all");
+
+/// A kind of value, without what it fills.
+pub(crate) trait Kind: Sync {
+    /// The kind and its range, for the reference page.
+    fn describe(&self) -> String;
+    /// Whether this is such a value.
+    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool;
+}
+
+/// A kind of value that fills something of a `T`.
+pub(crate) trait Value<T>: Kind {
+    /// Fills it, or says everything that is wrong with the value and leaves it as it was.
+    fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>>;
+}
+
+/// Values of the kind `V`, and what is done with one that was read.
+pub(crate) struct Set<V: Values, T>(pub(crate) V, pub(crate) fn(&mut T, V::Read));
+
+impl<V: Values, T> Kind for Set<V, T> {
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool {
+        self.0.read(value).is_ok()
+    }
+}
+
+impl<V: Values, T> Value<T> for Set<V, T> {
+    fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>> {
+        self.1(into, self.0.read(value)?);
+        Ok(())
+    }
+}
+
+impl<T> AnyKey for Record<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn doc(&self) -> &Doc {
+        &self.doc
+    }
+
+    fn values(&self) -> String {
+        self.value.describe()
+    }
+
+    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool {
+        self.value.takes(value)
+    }
+}
+
+/// A list of keys, whatever they fill.
+pub(crate) trait AnyKeys: Sync {
+    /// All of them that are in such a group, in their order.
+    fn of(&self, groups: fn(Group) -> bool) -> Vec<&'static dyn AnyKey>;
+}
+
+impl<T> AnyKeys for &'static [Record<T>] {
+    fn of(&self, groups: fn(Group) -> bool) -> Vec<&'static dyn AnyKey> {
+        let keys = self.iter().filter(|key| groups(key.group));
+        keys.map(|key| key as &dyn AnyKey).collect()
+    }
+}
+
+/// Keys of a table: those of a list that are in certain groups.
+pub(crate) struct Part {
+    keys: &'static dyn AnyKeys,
+    groups: fn(Group) -> bool,
+}
+
+impl Part {
+    /// All of a list.
+    pub(crate) const fn all(keys: &'static dyn AnyKeys) -> Self {
+        Self {
+            keys,
+            groups: |_| true,
+        }
+    }
+}
+
 /// How many keys the parts of a table have.
 pub(crate) const fn count(parts: &[&[&dyn AnyKey]]) -> usize {
     let (mut count, mut part) = (0, 0);
@@ -114,6 +215,8 @@ pub(crate) struct Section {
     pub(crate) intro: &'static str,
     /// Its keys, in the order of the reference.
     pub(crate) keys: &'static [&'static dyn AnyKey],
+    /// Its keys, in the order of the reference, behind those of `keys`.
+    pub(crate) parts: &'static [Part],
     /// Keys that a later version will have, with what to do until then.
     pub(crate) later: &'static [(&'static str, &'static str)],
 }
@@ -121,6 +224,12 @@ pub(crate) struct Section {
 impl Section {
     /// Whether it has a key of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.keys.iter().any(|key| key.name() == name)
+        self.keys().any(|key| key.name() == name)
+    }
+
+    /// All its keys, in the order of the reference.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
+        let keys = self.keys.iter().copied();
+        keys.chain(self.parts.iter().flat_map(|part| part.keys.of(part.groups)))
     }
 }

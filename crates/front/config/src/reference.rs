@@ -42,9 +42,9 @@ fn entries() -> Vec<SectionEntry> {
     let entry = |section: &'static Section| SectionEntry {
         section,
         anchor: anchors.next(section.header),
-        keys: (section.keys.iter())
-            .filter(|key| own(section, **key))
-            .map(|key| (*key, anchors.next(key.name())))
+        keys: (section.keys())
+            .filter(|key| own(section, *key))
+            .map(|key| (key, anchors.next(key.name())))
             .collect(),
     };
     let all = SECTIONS.iter().chain(OTHER_SECTIONS);

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::file::elsewhere;
-use crate::key::{Key, Section};
+use crate::key::{AnyKey, Group, Key, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::signs::OddSign;
 use crate::suggest::nearest;
@@ -74,8 +74,8 @@ impl<'f> Table<'f> {
     }
 
     /// Where the value of a key stands, or else the header.
-    pub(crate) fn place_of<V>(&self, key: &Key<V>) -> Range<usize> {
-        self.place_at(key.name)
+    pub(crate) fn place_of(&self, key: &impl AnyKey) -> Range<usize> {
+        self.place_at(key.name())
     }
 
     /// Where the value of the key of that name stands, or else the header.
@@ -90,8 +90,8 @@ impl<'f> Table<'f> {
     }
 
     /// Whether the key is there, well or badly.
-    pub(crate) fn has<V>(&self, key: &Key<V>) -> bool {
-        self.find(key.name).is_some()
+    pub(crate) fn has(&self, key: &impl AnyKey) -> bool {
+        self.find(key.name()).is_some()
     }
 
     /// Whether an unknown key is one of these with a slip.
@@ -118,29 +118,81 @@ impl<'f> Table<'f> {
         match key.values.read(value) {
             Ok(read) => Some(read),
             Err(complaints) => {
-                let odd = value.get_ref().as_str().and_then(OddSign::in_value);
-                let fault = |complaint: crate::value::Complaint| {
-                    let message = format!("`{}` {}", key.name, complaint.message);
-                    let Some(odd) = odd else {
-                        return Finding::fault(message, complaint.span);
-                    };
-                    // What to do otherwise would keep the sign.
-                    let wrong = message.split("; ").next().unwrap_or_default();
-                    let hint = format!("it has {odd}: {}", odd.hint_in_value());
-                    Finding::fault(wrong, complaint.span).hint(hint)
-                };
-                self.findings.extend(complaints.into_iter().map(fault));
+                self.complain(key.name, value, complaints);
                 None
             }
         }
     }
 
+    /// Reads those of the keys that are there into what they fill, and complains of those that must be there and are
+    /// not. A wrong one leaves it as it was.
+    pub(crate) fn read<T: 'static>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'static Record<T>>,
+        into: &mut T,
+    ) {
+        for key in keys {
+            debug_assert!(
+                self.section.has(key.name),
+                "{} has no key {}",
+                self.section.header,
+                key.name
+            );
+            match self.find(key.name) {
+                Some(value) => {
+                    if let Err(complaints) = key.value.read_into(value, into) {
+                        self.complain(key.name, value, complaints);
+                    }
+                }
+                None if key.doc.preset == Preset::Required => {
+                    self.lacks(key.name, key.doc.sample);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Those keys of certain groups that are there, well or badly, each with the place of its value.
+    pub(crate) fn written<T: 'static>(
+        &self,
+        keys: &'static [Record<T>],
+        groups: impl Fn(Group) -> bool,
+    ) -> Vec<(&'static str, Range<usize>)> {
+        let keys = keys.iter().filter(|key| groups(key.group));
+        keys.filter_map(|key| Some((key.name, self.find(key.name)?.span())))
+            .collect()
+    }
+
+    fn complain(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        complaints: Vec<crate::value::Complaint>,
+    ) {
+        let odd = value.get_ref().as_str().and_then(OddSign::in_value);
+        let fault = |complaint: crate::value::Complaint| {
+            let message = format!("`{name}` {}", complaint.message);
+            let Some(odd) = odd else {
+                return Finding::fault(message, complaint.span);
+            };
+            // What to do otherwise would keep the sign.
+            let wrong = message.split("; ").next().unwrap_or_default();
+            let hint = format!("it has {odd}: {}", odd.hint_in_value());
+            Finding::fault(wrong, complaint.span).hint(hint)
+        };
+        self.findings.extend(complaints.into_iter().map(fault));
+    }
+
+    fn lacks(&mut self, name: &str, sample: &str) {
+        let message = format!("{} lacks `{name}`", self.section.header);
+        let hint = format!("write {name} = {sample}");
+        self.push(Finding::fault(message, self.place()).hint(hint));
+    }
+
     /// Reads a key that must be there.
     pub(crate) fn require<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
         if !self.has(key) {
-            let message = format!("{} lacks `{}`", self.section.header, key.name);
-            let hint = format!("write {} = {}", key.name, key.doc.sample);
-            self.push(Finding::fault(message, self.place()).hint(hint));
+            self.lacks(key.name, key.doc.sample);
         }
         self.take(key)
     }
@@ -201,8 +253,7 @@ impl<'f> Table<'f> {
         }
         let names = self
             .section
-            .keys
-            .iter()
+            .keys()
             .map(|key| key.name())
             .chain(self.tables.iter().copied());
         match nearest(name, names).filter(|meant| !foreign::is_other(name, meant)) {

@@ -175,14 +175,14 @@ impl Values for Switch {
 /// One of some words.
 pub(crate) struct Choices<T: 'static>(pub(crate) &'static [(&'static str, T)]);
 
-impl<T: Copy + Sync> Values for Choices<T> {
+impl<T: Clone + Sync> Values for Choices<T> {
     type Read = T;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
         let word = value.get_ref().as_str();
         let chosen = self.0.iter().find(|(name, _)| Some(*name) == word);
         let wrong = || complaint(format!("must be {}", self.describe()), value);
-        chosen.map(|(_, choice)| *choice).ok_or_else(wrong)
+        chosen.map(|(_, choice)| choice.clone()).ok_or_else(wrong)
     }
 
     fn describe(&self) -> String {

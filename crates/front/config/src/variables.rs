@@ -231,7 +231,7 @@ impl<'t> Walk<'t> {
             parts.len() == self.path.len() && parts.iter().zip(&self.path).all(same)
         };
         let section = SECTIONS.iter().find(|it| is_here(it.header))?;
-        section.keys.iter().copied().find(|key| key.name() == name)
+        section.keys().find(|key| key.name() == name)
     }
 }
 

@@ -109,6 +109,7 @@ pub(crate) static SECTION: Section = Section {
         &READ_ONLY,
         &READY,
     ],
+    parts: &[],
     later: &[],
 };
 

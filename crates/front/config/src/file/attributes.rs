@@ -169,6 +169,7 @@ pub(crate) static SECTION: Section = Section {
             `allowed-request-attributes-pattern`). [routes.md](routes.md#what-an-application-behind-ajp-is-told) \
             has an example.",
     keys: &[&NAMED],
+    parts: &[],
     later: &[],
 };
 

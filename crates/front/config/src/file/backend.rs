@@ -191,12 +191,12 @@ fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
     }
 }
 
-fn never_reached<V>(table: &mut Table<'_>, key: &Key<V>, first: &str) {
+fn never_reached(table: &mut Table<'_>, key: &impl AnyKey, first: &str) {
     let message = format!(
         "`{}` is never reached, because `{first}` ends sooner",
-        key.name
+        key.name()
     );
-    let hint = format!("lower `{}`, or raise `{first}`", key.name);
+    let hint = format!("lower `{}`, or raise `{first}`", key.name());
     table.push(Finding::warning(message, table.place_of(key)).hint(hint));
 }
 
@@ -311,6 +311,7 @@ pub(crate) static SECTION: Section = Section {
         &PING_TIMEOUT,
         &ANNOUNCE_CHUNKED,
     ],
+    parts: &[],
     later: &[
         ("drain", "write activation = \"drain\""),
         ("standby", "give it a `distance` above that of the others"),

@@ -186,7 +186,7 @@ fn system_roots() -> Result<Roots, String> {
 }
 
 /// Where a key stands; else the URL, when the upstream has it.
-fn place_or<V>(table: &Table<'_>, key: &Key<V>, url: &Range<usize>) -> Range<usize> {
+fn place_or(table: &Table<'_>, key: &impl AnyKey, url: &Range<usize>) -> Range<usize> {
     match table.has(key) {
         true => table.place_of(key),
         false => url.clone(),
@@ -253,9 +253,9 @@ pub(super) fn without_use(table: &mut Table<'_>) {
 }
 
 fn present(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
-    fn found<V>(table: &Table<'_>, key: &Key<V>) -> Option<(&'static str, Range<usize>)> {
+    fn found(table: &Table<'_>, key: &impl AnyKey) -> Option<(&'static str, Range<usize>)> {
         let has = table.has(key);
-        has.then(|| (key.name, table.place_of(key)))
+        has.then(|| (key.name(), table.place_of(key)))
     }
     [
         found(table, &CA_FILE),

@@ -181,6 +181,7 @@ pub(crate) static SECTION: Section = Section {
         &VARIANTS_MAX,
         &CACHE_STATUS,
     ],
+    parts: &[],
     later: &[(
         "shared",
         "a level in memcached that several fronts share is not available: each front has its own memory",

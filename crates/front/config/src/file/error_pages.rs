@@ -248,6 +248,7 @@ pub(crate) static SECTION: Section = Section {
             instead (`error-page-missing`). Without this table the front writes short pages \
             itself.",
     keys: KEYS,
+    parts: &[],
     later: &[],
 };
 
@@ -255,6 +256,7 @@ pub(crate) static ROUTE_SECTION: Section = Section {
     header: "[route.error_pages]",
     intro: "The same for the `[[route]]` above it. What it does not say, `[error_pages]` does.",
     keys: KEYS,
+    parts: &[],
     later: &[],
 };
 

@@ -127,6 +127,7 @@ pub(crate) static SECTION: Section = Section {
         &TRAILER_MAX,
         &CHUNK_EXTENSIONS_MAX,
     ],
+    parts: &[],
     later: &[
         ("certificate", TLS_ADVICE),
         ("certificate_file", TLS_ADVICE),

@@ -120,6 +120,7 @@ pub(crate) static SECTION: Section = Section {
     intro: "The access log, one line for each exchange. The table may be left out. The front's own \
             messages go to standard error; `serve --log-level` chooses which.",
     keys: &[&ACCESS, &FORMAT, &HOSTS],
+    parts: &[],
     later: &[],
 };
 

@@ -137,6 +137,7 @@ pub(crate) static SECTION: Section = Section {
     keys: &[
         &LISTEN, &PEERS, &MEMBERS, &PATHS, &ADVERTISE, &GROUP, &INTERFACE, &KEY_FILE,
     ],
+    parts: &[],
     later: &[("use_alias", "write `hosts` in a [[route]]")],
 };
 

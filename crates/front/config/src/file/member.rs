@@ -130,6 +130,7 @@ pub(crate) static SECTION: Section = Section {
             configuration itself. Such a file has no other tables. Keys that are not here are those of \
             `[upstream.NAME]`.",
     keys: &[&NAME, &URL, &WEIGHT, &JVM_ROUTE, &DOMAIN, &DISTANCE, &STATE],
+    parts: &[],
     later: &[
         ("activation", "write state = \"drain\""),
         ("secret", "write it in [upstream.NAME], for all members"),

@@ -284,6 +284,7 @@ pub(crate) static SECTION: Section = Section {
             of the members are missing from one answer, they leave one by one, each confirmed by a further \
             answer. [fleet.md](fleet.md) explains it with examples.",
     keys: KEYS,
+    parts: &[],
     later: &[(
         "service",
         "write from = \"dns\" with the name of a headless service",

@@ -1,6 +1,5 @@
 //! `[upstream.NAME.probe]`: how backends are probed while they are up.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use catamaran_front::config::{ProbeConfig, ProbeKind, ProbeRequest};
@@ -8,10 +7,10 @@ use http::Method;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Group, Part, Preset, Record, Section, Set};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_host_field, parse_statuses, parse_target};
+use crate::value::text::{parse_host_field, parse_statuses, parse_target};
 use crate::value::{Choices, Counts, Durations, OneOrMore, Parsed};
 
 /// What a probe asks, as the file names it.
@@ -23,71 +22,51 @@ enum Kind {
     Request,
 }
 
-/// The methods that a probe may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Get,
-    Head,
+/// The table as written.
+struct Written {
+    kind: Kind,
+    request: ProbeRequest,
+    probe: ProbeConfig,
 }
+
+/// Keys of a request, which have no effect where none is made.
+const REQUEST: Group = Group("request");
 
 /// Reads the table; `None` if backends are not to be probed.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<ProbeConfig> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let kind = table.take(&KIND);
-    let mut request = ProbeRequest::default();
-    if let Some(verb) = table.take(&METHOD) {
-        request.method = match verb {
-            Verb::Get => Method::GET,
-            Verb::Head => Method::HEAD,
-        };
-    }
-    table.set(&PATH, &mut request.target);
-    request.host = table.take(&HOST);
-    table.set(&STATUS, &mut request.statuses);
-    request.body = table.take(&BODY);
-    let mut probe = ProbeConfig::new(match kind.unwrap_or(Kind::Off) {
-        Kind::Off | Kind::Connect => ProbeKind::Connect,
-        Kind::Cping => ProbeKind::Cping,
-        Kind::Request => ProbeKind::Request(Box::new(request.clone())),
-    });
-    table.set(&INTERVAL, &mut probe.interval);
-    table.set(&TIMEOUT, &mut probe.timeout);
-    table.set(&UP, &mut probe.up);
-    table.set(&DOWN, &mut probe.down);
-    if !table.has(&KIND) {
-        let message = "[upstream.NAME.probe] without `kind` probes nothing";
-        let hint = "write kind = \"request\", \"cping\", \"connect\" or \"off\"";
-        table.push(Finding::fault(message, table.place()).hint(hint));
-    }
-    without_use(&mut table, kind);
-    if request.body.is_some() && request.method == Method::HEAD {
-        let message = "an answer to HEAD has no body, so `body` is never found";
-        let place = table.place_of(&BODY);
-        table.push(Finding::fault(message, place).hint("write method = \"GET\""));
-    }
-    table.finish(report);
-    kind.filter(|kind| *kind != Kind::Off).map(|_| probe)
-}
-
-/// Keys of a request have no effect where none is made.
-fn without_use(table: &mut Table<'_>, kind: Option<Kind>) {
-    if kind.is_none_or(|kind| kind == Kind::Request) {
-        return;
-    }
-    for (key, has, place) in [
-        (METHOD.name, table.has(&METHOD), table.place_of(&METHOD)),
-        (PATH.name, table.has(&PATH), table.place_of(&PATH)),
-        (HOST.name, table.has(&HOST), table.place_of(&HOST)),
-        (STATUS.name, table.has(&STATUS), table.place_of(&STATUS)),
-        (BODY.name, table.has(&BODY), table.place_of(&BODY)),
-    ] {
-        if has {
-            let message = format!("`{key}` has no effect without kind = \"request\"");
+    let mut written = Written {
+        kind: Kind::Off,
+        request: ProbeRequest::default(),
+        probe: ProbeConfig::new(ProbeKind::Connect),
+    };
+    table.read(KEYS, &mut written);
+    let Written {
+        kind,
+        request,
+        mut probe,
+    } = written;
+    if table.has_named("kind") && table.is_good() && kind != Kind::Request {
+        for (name, place) in table.written(KEYS, |group| group == REQUEST) {
+            let message = format!("`{name}` has no effect without kind = \"request\"");
             let hint = "write kind = \"request\", or remove it";
             table.push(Finding::warning(message, place).hint(hint));
         }
     }
+    if request.body.is_some() && request.method == Method::HEAD {
+        let message = "an answer to HEAD has no body, so `body` is never found";
+        let place = table.place_at("body");
+        table.push(Finding::fault(message, place).hint("write method = \"GET\""));
+    }
+    table.finish(report);
+    probe.kind = match kind {
+        Kind::Off => return None,
+        Kind::Connect => ProbeKind::Connect,
+        Kind::Cping => ProbeKind::Cping,
+        Kind::Request => ProbeKind::Request(Box::new(request)),
+    };
+    Some(probe)
 }
 
 pub(crate) static SECTION: Section = Section {
@@ -98,165 +77,195 @@ pub(crate) static SECTION: Section = Section {
             failed and unanswered requests lead to probes. A backend that cannot be connected to is \
             left out at once, whatever is written here. While a backend is out it is probed each \
             second at first, and in a back-off of up to 30 s if it was out lately.",
-    keys: &[
-        &KIND, &METHOD, &PATH, &HOST, &STATUS, &BODY, &INTERVAL, &TIMEOUT, &UP, &DOWN,
-    ],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
 };
 
-static KIND: Key<Choices<Kind>> = Key {
-    name: "kind",
-    values: Choices(&[
-        ("off", Kind::Off),
-        ("connect", Kind::Connect),
-        ("cping", Kind::Cping),
-        ("request", Kind::Request),
-    ]),
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"request\"",
-        effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "kind",
+        group: ALL,
+        value: &Set(
+            Choices(&[
+                ("off", Kind::Off),
+                ("connect", Kind::Connect),
+                ("cping", Kind::Cping),
+                ("request", Kind::Request),
+            ]),
+            |written: &mut Written, it| written.kind = it,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"request\"",
+            effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
                  `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
                  protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
                  request is verified. An AJP backend of which nothing is heard is asked CPING beside \
                  it, so a slow probe does not put off what silence leads to. Stopped and draining \
                  backends are probed like the others.",
-        extremes: "A process that is stopped still accepts connections, and a hung application still \
+            extremes: "A process that is stopped still accepts connections, and a hung application still \
                    answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
                    --wait` needs it. A request that begins sessions fills the \
                    container with them.",
-        elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
+            elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
+        },
     },
-};
-
-static METHOD: Key<Choices<Verb>> = Key {
-    name: "method",
-    values: Choices(&[("GET", Verb::Get), ("HEAD", Verb::Head)]),
-    doc: Doc {
-        preset: Preset::Value("\"GET\""),
-        sample: "\"HEAD\"",
-        effect: "The method of the request.",
-        extremes: "HEAD has no body to look at.",
-        elsewhere: "httpd `hcmethod`; HAProxy `http-check send meth`",
+    Record {
+        name: "method",
+        group: REQUEST,
+        value: &Set(
+            Choices(&[("GET", Method::GET), ("HEAD", Method::HEAD)]),
+            |written: &mut Written, it| written.request.method = it,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"GET\""),
+            sample: "\"HEAD\"",
+            effect: "The method of the request.",
+            extremes: "HEAD has no body to look at.",
+            elsewhere: "httpd `hcmethod`; HAProxy `http-check send meth`",
+        },
     },
-};
-
-static PATH: Key<Parsed<String, TextError>> = Key {
-    name: "path",
-    values: Parsed {
-        what: "a path such as \"/app/health\", with or without a query",
-        parse: parse_target,
-    },
-    doc: Doc {
-        preset: Preset::Value("\"/\""),
-        sample: "\"/app/health\"",
-        effect: "What is asked for: a path, with or without a query.",
-        extremes: "A path that another application serves says nothing about yours. One that is costly \
+    Record {
+        name: "path",
+        group: REQUEST,
+        value: &Set(
+            Parsed {
+                what: "a path such as \"/app/health\", with or without a query",
+                parse: parse_target,
+            },
+            |written: &mut Written, it| written.request.target = it,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"/\""),
+            sample: "\"/app/health\"",
+            effect: "What is asked for: a path, with or without a query.",
+            extremes: "A path that another application serves says nothing about yours. One that is costly \
                    is a load of its own.",
-        elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",
+            elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",
+        },
     },
-};
-
-static HOST: Key<Parsed<String, TextError>> = Key {
-    name: "host",
-    values: Parsed {
-        what: "a host such as \"www.example.org\"",
-        parse: parse_host_field,
+    Record {
+        name: "host",
+        group: REQUEST,
+        value: &Set(
+            Parsed {
+                what: "a host such as \"www.example.org\"",
+                parse: parse_host_field,
+            },
+            |written: &mut Written, it| written.request.host = Some(it),
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the backend's address"),
+            sample: "\"www.example.org\"",
+            effect: "The request's `Host`.",
+            extremes: "A container with virtual hosts answers another application for another name.",
+            elsewhere: "HAProxy `http-check send hdr host`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("the backend's address"),
-        sample: "\"www.example.org\"",
-        effect: "The request's `Host`.",
-        extremes: "A container with virtual hosts answers another application for another name.",
-        elsewhere: "HAProxy `http-check send hdr host`",
-    },
-};
-
-static STATUS: Key<OneOrMore<Parsed<RangeInclusive<u16>, TextError>>> = Key {
-    name: "status",
-    values: OneOrMore(Parsed {
-        what: "a status or a range such as \"200-399\"",
-        parse: parse_statuses,
-    }),
-    doc: Doc {
-        preset: Preset::Value("\"200-399\""),
-        sample: "[\"200\", \"401\"]",
-        effect: "The statuses that are good answers.",
-        extremes: "With redirects among them, an application that sends everybody to a login page is \
+    Record {
+        name: "status",
+        group: REQUEST,
+        value: &Set(
+            OneOrMore(Parsed {
+                what: "a status or a range such as \"200-399\"",
+                parse: parse_statuses,
+            }),
+            |written: &mut Written, it| written.request.statuses = it,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"200-399\""),
+            sample: "[\"200\", \"401\"]",
+            effect: "The statuses that are good answers.",
+            extremes: "With redirects among them, an application that sends everybody to a login page is \
                    well.",
-        elsewhere: "httpd `hcexpr`; HAProxy `http-check expect status`",
+            elsewhere: "httpd `hcexpr`; HAProxy `http-check expect status`",
+        },
     },
-};
-
-static BODY: Key<Parsed<String, TextError>> = Key {
-    name: "body",
-    values: Parsed {
-        what: "a text",
-        parse: crate::value::text::parse_probe_body,
+    Record {
+        name: "body",
+        group: REQUEST,
+        value: &Set(
+            Parsed {
+                what: "a text",
+                parse: crate::value::text::parse_probe_body,
+            },
+            |written: &mut Written, it| written.request.body = Some(it),
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the body is not looked at"),
+            sample: "\"ready\"",
+            effect: "A text that must be found in the first 64 KiB of the answer's body, byte for byte.",
+            extremes: "A compressed body does not have it.",
+            elsewhere: "httpd `hcexpr` with `hc('body')`; HAProxy `http-check expect string`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("the body is not looked at"),
-        sample: "\"ready\"",
-        effect: "A text that must be found in the first 64 KiB of the answer's body, byte for byte.",
-        extremes: "A compressed body does not have it.",
-        elsewhere: "httpd `hcexpr` with `hc('body')`; HAProxy `http-check expect string`",
-    },
-};
-
-static INTERVAL: Key<Durations> = Key {
-    name: "interval",
-    values: Durations {
-        min: Duration::from_millis(100),
-        max: Duration::from_secs(3600),
-    },
-    doc: Doc {
-        preset: Preset::Value("\"5s\""),
-        sample: "\"10s\"",
-        effect: "From one probe of a backend that is up to the next, a tenth more or less. The first \
+    Record {
+        name: "interval",
+        group: ALL,
+        value: &Set(
+            Durations {
+                min: Duration::from_millis(100),
+                max: Duration::from_secs(3600),
+            },
+            |written: &mut Written, it| written.probe.interval = it,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"5s\""),
+            sample: "\"10s\"",
+            effect: "From one probe of a backend that is up to the next, a tenth more or less. The first \
                  is made within one interval from the start.",
-        extremes: "A failure is noticed after `interval` times `down`. Short intervals are a load on \
+            extremes: "A failure is noticed after `interval` times `down`. Short intervals are a load on \
                    the backend.",
-        elsewhere: "httpd `hcinterval`; HAProxy `inter`; nginx `health_check interval`",
+            elsewhere: "httpd `hcinterval`; HAProxy `inter`; nginx `health_check interval`",
+        },
     },
-};
-
-static TIMEOUT: Key<Durations> = Key {
-    name: "timeout",
-    values: Durations {
-        min: Duration::from_millis(10),
-        max: Duration::from_secs(60),
-    },
-    doc: Doc {
-        preset: Preset::Value("\"2s\""),
-        sample: "\"4s\"",
-        effect: "How long a probe may take, connecting included. For connecting `connect_timeout` holds, \
+    Record {
+        name: "timeout",
+        group: ALL,
+        value: &Set(
+            Durations {
+                min: Duration::from_millis(10),
+                max: Duration::from_secs(60),
+            },
+            |written: &mut Written, it| written.probe.timeout = it,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"2s\""),
+            sample: "\"4s\"",
+            effect: "How long a probe may take, connecting included. For connecting `connect_timeout` holds, \
                  too; for CPING `ping_timeout`.",
-        extremes: "Shorter than a long garbage collection, it puts out a backend that only paused.",
-        elsewhere: "HAProxy `timeout check`",
+            extremes: "Shorter than a long garbage collection, it puts out a backend that only paused.",
+            elsewhere: "HAProxy `timeout check`",
+        },
     },
-};
-
-static UP: Key<Counts<u32>> = Key {
-    name: "up",
-    values: Counts { min: 1, max: 100 },
-    doc: Doc {
-        preset: Preset::Value("2"),
-        sample: "3",
-        effect: "So many probes in a row must be answered before a backend that is out comes back.",
-        extremes: "With 1, a backend that answers now and then comes and goes.",
-        elsewhere: "httpd `hcpasses`; HAProxy `rise`; nginx `passes`",
+    Record {
+        name: "up",
+        group: ALL,
+        value: &Set(Counts { min: 1, max: 100 }, |written: &mut Written, it| {
+            written.probe.up = it
+        }),
+        doc: Doc {
+            preset: Preset::Value("2"),
+            sample: "3",
+            effect: "So many probes in a row must be answered before a backend that is out comes back.",
+            extremes: "With 1, a backend that answers now and then comes and goes.",
+            elsewhere: "httpd `hcpasses`; HAProxy `rise`; nginx `passes`",
+        },
     },
-};
-
-static DOWN: Key<Counts<u32>> = Key {
-    name: "down",
-    values: Counts { min: 1, max: 100 },
-    doc: Doc {
-        preset: Preset::Value("3"),
-        sample: "2",
-        effect: "So many probes in a row must fail before a backend is left out. A refused connection \
+    Record {
+        name: "down",
+        group: ALL,
+        value: &Set(Counts { min: 1, max: 100 }, |written: &mut Written, it| {
+            written.probe.down = it
+        }),
+        doc: Doc {
+            preset: Preset::Value("3"),
+            sample: "2",
+            effect: "So many probes in a row must fail before a backend is left out. A refused connection \
                  leaves it out at once.",
-        extremes: "With 1, a single lost packet leaves a backend out.",
-        elsewhere: "httpd `hcfails`; HAProxy `fall`; nginx `fails`",
+            extremes: "With 1, a single lost packet leaves a backend out.",
+            elsewhere: "httpd `hcfails`; HAProxy `fall`; nginx `fails`",
+        },
     },
-};
+];

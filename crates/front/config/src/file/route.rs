@@ -236,6 +236,7 @@ pub(crate) static SECTION: Section = Section {
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
     keys: &KEYS,
+    parts: &[],
     later: &[],
 };
 

@@ -69,6 +69,7 @@ pub(crate) static SECTION: Section = Section {
         &VIA,
         &REQUEST_ID,
     ],
+    parts: &[],
     later: &[],
 };
 

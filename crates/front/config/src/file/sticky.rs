@@ -135,6 +135,7 @@ pub(crate) static SECTION: Section = Section {
         &COOKIE_SAME_SITE,
         &COOKIE_KEY_FILE,
     ],
+    parts: &[],
     later: &[],
 };
 

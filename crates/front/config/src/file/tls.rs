@@ -239,6 +239,7 @@ pub(crate) static SECTION: Section = Section {
         &HANDSHAKES_MAX,
         &CERTIFICATE_WATCH,
     ],
+    parts: &[],
     later: &[],
 };
 
@@ -248,6 +249,7 @@ pub(crate) static CERTIFICATE_SECTION: Section = Section {
             name wins, then a wildcard of one label, then the default. For a name there may be one \
             with an elliptic-curve key and one with an RSA key.",
     keys: &[&CHAIN, &KEY, &DEFAULT],
+    parts: &[],
     later: &[],
 };
 

@@ -204,6 +204,7 @@ pub(crate) static SECTION: Section = Section {
             group that does not set the key itself. Exceptions are `url`, `name`, `weight` and the \
             keys that place a backend among the others.",
     keys: backend::UPSTREAM_KEYS,
+    parts: &[],
     later: &[
         (
             "hash_load_max",

@@ -124,7 +124,7 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
 fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
     SECTIONS
         .iter()
-        .flat_map(|section| section.keys.iter().map(|key| (section.header, *key)))
+        .flat_map(|section| section.keys().map(|key| (section.header, key)))
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
 fn each_key_is_described_once() {
     let mut seen = BTreeSet::new();
     for section in SECTIONS {
-        for key in section.keys.iter().filter(|key| own(section, **key)) {
+        for key in section.keys().filter(|key| own(section, *key)) {
             assert!(
                 seen.insert((section.header, key.name())),
                 "{} twice",

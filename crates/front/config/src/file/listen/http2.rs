@@ -2,7 +2,7 @@
 
 use catamaran_front::config::{ListenerConfig, Protocols};
 
-use crate::key::{Doc, Key, Preset};
+use crate::key::{AnyKey, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Counts, OneOrMore, Parsed, Sizes};
@@ -79,9 +79,12 @@ fn resets(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     }
 }
 
-fn warn_of_no_effect<V>(table: &mut Table<'_>, key: &Key<V>) {
+fn warn_of_no_effect(table: &mut Table<'_>, key: &impl AnyKey) {
     if table.has(key) {
-        let message = format!("`{}` has no effect: clients speak HTTP/1.1 here", key.name);
+        let message = format!(
+            "`{}` has no effect: clients speak HTTP/1.1 here",
+            key.name()
+        );
         let finding = Finding::warning(message, table.place_of(key));
         table.push(finding.hint("add \"h2\" to `protocols`, or remove it"));
     }

@@ -120,6 +120,7 @@ pub(crate) static REQUEST_SECTION: Section = Section {
     intro: "What the route above it changes of the fields of requests, after the front's own fields \
             have been written: first `remove`, then `set`, then `add`.",
     keys: &[&REMOVE, &SET, &ADD],
+    parts: &[],
     later: &[],
 };
 
@@ -131,6 +132,7 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
             `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
             `[route.request_headers]`.",
     keys: &[&REMOVE, &SET, &ADD],
+    parts: &[],
     later: &[],
 };
 
@@ -141,6 +143,7 @@ pub(crate) static SERVER_SECTION: Section = Section {
             `[route.request_headers]`. Answers without a route, such as 404 for a request that none \
             matches, are not changed.",
     keys: &[&REMOVE, &SET, &ADD],
+    parts: &[],
     later: &[],
 };
 
