@@ -112,10 +112,10 @@ pub(crate) trait Value<T>: Kind {
     fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>>;
 }
 
-/// Values of the kind `V`, and what is done with one that was read.
-pub(crate) struct Set<V: Values, T>(pub(crate) V, pub(crate) fn(&mut T, V::Read));
+/// Values of the kind `V`, and what of a `T` one is put into.
+pub(crate) struct Fill<V: Values, T>(pub(crate) V, pub(crate) fn(&mut T) -> &mut V::Read);
 
-impl<V: Values, T> Kind for Set<V, T> {
+impl<V: Values, T> Kind for Fill<V, T> {
     fn describe(&self) -> String {
         self.0.describe()
     }
@@ -125,9 +125,9 @@ impl<V: Values, T> Kind for Set<V, T> {
     }
 }
 
-impl<V: Values, T> Value<T> for Set<V, T> {
+impl<V: Values, T> Value<T> for Fill<V, T> {
     fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>> {
-        self.1(into, self.0.read(value)?);
+        *self.1(into) = self.0.read(value)?;
         Ok(())
     }
 }

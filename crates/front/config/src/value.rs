@@ -285,6 +285,21 @@ impl<V: Values> Values for OneOrMore<V> {
     }
 }
 
+/// A value that there need not be.
+pub(crate) struct Optional<V>(pub(crate) V);
+
+impl<V: Values> Values for Optional<V> {
+    type Read = Option<V::Read>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        self.0.read(value).map(Some)
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
 /// Values by name, such as `{ a = 1, b = 2 }`.
 pub(crate) struct NamedValues<V> {
     /// What the table is: "backends with ...".

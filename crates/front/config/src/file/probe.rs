@@ -7,11 +7,11 @@ use http::Method;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::key::{ALL, Doc, Group, Part, Preset, Record, Section, Set};
+use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{parse_host_field, parse_statuses, parse_target};
-use crate::value::{Choices, Counts, Durations, OneOrMore, Parsed};
+use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Parsed};
 
 /// What a probe asks, as the file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,37 +86,37 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "kind",
         group: ALL,
-        value: &Set(
+        value: &Fill(
             Choices(&[
                 ("off", Kind::Off),
                 ("connect", Kind::Connect),
                 ("cping", Kind::Cping),
                 ("request", Kind::Request),
             ]),
-            |written: &mut Written, it| written.kind = it,
+            |written: &mut Written| &mut written.kind,
         ),
         doc: Doc {
             preset: Preset::Required,
             sample: "\"request\"",
             effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
-                 `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
-                 protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
-                 request is verified. An AJP backend of which nothing is heard is asked CPING beside \
-                 it, so a slow probe does not put off what silence leads to. Stopped and draining \
-                 backends are probed like the others.",
+                     `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
+                     protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
+                     request is verified. An AJP backend of which nothing is heard is asked CPING beside \
+                     it, so a slow probe does not put off what silence leads to. Stopped and draining \
+                     backends are probed like the others.",
             extremes: "A process that is stopped still accepts connections, and a hung application still \
-                   answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
-                   --wait` needs it. A request that begins sessions fills the \
-                   container with them.",
+                       answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
+                       --wait` needs it. A request that begins sessions fills the \
+                       container with them.",
             elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
         },
     },
     Record {
         name: "method",
         group: REQUEST,
-        value: &Set(
+        value: &Fill(
             Choices(&[("GET", Method::GET), ("HEAD", Method::HEAD)]),
-            |written: &mut Written, it| written.request.method = it,
+            |written: &mut Written| &mut written.request.method,
         ),
         doc: Doc {
             preset: Preset::Value("\"GET\""),
@@ -129,31 +129,31 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "path",
         group: REQUEST,
-        value: &Set(
+        value: &Fill(
             Parsed {
                 what: "a path such as \"/app/health\", with or without a query",
                 parse: parse_target,
             },
-            |written: &mut Written, it| written.request.target = it,
+            |written: &mut Written| &mut written.request.target,
         ),
         doc: Doc {
             preset: Preset::Value("\"/\""),
             sample: "\"/app/health\"",
             effect: "What is asked for: a path, with or without a query.",
             extremes: "A path that another application serves says nothing about yours. One that is costly \
-                   is a load of its own.",
+                       is a load of its own.",
             elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",
         },
     },
     Record {
         name: "host",
         group: REQUEST,
-        value: &Set(
-            Parsed {
+        value: &Fill(
+            Optional(Parsed {
                 what: "a host such as \"www.example.org\"",
                 parse: parse_host_field,
-            },
-            |written: &mut Written, it| written.request.host = Some(it),
+            }),
+            |written: &mut Written| &mut written.request.host,
         ),
         doc: Doc {
             preset: Preset::Unset("the backend's address"),
@@ -166,31 +166,31 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "status",
         group: REQUEST,
-        value: &Set(
+        value: &Fill(
             OneOrMore(Parsed {
                 what: "a status or a range such as \"200-399\"",
                 parse: parse_statuses,
             }),
-            |written: &mut Written, it| written.request.statuses = it,
+            |written: &mut Written| &mut written.request.statuses,
         ),
         doc: Doc {
             preset: Preset::Value("\"200-399\""),
             sample: "[\"200\", \"401\"]",
             effect: "The statuses that are good answers.",
             extremes: "With redirects among them, an application that sends everybody to a login page is \
-                   well.",
+                       well.",
             elsewhere: "httpd `hcexpr`; HAProxy `http-check expect status`",
         },
     },
     Record {
         name: "body",
         group: REQUEST,
-        value: &Set(
-            Parsed {
+        value: &Fill(
+            Optional(Parsed {
                 what: "a text",
                 parse: crate::value::text::parse_probe_body,
-            },
-            |written: &mut Written, it| written.request.body = Some(it),
+            }),
+            |written: &mut Written| &mut written.request.body,
         ),
         doc: Doc {
             preset: Preset::Unset("the body is not looked at"),
@@ -203,38 +203,38 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "interval",
         group: ALL,
-        value: &Set(
+        value: &Fill(
             Durations {
                 min: Duration::from_millis(100),
                 max: Duration::from_secs(3600),
             },
-            |written: &mut Written, it| written.probe.interval = it,
+            |written: &mut Written| &mut written.probe.interval,
         ),
         doc: Doc {
             preset: Preset::Value("\"5s\""),
             sample: "\"10s\"",
             effect: "From one probe of a backend that is up to the next, a tenth more or less. The first \
-                 is made within one interval from the start.",
+                     is made within one interval from the start.",
             extremes: "A failure is noticed after `interval` times `down`. Short intervals are a load on \
-                   the backend.",
+                       the backend.",
             elsewhere: "httpd `hcinterval`; HAProxy `inter`; nginx `health_check interval`",
         },
     },
     Record {
         name: "timeout",
         group: ALL,
-        value: &Set(
+        value: &Fill(
             Durations {
                 min: Duration::from_millis(10),
                 max: Duration::from_secs(60),
             },
-            |written: &mut Written, it| written.probe.timeout = it,
+            |written: &mut Written| &mut written.probe.timeout,
         ),
         doc: Doc {
             preset: Preset::Value("\"2s\""),
             sample: "\"4s\"",
             effect: "How long a probe may take, connecting included. For connecting `connect_timeout` holds, \
-                 too; for CPING `ping_timeout`.",
+                     too; for CPING `ping_timeout`.",
             extremes: "Shorter than a long garbage collection, it puts out a backend that only paused.",
             elsewhere: "HAProxy `timeout check`",
         },
@@ -242,8 +242,8 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "up",
         group: ALL,
-        value: &Set(Counts { min: 1, max: 100 }, |written: &mut Written, it| {
-            written.probe.up = it
+        value: &Fill(Counts { min: 1, max: 100 }, |written: &mut Written| {
+            &mut written.probe.up
         }),
         doc: Doc {
             preset: Preset::Value("2"),
@@ -256,14 +256,14 @@ static KEYS: &[Record<Written>] = &[
     Record {
         name: "down",
         group: ALL,
-        value: &Set(Counts { min: 1, max: 100 }, |written: &mut Written, it| {
-            written.probe.down = it
+        value: &Fill(Counts { min: 1, max: 100 }, |written: &mut Written| {
+            &mut written.probe.down
         }),
         doc: Doc {
             preset: Preset::Value("3"),
             sample: "2",
             effect: "So many probes in a row must fail before a backend is left out. A refused connection \
-                 leaves it out at once.",
+                     leaves it out at once.",
             extremes: "With 1, a single lost packet leaves a backend out.",
             elsewhere: "httpd `hcfails`; HAProxy `fall`; nginx `fails`",
         },
