@@ -29,9 +29,6 @@ struct Written {
     probe: ProbeConfig,
 }
 
-/// Keys of a request, which have no effect where none is made.
-const REQUEST: Group = Group("request");
-
 /// Reads the table; `None` if backends are not to be probed.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<ProbeConfig> {
     let (place, entries) = table(SECTION.header, value, report)?;
@@ -81,6 +78,9 @@ pub(crate) static SECTION: Section = Section {
     parts: &[Part::all(&KEYS)],
     later: &[],
 };
+
+/// Keys of a request, which have no effect where none is made.
+const REQUEST: Group = Group("request");
 
 static KEYS: &[Record<Written>] = &[
     Record {
