@@ -300,6 +300,21 @@ impl<V: Values> Values for Optional<V> {
     }
 }
 
+/// Values of a kind, and what each is turned into.
+pub(crate) struct Map<V: Values, T>(pub(crate) V, pub(crate) fn(V::Read) -> T);
+
+impl<V: Values, T> Values for Map<V, T> {
+    type Read = T;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
+        self.0.read(value).map(self.1)
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
 /// Values by name, such as `{ a = 1, b = 2 }`.
 pub(crate) struct NamedValues<V> {
     /// What the table is: "backends with ...".

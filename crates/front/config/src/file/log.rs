@@ -1,6 +1,6 @@
 //! `[log]`: the access log.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use catamaran_front::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -8,12 +8,19 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{HostError, parse_host};
-use crate::value::text::{AccessLogError, FilePath, file_path, parse_access_log};
+use crate::value::text::{file_path, parse_access_log};
 use crate::value::{Choices, NamedValues, Parsed};
+
+/// The table as written.
+struct Written {
+    log: LogConfig,
+    /// Files by hosts.
+    hosts: Vec<(String, PathBuf)>,
+}
 
 /// Reads the table.
 pub(crate) fn read(
@@ -26,16 +33,20 @@ pub(crate) fn read(
         return;
     };
     let mut table = Table::new(&SECTION, place, entries);
-    table.set(&ACCESS, &mut log.access);
+    let mut written = Written {
+        log: std::mem::take(log),
+        hosts: Vec::new(),
+    };
+    table.read(KEYS, &mut written);
+    *log = written.log;
     if let AccessLogTarget::File(path) = &mut log.access {
         *path = surroundings.base.join(&path);
         if surroundings.sees_files() {
-            writable(&mut table, ACCESS.name, path);
+            writable(&mut table, "access", path);
         }
     }
-    table.set(&FORMAT, &mut log.format);
     own_format(&mut table, entries);
-    for (host, path) in table.take(&HOSTS).unwrap_or_default() {
+    for (host, path) in written.hosts {
         let host = match parse_host(&host) {
             Ok(host) => host,
             Err(error) => {
@@ -43,14 +54,14 @@ pub(crate) fn read(
                     HostError::Url { host, .. } => format!("is a URL; write \"{host}\""),
                     error => error.to_string(),
                 };
-                let message = format!("`{}` names `{host}`, which {what}", HOSTS.name);
-                table.push(Finding::fault(message, table.place_of(&HOSTS)));
+                let message = format!("`hosts` names `{host}`, which {what}");
+                table.push(Finding::fault(message, table.place_at("hosts")));
                 continue;
             }
         };
         let path = surroundings.base.join(path);
         if surroundings.sees_files() {
-            writable(&mut table, HOSTS.name, &path);
+            writable(&mut table, "hosts", &path);
         }
         match log.hosts.iter_mut().find(|(known, _)| *known == path) {
             Some((_, hosts)) => hosts.push(host),
@@ -61,32 +72,26 @@ pub(crate) fn read(
     if let AccessLogTarget::File(access) = &log.access
         && let Some(path) = files.clone().find(|path| *path == access)
     {
-        let message = format!(
-            "`{}` names {}, which is `access`",
-            HOSTS.name,
-            path.display()
-        );
+        let message = format!("`hosts` names {}, which is `access`", path.display());
         let hint = "leave the host out: its lines go there by themselves";
-        table.push(Finding::fault(message, table.place_of(&HOSTS)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("hosts")).hint(hint));
     }
     if files.count() > HOST_FILES_MAX {
-        let message = format!("`{}` names more than {HOST_FILES_MAX} files", HOSTS.name);
+        let message = format!("`hosts` names more than {HOST_FILES_MAX} files");
         let hint = "write format = \"json\" and one file: each line has its `host`";
-        table.push(Finding::fault(message, table.place_of(&HOSTS)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("hosts")).hint(hint));
     }
     table.finish(report);
 }
 
 /// Says of a format as httpd or nginx have it what there is in its place.
 fn own_format(table: &mut Table<'_>, entries: &DeTable<'_>) {
-    let written = entries
-        .get(FORMAT.name)
-        .and_then(|it| it.get_ref().as_str());
+    let written = entries.get("format").and_then(|it| it.get_ref().as_str());
     if written.is_some_and(|it| it.contains(['%', '$', '{'])) {
         let hint = "formats of one's own are not available: \"combined\" is httpd's, with more fields \
                     behind it; \"json\" has every field by its name, for jq or a log shipper to choose \
                     from (docs/log.md)";
-        table.hint_at(FORMAT.name, hint);
+        table.hint_at("format", hint);
     }
 }
 
@@ -119,63 +124,75 @@ pub(crate) static SECTION: Section = Section {
     header: "[log]",
     intro: "The access log, one line for each exchange. The table may be left out. The front's own \
             messages go to standard error; `serve --log-level` chooses which.",
-    keys: &[&ACCESS, &FORMAT, &HOSTS],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
-};
-
-static ACCESS: Key<Parsed<AccessLogTarget, AccessLogError>> = Key {
-    name: "access",
-    values: Parsed {
-        what: "a path, \"-\" for standard output, or \"off\"",
-        parse: parse_access_log,
-    },
-    doc: Doc {
-        preset: Preset::Value("\"-\""),
-        sample: "\"access.log\"",
-        effect: "Where the lines go. A file is appended to; a relative path starts from the \
-                 directory of the configuration file.",
-        extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
-                   the front drops and counts lines; requests do not wait.",
-        elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
-    },
-};
-
-static FORMAT: Key<Choices<AccessLogFormat>> = Key {
-    name: "format",
-    values: Choices(&[
-        ("combined", AccessLogFormat::Combined),
-        ("json", AccessLogFormat::Json),
-    ]),
-    doc: Doc {
-        preset: Preset::Value("\"combined\""),
-        sample: "\"json\"",
-        effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
-                 TLS and request id behind it, or one JSON object. Of TLS the first has version and \
-                 cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
-                 `client_cert_sha256`.",
-        extremes: "Tools that read the combined format ignore what follows it.",
-        elsewhere: "nginx `log_format`; httpd `LogFormat`",
-    },
-};
-
-static HOSTS: Key<NamedValues<FilePath>> = Key {
-    name: "hosts",
-    values: NamedValues {
-        what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
-        of: file_path("a path such as \"shop.log\""),
-    },
-    doc: Doc {
-        preset: Preset::Value("{}"),
-        sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",
-        effect: "Files for the lines of some hosts, in the same format. What counts is the host that the \
-                 client asked for; `*.example.net` is every name below `example.net`. Lines of all other \
-                 hosts go to `access`. Several hosts may share a file.",
-        extremes: "At most 64 files, each with a thread that writes. A line is in one file only: to have \
-                   all in one place, write one file in JSON, whose lines have their `host`.",
-        elsewhere: "nginx `access_log` of a `server`; httpd `CustomLog` of a `<VirtualHost>`",
-    },
 };
 
 /// Each has a thread.
 const HOST_FILES_MAX: usize = 64;
+
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "access",
+        group: ALL,
+        value: &Fill(
+            Parsed {
+                what: "a path, \"-\" for standard output, or \"off\"",
+                parse: parse_access_log,
+            },
+            |written: &mut Written| &mut written.log.access,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"-\""),
+            sample: "\"access.log\"",
+            effect: "Where the lines go. A file is appended to; a relative path starts from the \
+                     directory of the configuration file.",
+            extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
+                       the front drops and counts lines; requests do not wait.",
+            elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
+        },
+    },
+    Record {
+        name: "format",
+        group: ALL,
+        value: &Fill(
+            Choices(&[
+                ("combined", AccessLogFormat::Combined),
+                ("json", AccessLogFormat::Json),
+            ]),
+            |written: &mut Written| &mut written.log.format,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"combined\""),
+            sample: "\"json\"",
+            effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
+                     TLS and request id behind it, or one JSON object. Of TLS the first has version and \
+                     cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
+                     `client_cert_sha256`.",
+            extremes: "Tools that read the combined format ignore what follows it.",
+            elsewhere: "nginx `log_format`; httpd `LogFormat`",
+        },
+    },
+    Record {
+        name: "hosts",
+        group: ALL,
+        value: &Fill(
+            NamedValues {
+                what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
+                of: file_path("a path such as \"shop.log\""),
+            },
+            |written: &mut Written| &mut written.hosts,
+        ),
+        doc: Doc {
+            preset: Preset::Value("{}"),
+            sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",
+            effect: "Files for the lines of some hosts, in the same format. What counts is the host that the \
+                     client asked for; `*.example.net` is every name below `example.net`. Lines of all other \
+                     hosts go to `access`. Several hosts may share a file.",
+            extremes: "At most 64 files, each with a thread that writes. A line is in one file only: to have \
+                       all in one place, write one file in JSON, whose lines have their `host`.",
+            elsewhere: "nginx `access_log` of a `server`; httpd `CustomLog` of a `<VirtualHost>`",
+        },
+    },
+];

@@ -9,11 +9,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Group, Part as KeyPart, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, list_header, table, tables};
-use crate::value::text::{FilePath, file_path, parse_name};
-use crate::value::{Choices, Counts, Durations, OrOff, Switch};
+use crate::value::text::{file_path, parse_name};
+use crate::value::{Choices, Counts, Durations, Optional, OrOff, Switch};
 
 /// A profile and where it stands. It is there even when its files are at fault, so that the
 /// listeners that name it are not blamed as well.
@@ -58,34 +58,32 @@ fn one(
 ) -> Profile {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&["certificate"]);
     let mut profile = TlsConfig::new(name, Vec::new());
-    let settings = &mut profile.settings;
-    table.set(&STRICT_SNI, &mut settings.strict_sni);
-    table.set(&VERSION_MIN, &mut settings.version_min);
-    table.set(&CLIENT_CERTIFICATE, &mut settings.client_certificate);
-    table.set(
-        &CLIENT_CERTIFICATE_CHAIN,
-        &mut settings.client_certificate_chain,
-    );
-    table.set(&TICKETS, &mut settings.tickets);
-    table.set(&TICKET_ROTATION, &mut settings.ticket_rotation);
-    let path = |path: Option<PathBuf>| path.map(|path| surroundings.base.join(path));
-    profile.client_ca = path(table.take(&CLIENT_CA));
-    profile.client_crl = path(table.take(&CLIENT_CRL));
-    profile.ticket_keys_file = path(table.take(&TICKET_KEYS_FILE));
-    table.set(&HANDSHAKE_TIMEOUT, &mut profile.handshake_timeout);
-    table.set(&HANDSHAKES_MAX, &mut profile.handshakes_max);
-    table.set(&CERTIFICATE_WATCH, &mut profile.certificate_watch);
-    without_use(&mut table, profile.settings.client_certificate);
-    if table.has(&TICKET_KEYS_FILE) && !profile.settings.tickets {
+    table.read(KEYS, &mut profile);
+    let clients = [&mut profile.client_ca, &mut profile.client_crl];
+    for path in clients
+        .into_iter()
+        .chain([&mut profile.ticket_keys_file])
+        .flatten()
+    {
+        *path = surroundings.base.join(&path);
+    }
+    if profile.settings.client_certificate == ClientCertificate::Off {
+        for (name, place) in table.written(KEYS, |group| group == CLIENTS) {
+            let message = format!("`{name}` has no effect: no client is asked for a certificate");
+            let hint = "add client_certificate = \"required\" or \"optional\"";
+            table.push(Finding::warning(message, place).hint(hint));
+        }
+    }
+    if table.has_named("ticket_keys_file") && !profile.settings.tickets {
         let message = "`ticket_keys_file` has no effect with tickets = false";
-        let place = table.place_of(&TICKET_KEYS_FILE);
+        let place = table.place_at("ticket_keys_file");
         table.push(Finding::warning(message, place).hint("remove one of them"));
     }
     let mut places = Places {
         profile: place.clone(),
-        client_ca: table.place_of(&CLIENT_CA),
-        client_crl: table.place_of(&CLIENT_CRL),
-        ticket_keys: table.place_of(&TICKET_KEYS_FILE),
+        client_ca: table.place_at("client_ca"),
+        client_crl: table.place_at("client_crl"),
+        ticket_keys: table.place_at("ticket_keys_file"),
         certificates: Vec::new(),
     };
     let lists = entries.get("certificate");
@@ -157,21 +155,22 @@ fn certificate(
     report: &mut Report,
 ) -> Option<CertificateConfig> {
     let mut table = Table::new(&CERTIFICATE_SECTION, place, entries);
-    let chain = table.require(&CHAIN);
-    let key = table.require(&KEY);
-    let mut default = false;
-    table.set(&DEFAULT, &mut default);
-    places.certificates.push([
-        table.place_of(&CHAIN),
-        table.place_of(&KEY),
-        table.place_of(&DEFAULT),
-    ]);
+    let mut certificate = CertificateConfig {
+        chain: PathBuf::new(),
+        key: PathBuf::new(),
+        default: false,
+    };
+    table.read(CERTIFICATE_KEYS, &mut certificate);
+    let place = |name| table.place_at(name);
+    (places.certificates).push([place("chain"), place("key"), place("default")]);
     table.finish(report);
-    Some(CertificateConfig {
-        chain: surroundings.base.join(chain?),
-        key: surroundings.base.join(key?),
-        default,
-    })
+    for path in [&mut certificate.chain, &mut certificate.key] {
+        if path.as_os_str().is_empty() {
+            return None;
+        }
+        *path = surroundings.base.join(&path);
+    }
+    Some(certificate)
 }
 
 /// Reads the files and tells what is wrong with these parts of them.
@@ -195,51 +194,13 @@ fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, repor
     }
 }
 
-/// Settings of certificates of clients that nobody is asked for.
-fn without_use(table: &mut Table<'_>, mode: ClientCertificate) {
-    if mode != ClientCertificate::Off {
-        return;
-    }
-    for (name, has, place) in [
-        (
-            CLIENT_CA.name,
-            table.has(&CLIENT_CA),
-            table.place_of(&CLIENT_CA),
-        ),
-        (
-            CLIENT_CRL.name,
-            table.has(&CLIENT_CRL),
-            table.place_of(&CLIENT_CRL),
-        ),
-    ] {
-        if has {
-            let message = format!("`{name}` has no effect: no client is asked for a certificate");
-            let hint = "add client_certificate = \"required\" or \"optional\"";
-            table.push(Finding::warning(message, place).hint(hint));
-        }
-    }
-}
-
 pub(crate) static SECTION: Section = Section {
     header: "[tls.NAME]",
     intro: "A profile of TLS, for listeners that name it with `tls`. All listeners of a profile serve \
             the same certificates and trust the same clients. [tls.md](tls.md) explains it with \
             examples.",
-    keys: &[
-        &STRICT_SNI,
-        &VERSION_MIN,
-        &CLIENT_CERTIFICATE,
-        &CLIENT_CA,
-        &CLIENT_CRL,
-        &CLIENT_CERTIFICATE_CHAIN,
-        &TICKETS,
-        &TICKET_ROTATION,
-        &TICKET_KEYS_FILE,
-        &HANDSHAKE_TIMEOUT,
-        &HANDSHAKES_MAX,
-        &CERTIFICATE_WATCH,
-    ],
-    parts: &[],
+    keys: &[],
+    parts: &[KeyPart::all(&KEYS)],
     later: &[],
 };
 
@@ -248,232 +209,282 @@ pub(crate) static CERTIFICATE_SECTION: Section = Section {
     intro: "A certificate and its key. A client gets the one for the name that it asks for: an exact \
             name wins, then a wildcard of one label, then the default. For a name there may be one \
             with an elliptic-curve key and one with an RSA key.",
-    keys: &[&CHAIN, &KEY, &DEFAULT],
-    parts: &[],
+    keys: &[],
+    parts: &[KeyPart::all(&CERTIFICATE_KEYS)],
     later: &[],
 };
 
-static CHAIN: Key<FilePath> = Key {
-    name: "chain",
-    values: file_path("a path such as \"/etc/ssl/www.pem\""),
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"/etc/ssl/www/fullchain.pem\"",
-        effect: "The PEM file with the certificate, then those of its issuers.",
-        extremes: "Without those of its issuers some clients cannot verify it.",
-        elsewhere: "nginx `ssl_certificate`; httpd `SSLCertificateFile`; HAProxy `crt`",
-    },
-};
+/// What is said of certificates of clients.
+const CLIENTS: Group = Group("clients");
 
-static KEY: Key<FilePath> = Key {
-    name: "key",
-    values: file_path("a path such as \"/etc/ssl/www.key\""),
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"/etc/ssl/www/privkey.pem\"",
-        effect: "The PEM file with the certificate's key, not encrypted.",
-        extremes: "Anybody who can read it can pretend to be this server: keep it from other \
-                   users.",
-        elsewhere: "nginx `ssl_certificate_key`; httpd `SSLCertificateKeyFile`",
+static KEYS: &[Record<TlsConfig>] = &[
+    Record {
+        name: "strict_sni",
+        group: ALL,
+        value: &Fill(Switch, |profile: &mut TlsConfig| {
+            &mut profile.settings.strict_sni
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether the handshake is refused if the client asks for a name without a \
+                     certificate, or for no name.",
+            extremes: "Clients that ask by address send no name and are refused.",
+            elsewhere: "nginx `ssl_reject_handshake`; HAProxy `strict-sni`; httpd `SSLStrictSNIVHostCheck`",
+        },
     },
-};
+    Record {
+        name: "version_min",
+        group: ALL,
+        value: &Fill(
+            Choices(&[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)]),
+            |profile: &mut TlsConfig| &mut profile.settings.version_min,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"1.2\""),
+            sample: "\"1.3\"",
+            effect: "The lowest version of TLS. Ciphers are not chosen: all have forward secrecy and \
+                     authenticate what they encrypt.",
+            extremes: "With \"1.3\", clients from before about 2019 are refused.",
+            elsewhere: "nginx `ssl_protocols`; httpd `SSLProtocol`; HAProxy `ssl-min-ver`",
+        },
+    },
+    Record {
+        name: "client_certificate",
+        group: ALL,
+        value: &Fill(
+            Choices(&[
+                ("off", ClientCertificate::Off),
+                ("optional", ClientCertificate::Optional),
+                ("required", ClientCertificate::Required),
+            ]),
+            |profile: &mut TlsConfig| &mut profile.settings.client_certificate,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"off\""),
+            sample: "\"required\"",
+            effect: "Whether clients are asked for a certificate. With \"optional\" none is fine, but one \
+                     that cannot be verified is refused. An application behind AJP gets it as it would \
+                     from mod_jk. A request whose host is not the name of the handshake is answered 421.",
+            extremes: "It holds for the whole profile, never for one host: give a host with other rules a \
+                       profile and an address of its own, and name that address in `listen` of its routes. \
+                       With `optional`, a [[route]] may ask for one by client_certificate = \"required\".",
+            elsewhere: "nginx `ssl_verify_client`; httpd `SSLVerifyClient`; Tomcat \
+                        `certificateVerification`",
+        },
+    },
+    Record {
+        name: "client_ca",
+        group: CLIENTS,
+        value: &Fill(
+            Optional(file_path("a path such as \"/etc/ssl/clients-ca.pem\"")),
+            |profile: &mut TlsConfig| &mut profile.client_ca,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("nobody"),
+            sample: "\"/etc/ssl/clients-ca.pem\"",
+            effect: "The PEM file with the certificates of the authorities that may issue certificates \
+                     of clients, or with such certificates themselves.",
+            extremes: "An authority in it can make a certificate for any client.",
+            elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
+        },
+    },
+    Record {
+        name: "client_crl",
+        group: CLIENTS,
+        value: &Fill(
+            Optional(file_path("a path such as \"/etc/ssl/clients.crl.pem\"")),
+            |profile: &mut TlsConfig| &mut profile.client_crl,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("none is revoked"),
+            sample: "\"/etc/ssl/clients.crl.pem\"",
+            effect: "The PEM file with lists of certificates that were revoked, one for each issuer of \
+                     `client_ca`. The whole chain is checked.",
+            extremes: "When a list is older than its nextUpdate, the certificates of its issuer are \
+                       refused; replace it in time, which needs no reload.",
+            elsewhere: "nginx `ssl_crl`; httpd `SSLCARevocationFile`",
+        },
+    },
+    Record {
+        name: "client_certificate_chain",
+        group: ALL,
+        value: &Fill(Switch, |profile: &mut TlsConfig| {
+            &mut profile.settings.client_certificate_chain
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether a backend also gets the chain of the client's certificate.",
+            extremes: "Over AJP the chain must fit into a packet: raise `packet_size`.",
+            elsewhere: "mod_jk `JkOptions +ForwardSSLCertChain`",
+        },
+    },
+    Record {
+        name: "tickets",
+        group: ALL,
+        value: &Fill(Switch, |profile: &mut TlsConfig| {
+            &mut profile.settings.tickets
+        }),
+        doc: Doc {
+            preset: Preset::Value("true"),
+            sample: "false",
+            effect: "Whether clients may resume sessions, which saves most of a handshake. Keys of \
+                     tickets are kept in memory alone, for all workers; a reload keeps them. Requests \
+                     are never taken in the handshake itself (0-RTT).",
+            extremes: "Without tickets each connection is a full handshake.",
+            elsewhere: "nginx `ssl_session_tickets`; httpd `SSLSessionTickets`",
+        },
+    },
+    Record {
+        name: "ticket_rotation",
+        group: ALL,
+        value: &Fill(
+            Durations {
+                min: std::time::Duration::from_secs(60),
+                max: std::time::Duration::from_secs(7 * 24 * 60 * 60),
+            },
+            |profile: &mut TlsConfig| &mut profile.settings.ticket_rotation,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"12h\""),
+            sample: "\"1h\"",
+            effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
+            extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
+            elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
+        },
+    },
+    Record {
+        name: "ticket_keys_file",
+        group: ALL,
+        value: &Fill(
+            Optional(file_path("a path such as \"/etc/catamaran/ticket.keys\"")),
+            |profile: &mut TlsConfig| &mut profile.ticket_keys_file,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("each process makes its own keys"),
+            sample: "\"/etc/catamaran/ticket.keys\"",
+            effect: "A file with the three keys of tickets, so that several fronts resume the sessions of one another: \
+                     three lines of 96 hexadecimal digits, each by `openssl rand -hex 48`. The first key seals new \
+                     tickets, all three open them. Its mode must be 0600. The file is looked at as certificates are \
+                     (`certificate_watch`), and `ticket_rotation` changes no key. [fleet.md](fleet.md) says how to \
+                     replace a key.",
+            extremes: "Anybody who can read it can decrypt recorded TLS 1.2 sessions that were resumed. A front whose \
+                       file lacks the first key of another one makes full handshakes with its clients.",
+            elsewhere: "nginx `ssl_session_ticket_key`; HAProxy `tls-ticket-keys`; httpd `SSLSessionTicketKeyFile`",
+        },
+    },
+    Record {
+        name: "handshake_timeout",
+        group: ALL,
+        value: &Fill(
+            Durations {
+                min: std::time::Duration::from_millis(100),
+                max: std::time::Duration::from_secs(600),
+            },
+            |profile: &mut TlsConfig| &mut profile.handshake_timeout,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"10s\""),
+            sample: "\"5s\"",
+            effect: "The deadline of a handshake, from the accept. Single bytes do not extend it. A \
+                     header of the PROXY protocol before it is a part of this time.",
+            extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
+                       connections.",
+            elsewhere: "HAProxy `timeout client-hs`; nginx `client_header_timeout`",
+        },
+    },
+    Record {
+        name: "handshakes_max",
+        group: ALL,
+        value: &Fill(
+            Counts {
+                min: 1,
+                max: 100_000,
+            },
+            |profile: &mut TlsConfig| &mut profile.handshakes_max,
+        ),
+        doc: Doc {
+            preset: Preset::Value("256"),
+            sample: "1000",
+            effect: "Handshakes that each worker may have under way. For a further connection the one whose \
+                     client has done nothing for longest is closed: one without a whole ClientHello, if those \
+                     are more than half, else one that stalls after it. Whatever their number, a worker goes \
+                     on with 8 at a time before it serves others again.",
+            extremes: "Too low and a flood of stalled handshakes closes those of slow clients. Too high and a flood of handshakes \
+                       slows those who have made theirs.",
+            elsewhere: "HAProxy `maxsslrate` limits their rate",
+        },
+    },
+    Record {
+        name: "certificate_watch",
+        group: ALL,
+        value: &Fill(
+            OrOff(Durations {
+                min: std::time::Duration::from_secs(1),
+                max: std::time::Duration::from_secs(24 * 60 * 60),
+            }),
+            |profile: &mut TlsConfig| &mut profile.certificate_watch,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"30s\""),
+            sample: "\"off\"",
+            effect: "How often the front looks for changes in the files of the profile. If a change \
+                     stays for a second such interval, the front checks the files. If they have no \
+                     fault, they are put in force. Otherwise the old certificates stay, the front logs \
+                     an error, and `catamaran_tls_certificate_reloads_total` counts it.",
+            extremes: "With \"off\" files are read by a reload only.",
+            elsewhere: "none in nginx, httpd and HAProxy, which need a reload",
+        },
+    },
+];
 
-static DEFAULT: Key<Switch> = Key {
-    name: "default",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether this certificate is for clients that ask for a name without a \
-                 certificate, or for no name. If no certificate is marked, the first is the \
-                 default.",
-        extremes: "Of no use with `strict_sni`.",
-        elsewhere: "nginx `default_server`; the first `<VirtualHost>` of httpd",
+static CERTIFICATE_KEYS: &[Record<CertificateConfig>] = &[
+    Record {
+        name: "chain",
+        group: ALL,
+        value: &Fill(
+            file_path("a path such as \"/etc/ssl/www.pem\""),
+            |certificate: &mut CertificateConfig| &mut certificate.chain,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"/etc/ssl/www/fullchain.pem\"",
+            effect: "The PEM file with the certificate, then those of its issuers.",
+            extremes: "Without those of its issuers some clients cannot verify it.",
+            elsewhere: "nginx `ssl_certificate`; httpd `SSLCertificateFile`; HAProxy `crt`",
+        },
     },
-};
-
-static STRICT_SNI: Key<Switch> = Key {
-    name: "strict_sni",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether the handshake is refused if the client asks for a name without a \
-                 certificate, or for no name.",
-        extremes: "Clients that ask by address send no name and are refused.",
-        elsewhere: "nginx `ssl_reject_handshake`; HAProxy `strict-sni`; httpd `SSLStrictSNIVHostCheck`",
+    Record {
+        name: "key",
+        group: ALL,
+        value: &Fill(
+            file_path("a path such as \"/etc/ssl/www.key\""),
+            |certificate: &mut CertificateConfig| &mut certificate.key,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"/etc/ssl/www/privkey.pem\"",
+            effect: "The PEM file with the certificate's key, not encrypted.",
+            extremes: "Anybody who can read it can pretend to be this server: keep it from other \
+                       users.",
+            elsewhere: "nginx `ssl_certificate_key`; httpd `SSLCertificateKeyFile`",
+        },
     },
-};
-
-static VERSION_MIN: Key<Choices<TlsVersion>> = Key {
-    name: "version_min",
-    values: Choices(&[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)]),
-    doc: Doc {
-        preset: Preset::Value("\"1.2\""),
-        sample: "\"1.3\"",
-        effect: "The lowest version of TLS. Ciphers are not chosen: all have forward secrecy and \
-                 authenticate what they encrypt.",
-        extremes: "With \"1.3\", clients from before about 2019 are refused.",
-        elsewhere: "nginx `ssl_protocols`; httpd `SSLProtocol`; HAProxy `ssl-min-ver`",
+    Record {
+        name: "default",
+        group: ALL,
+        value: &Fill(Switch, |certificate: &mut CertificateConfig| {
+            &mut certificate.default
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether this certificate is for clients that ask for a name without a \
+                     certificate, or for no name. If no certificate is marked, the first is the \
+                     default.",
+            extremes: "Of no use with `strict_sni`.",
+            elsewhere: "nginx `default_server`; the first `<VirtualHost>` of httpd",
+        },
     },
-};
-
-static CLIENT_CERTIFICATE: Key<Choices<ClientCertificate>> = Key {
-    name: "client_certificate",
-    values: Choices(&[
-        ("off", ClientCertificate::Off),
-        ("optional", ClientCertificate::Optional),
-        ("required", ClientCertificate::Required),
-    ]),
-    doc: Doc {
-        preset: Preset::Value("\"off\""),
-        sample: "\"required\"",
-        effect: "Whether clients are asked for a certificate. With \"optional\" none is fine, but one \
-                 that cannot be verified is refused. An application behind AJP gets it as it would \
-                 from mod_jk. A request whose host is not the name of the handshake is answered 421.",
-        extremes: "It holds for the whole profile, never for one host: give a host with other rules a \
-                   profile and an address of its own, and name that address in `listen` of its routes. \
-                   With `optional`, a [[route]] may ask for one by client_certificate = \"required\".",
-        elsewhere: "nginx `ssl_verify_client`; httpd `SSLVerifyClient`; Tomcat \
-                    `certificateVerification`",
-    },
-};
-
-static CLIENT_CA: Key<FilePath> = Key {
-    name: "client_ca",
-    values: file_path("a path such as \"/etc/ssl/clients-ca.pem\""),
-    doc: Doc {
-        preset: Preset::Unset("nobody"),
-        sample: "\"/etc/ssl/clients-ca.pem\"",
-        effect: "The PEM file with the certificates of the authorities that may issue certificates \
-                 of clients, or with such certificates themselves.",
-        extremes: "An authority in it can make a certificate for any client.",
-        elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
-    },
-};
-
-static CLIENT_CRL: Key<FilePath> = Key {
-    name: "client_crl",
-    values: file_path("a path such as \"/etc/ssl/clients.crl.pem\""),
-    doc: Doc {
-        preset: Preset::Unset("none is revoked"),
-        sample: "\"/etc/ssl/clients.crl.pem\"",
-        effect: "The PEM file with lists of certificates that were revoked, one for each issuer of \
-                 `client_ca`. The whole chain is checked.",
-        extremes: "When a list is older than its nextUpdate, the certificates of its issuer are \
-                   refused; replace it in time, which needs no reload.",
-        elsewhere: "nginx `ssl_crl`; httpd `SSLCARevocationFile`",
-    },
-};
-
-static CLIENT_CERTIFICATE_CHAIN: Key<Switch> = Key {
-    name: "client_certificate_chain",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether a backend also gets the chain of the client's certificate.",
-        extremes: "Over AJP the chain must fit into a packet: raise `packet_size`.",
-        elsewhere: "mod_jk `JkOptions +ForwardSSLCertChain`",
-    },
-};
-
-static TICKETS: Key<Switch> = Key {
-    name: "tickets",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("true"),
-        sample: "false",
-        effect: "Whether clients may resume sessions, which saves most of a handshake. Keys of \
-                 tickets are kept in memory alone, for all workers; a reload keeps them. Requests \
-                 are never taken in the handshake itself (0-RTT).",
-        extremes: "Without tickets each connection is a full handshake.",
-        elsewhere: "nginx `ssl_session_tickets`; httpd `SSLSessionTickets`",
-    },
-};
-
-static TICKET_ROTATION: Key<Durations> = Key {
-    name: "ticket_rotation",
-    values: Durations {
-        min: std::time::Duration::from_secs(60),
-        max: std::time::Duration::from_secs(7 * 24 * 60 * 60),
-    },
-    doc: Doc {
-        preset: Preset::Value("\"12h\""),
-        sample: "\"1h\"",
-        effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
-        extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
-        elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
-    },
-};
-
-static TICKET_KEYS_FILE: Key<FilePath> = Key {
-    name: "ticket_keys_file",
-    values: file_path("a path such as \"/etc/catamaran/ticket.keys\""),
-    doc: Doc {
-        preset: Preset::Unset("each process makes its own keys"),
-        sample: "\"/etc/catamaran/ticket.keys\"",
-        effect: "A file with the three keys of tickets, so that several fronts resume the sessions of one another: \
-                 three lines of 96 hexadecimal digits, each by `openssl rand -hex 48`. The first key seals new \
-                 tickets, all three open them. Its mode must be 0600. The file is looked at as certificates are \
-                 (`certificate_watch`), and `ticket_rotation` changes no key. [fleet.md](fleet.md) says how to \
-                 replace a key.",
-        extremes: "Anybody who can read it can decrypt recorded TLS 1.2 sessions that were resumed. A front whose \
-                   file lacks the first key of another one makes full handshakes with its clients.",
-        elsewhere: "nginx `ssl_session_ticket_key`; HAProxy `tls-ticket-keys`; httpd `SSLSessionTicketKeyFile`",
-    },
-};
-
-static HANDSHAKE_TIMEOUT: Key<Durations> = Key {
-    name: "handshake_timeout",
-    values: Durations {
-        min: std::time::Duration::from_millis(100),
-        max: std::time::Duration::from_secs(600),
-    },
-    doc: Doc {
-        preset: Preset::Value("\"10s\""),
-        sample: "\"5s\"",
-        effect: "The deadline of a handshake, from the accept. Single bytes do not extend it. A \
-                 header of the PROXY protocol before it is a part of this time.",
-        extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
-                   connections.",
-        elsewhere: "HAProxy `timeout client-hs`; nginx `client_header_timeout`",
-    },
-};
-
-static HANDSHAKES_MAX: Key<Counts<usize>> = Key {
-    name: "handshakes_max",
-    values: Counts {
-        min: 1,
-        max: 100_000,
-    },
-    doc: Doc {
-        preset: Preset::Value("256"),
-        sample: "1000",
-        effect: "Handshakes that each worker may have under way. For a further connection the one whose \
-                 client has done nothing for longest is closed: one without a whole ClientHello, if those \
-                 are more than half, else one that stalls after it. Whatever their number, a worker goes \
-                 on with 8 at a time before it serves others again.",
-        extremes: "Too low and a flood of stalled handshakes closes those of slow clients. Too high and a flood of handshakes \
-                   slows those who have made theirs.",
-        elsewhere: "HAProxy `maxsslrate` limits their rate",
-    },
-};
-
-static CERTIFICATE_WATCH: Key<OrOff<Durations>> = Key {
-    name: "certificate_watch",
-    values: OrOff(Durations {
-        min: std::time::Duration::from_secs(1),
-        max: std::time::Duration::from_secs(24 * 60 * 60),
-    }),
-    doc: Doc {
-        preset: Preset::Value("\"30s\""),
-        sample: "\"off\"",
-        effect: "How often the front looks for changes in the files of the profile. If a change \
-                 stays for a second such interval, the front checks the files. If they have no \
-                 fault, they are put in force. Otherwise the old certificates stay, the front logs \
-                 an error, and `catamaran_tls_certificate_reloads_total` counts it.",
-        extremes: "With \"off\" files are read by a reload only.",
-        elsewhere: "none in nginx, httpd and HAProxy, which need a reload",
-    },
-};
+];
