@@ -22,8 +22,6 @@ pub(crate) struct Table<'f> {
     section: &'static Section,
     place: Range<usize>,
     entries: &'f DeTable<'f>,
-    /// A bit for each name: of the many keys that a section knows, a table has few.
-    names: u64,
     findings: Vec<Finding>,
     /// Keys that are sub-tables and read elsewhere.
     tables: &'static [&'static str],
@@ -41,7 +39,6 @@ impl<'f> Table<'f> {
             section,
             place,
             entries,
-            names: entries.keys().fold(0, |all, it| all | bit(it.get_ref())),
             findings: Vec::new(),
             tables: &[],
             is_elsewhere: |_| false,
@@ -50,10 +47,7 @@ impl<'f> Table<'f> {
 
     /// The value of a key.
     fn find(&self, name: &str) -> Option<&'f Spanned<DeValue<'f>>> {
-        let entries = self.entries;
-        (self.names & bit(name) != 0)
-            .then(|| entries.get(name))
-            .flatten()
+        self.entries.get(name)
     }
 
     /// Names the keys that are tables of their own and not looked at here.
@@ -291,12 +285,6 @@ pub(crate) fn list_header(kind: &str, name: &str, list: &str) -> String {
         false => "NAME",
     };
     format!("[[{kind}.{name}.{list}]]")
-}
-
-/// One of 64, by length and first letter.
-fn bit(name: &str) -> u64 {
-    let first = name.bytes().next().unwrap_or_default();
-    1 << ((name.len() * 7 + usize::from(first)) % 64)
 }
 
 /// A table such as `[server]`, with its place; complains of anything else.
