@@ -3,9 +3,8 @@
 //! Only this module opens files: the configuration, what it includes, and the secrets, certificates of
 //! backends and pages that it names. They must be regular files of a bounded size.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -21,13 +20,13 @@ use toml::de::DeTable;
 use crate::file::backend_tls::RootsCache;
 use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings, backend_tls};
-use crate::include::{self, Includes, shifted};
-use crate::report::{Finding, Report};
-use crate::syntax::{all_syntax, mended};
+use crate::include::{self, Includes};
+use crate::report::Report;
+use crate::syntax::parsed;
 use crate::value::address::BackendUrl;
 use crate::value::text::SECRET_MAX;
 use crate::variables::Variables;
-use crate::{check, recognise, value, variables};
+use crate::{check, value, variables};
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -152,27 +151,14 @@ pub(crate) fn parse_within(
     surroundings: &Surroundings<'_>,
 ) -> Result<LoadedFile, Report> {
     let mut report = Report::new(name, text);
-    let first = DeTable::parse_recoverable(text);
-    if !first.1.is_empty()
-        && let Some(finding) = recognise::foreign(text)
-    {
-        report.push(finding);
-        report.finish();
-        return Err(report);
-    }
     let variables = surroundings.variables;
     let included = include::collect(text, surroundings.includes, variables, &mut report);
-    let complete = report.faults() == 0;
-    let further = included
-        .iter()
-        .map(|it| (it.as_str(), DeTable::parse_recoverable(it)));
-    let (texts, whole): (Vec<MendedText<'_>>, Vec<Option<ParsedTable<'_>>>) =
-        std::iter::once((text, first))
-            .chain(further)
-            .map(|(text, parsed)| whole_or_mended(text, parsed))
-            .unzip();
-    let (mut merged, broken) = merged(&texts, whole, &mut report);
-    merged.remove(include::NAME);
+    let is_complete = report.faults() == 0;
+    let texts = std::iter::once(text).chain(included.iter().map(String::as_str));
+    let Some(merged) = merged(texts, &mut report) else {
+        report.finish();
+        return Err(report);
+    };
     let expanded = variables::expand_all(&merged, variables, &mut report);
     let known = report.findings().len();
     let mut root = merged;
@@ -180,10 +166,9 @@ pub(crate) fn parse_within(
     let file = file::read(&root, surroundings, &mut report);
     check::check(&file, surroundings.sees_files(), &mut report);
     report.retain_from(known, |place| !expanded.failed_at(place));
-    if !broken.is_empty() || !complete {
-        keep_apart(&broken, &mut report);
+    if !is_complete {
+        report.forget_absences();
     }
-    broken.into_iter().for_each(|finding| report.push(finding));
     report.finish();
     if report.faults() > 0 {
         Err(report)
@@ -200,57 +185,18 @@ pub(crate) fn parse_within(
     }
 }
 
-/// A text with what was mended in it.
-type MendedText<'t> = (Cow<'t, str>, Vec<Finding>);
-
-/// The table that a text is.
-type ParsedTable<'t> = Spanned<DeTable<'t>>;
-
-/// A text as it is read, with its table if nothing is wrong with its syntax: then it is parsed once.
-fn whole_or_mended<'t>(
-    text: &'t str,
-    (table, errors): (ParsedTable<'t>, Vec<toml::de::Error>),
-) -> (MendedText<'t>, Option<ParsedTable<'t>>) {
-    match errors.is_empty() {
-        true => ((Cow::Borrowed(text), Vec::new()), Some(table)),
-        false => (mended(text), None),
-    }
-}
-
-/// The tables of all texts, and what is wrong with their syntax. `whole` has those without faults.
-fn merged<'t>(
-    texts: &'t [MendedText<'t>],
-    whole: Vec<Option<ParsedTable<'t>>>,
-    report: &mut Report,
-) -> (DeTable<'t>, Vec<Finding>) {
-    let mut root = DeTable::new();
-    let mut broken = Vec::new();
-    for (number, ((text, mended), whole)) in texts.iter().zip(whole).enumerate() {
+/// The tables of all texts; `None` if the syntax of one is broken.
+fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Option<DeTable<'t>> {
+    let mut root = Some(DeTable::new());
+    for (number, text) in texts.enumerate() {
         let start = report.start(number);
-        let moved = |finding: &Finding| Finding {
-            span: finding.span.clone().map(|span| shifted(span, start)),
-            ..finding.clone()
-        };
-        broken.extend(mended.iter().map(moved));
-        let (added, errors) = match whole {
-            Some(table) => (table, Vec::new()),
-            None => DeTable::parse_recoverable(text),
-        };
-        broken.extend(all_syntax(&errors, text, start));
-        match number {
-            0 => root = added.into_inner(),
-            _ => include::add(&mut root, (added.into_inner(), start), report),
-        }
+        let added = parsed(text, start, report).map(Spanned::into_inner);
+        root = root.zip(added).map(|(mut root, added)| {
+            include::add(&mut root, (added, start), report);
+            root
+        });
     }
-    (root, broken)
-}
-
-/// Where the syntax is broken the parser guesses; what is found amiss on such a line, or missing
-/// from the file, may be the guess and not the author.
-fn keep_apart(broken: &[Finding], report: &mut Report) {
-    let place = |finding: &Finding| Some(report.line_of_all(finding.span.as_ref()?.start));
-    let broken: HashSet<usize> = broken.iter().filter_map(place).collect();
-    report.retain_lines(|line| line.is_some_and(|line| !broken.contains(&line)));
+    root
 }
 
 /// A backend of which only the URL is known: every default, and over TLS the issuers that this system

@@ -137,11 +137,9 @@ impl Report {
         self.findings.sort_by_key(place);
     }
 
-    /// Keeps the findings whose line of all `keep` wants; those of the whole file have none.
-    pub(crate) fn retain_lines(&mut self, keep: impl Fn(Option<usize>) -> bool) {
-        let sources = &self.sources;
-        let line = |finding: &Finding| Some(sources.line_of_all(finding.span.as_ref()?.start));
-        self.findings.retain(|finding| keep(line(finding)));
+    /// Drops what was found of the file as a whole: it is not known whole.
+    pub(crate) fn forget_absences(&mut self) {
+        self.findings.retain(|finding| finding.span.is_some());
     }
 
     /// Of the findings after the first `known`, keeps those whose place `keep` wants.

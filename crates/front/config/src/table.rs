@@ -12,9 +12,8 @@ use toml::de::{DeTable, DeValue};
 use crate::file::elsewhere;
 use crate::key::{AnyKey, Group, Key, Preset, Record, Section};
 use crate::report::{Finding, Report};
-use crate::signs::OddSign;
 use crate::suggest::nearest;
-use crate::value::Values;
+use crate::value::{Complaint, Values};
 use crate::{foreign, include};
 
 /// One table of a file, being read.
@@ -112,7 +111,7 @@ impl<'f> Table<'f> {
         match key.values.read(value) {
             Ok(read) => Some(read),
             Err(complaints) => {
-                self.complain(key.name, value, complaints);
+                self.complain(key.name, complaints);
                 None
             }
         }
@@ -135,7 +134,7 @@ impl<'f> Table<'f> {
             match self.find(key.name) {
                 Some(value) => {
                     if let Err(complaints) = key.value.read_into(value, into) {
-                        self.complain(key.name, value, complaints);
+                        self.complain(key.name, complaints);
                     }
                 }
                 None if key.doc.preset == Preset::Required => {
@@ -157,22 +156,10 @@ impl<'f> Table<'f> {
             .collect()
     }
 
-    fn complain(
-        &mut self,
-        name: &str,
-        value: &Spanned<DeValue<'_>>,
-        complaints: Vec<crate::value::Complaint>,
-    ) {
-        let odd = value.get_ref().as_str().and_then(OddSign::in_value);
-        let fault = |complaint: crate::value::Complaint| {
+    fn complain(&mut self, name: &str, complaints: Vec<Complaint>) {
+        let fault = |complaint: Complaint| {
             let message = format!("`{name}` {}", complaint.message);
-            let Some(odd) = odd else {
-                return Finding::fault(message, complaint.span);
-            };
-            // What to do otherwise would keep the sign.
-            let wrong = message.split("; ").next().unwrap_or_default();
-            let hint = format!("it has {odd}: {}", odd.hint_in_value());
-            Finding::fault(wrong, complaint.span).hint(hint)
+            Finding::fault(message, complaint.span)
         };
         self.findings.extend(complaints.into_iter().map(fault));
     }

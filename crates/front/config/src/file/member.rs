@@ -11,7 +11,7 @@ use super::backend::{DISTANCE, DOMAIN, JVM_ROUTE, URL, WEIGHT};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
-use crate::syntax::all_syntax;
+use crate::syntax::parsed;
 use crate::table::{Table, tables};
 use crate::value::address::{BackendUrl, backend_from};
 use crate::value::text::{TextError, parse_label};
@@ -21,15 +21,10 @@ use crate::value::{Choices, Parsed};
 pub(crate) fn parse(path: &Path, text: &str) -> (Vec<Found>, Report) {
     let mut report = Report::new(&path.display().to_string(), text);
     let base = path.parent().unwrap_or_else(|| Path::new(""));
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let broken = all_syntax(&errors, text, 0);
-    let mut found = Vec::new();
-    if broken.is_empty() {
-        found = read(root.get_ref(), base, &mut report);
-    }
-    broken.into_iter().for_each(|finding| report.push(finding));
+    let root = parsed(text, 0, &mut report);
+    let found = root.map(|root| read(root.get_ref(), base, &mut report));
     report.finish();
-    (found, report)
+    (found.unwrap_or_default(), report)
 }
 
 fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<Found> {
