@@ -1,12 +1,12 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | names | deny | advisories | figures | fuzz |
-//! package | installed | libraries | payara | wildfly-members | bad-day | instructions`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | names | lines | deny | advisories | figures |
+//! fuzz | package | installed | libraries | payara | wildfly-members | bad-day | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
-//! neither rustc nor clippy can see, [`deny`] what may be linked, [`advisories`] what is known to be faulty,
-//! [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz targets, [`package`] makes packages,
-//! [`installed`] and [`libraries`] try them, [`instructions`] counts those of a request. It measures no speed:
-//! `catamaran lab` does.
+//! neither rustc nor clippy can see, [`lines`] counts what there is, [`deny`] checks what may be linked,
+//! [`advisories`] what is known to be faulty, [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz
+//! targets, [`package`] makes packages, [`installed`] and [`libraries`] try them, [`instructions`] counts those of a
+//! request. It measures no speed: `catamaran lab` does.
 
 mod advisories;
 mod bad_day;
@@ -17,6 +17,7 @@ mod graph;
 mod installed;
 mod instructions;
 mod libraries;
+mod lines;
 mod needs;
 mod package;
 mod payara;
@@ -45,6 +46,8 @@ fn main() -> ExitCode {
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["names"] => run(|_, root| tidy::names::run(root)),
+        ["lines"] => run(|_, root| lines::run(root, None)),
+        ["lines", "--against", commit] => run(|_, root| lines::run(root, Some(commit))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
@@ -154,6 +157,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
   names           count types that are participles, types that share a name, functions that take tuples
+  lines [--against COMMIT]
+                  count lines of source and of tests in each crate, words of documents, files; with --against beside
+                  those of that commit
   deny            check licences, versions and sources of what is linked
   figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
   advisories [--update CLONE]

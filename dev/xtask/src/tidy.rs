@@ -15,7 +15,7 @@ pub(crate) mod names;
 mod order;
 mod project;
 mod shape;
-mod source;
+pub(crate) mod source;
 
 use std::path::Path;
 use std::{fmt, fs};

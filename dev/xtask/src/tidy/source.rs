@@ -11,10 +11,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// One source file.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Relative to the root, with `/`.
-    pub(super) path: String,
-    pub(super) text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
     pub(super) tokens: Vec<Token>,
     /// Lines of items under `#[cfg(test)]`.
     test_lines: Vec<RangeInclusive<usize>>,
@@ -29,7 +29,7 @@ pub(super) struct Token {
 
 impl Source {
     /// Reads the tokens of `text`.
-    pub(super) fn parse(path: &str, text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(path: &str, text: &str) -> anyhow::Result<Self> {
         let stream: TokenStream = text
             .parse()
             .map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
@@ -45,7 +45,7 @@ impl Source {
     }
 
     /// The folder of the crate: below `dev/`, below `crates/`, or below one of its groups.
-    pub(super) fn folder(&self) -> &str {
+    pub(crate) fn folder(&self) -> &str {
         let mut parts = self.path.split('/');
         let (place, first) = (parts.next(), parts.next().unwrap_or_default());
         let second = parts.next().unwrap_or_default();
@@ -65,7 +65,7 @@ impl Source {
     }
 
     /// Whether `line` is test code.
-    pub(super) fn is_test_line(&self, line: usize) -> bool {
+    pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.is_test() || self.test_lines.iter().any(|lines| lines.contains(&line))
     }
 
