@@ -218,7 +218,7 @@ fn snoop_tells_the_ends_of_the_connection() {
             "\"server_name\": \"example\"".to_owned(),
             "\"server_port\": 8080".to_owned(),
             "\"query\": \"a=%20b\"".to_owned(),
-            "[\"x-a\", \"1\"]".to_owned(),
+            "[\"x-a\",\"1\"]".to_owned(),
         ] {
             assert!(seen.contains(&line), "{line} in {seen}");
         }

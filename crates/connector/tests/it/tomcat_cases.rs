@@ -173,7 +173,7 @@ fn case_13_auth_type() {
 #[test]
 fn case_14_one_header() {
     let request = forward().field(field("MYHEADER", "MYHEADER-VALUE"));
-    snoop(request, &["[\"myheader\", \"MYHEADER-VALUE\"]"]);
+    snoop(request, &["[\"myheader\",\"MYHEADER-VALUE\"]"]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn case_15_one_attribute() {
     let request = forward().attribute(named("MYATTRIBUTE", "MYVALUE"));
     snoop(
         request,
-        &["\"attributes\": [[\"MYATTRIBUTE\", \"MYVALUE\"]]"],
+        &["\"attributes\": [[\"MYATTRIBUTE\",\"MYVALUE\"]]"],
     );
 }
 
@@ -220,8 +220,8 @@ fn case_16_all_of_it_together() {
         "\"user\": \"MYUSER\"",
         "\"auth_type\": \"MYAUTHTYPE\"",
         "\"query\": \"p1=1\"",
-        "[[\"myheader1\", \"MYHEADER1-VALUE\"], [\"myheader2\", \"MYHEADER2-VALUE\"]]",
-        "[[\"MYATTRIBUTE1\", \"MYVALUE1\"], [\"MYATTRIBUTE2\", \"MYVALUE2\"]]",
+        "[[\"myheader1\",\"MYHEADER1-VALUE\"],[\"myheader2\",\"MYHEADER2-VALUE\"]]",
+        "[[\"MYATTRIBUTE1\",\"MYVALUE1\"],[\"MYATTRIBUTE2\",\"MYVALUE2\"]]",
     ];
     snoop(request, &lines);
 }

@@ -264,7 +264,7 @@ fn the_fields_of_the_front_reach_the_application() {
         "\"server_port\": 443",
         "\"scheme\": \"https\"",
         "\"route\": \"r1\"",
-        "\"attributes\": [[\"JK_LB_ACTIVATION\", \"ACT\"]]",
+        "\"attributes\": [[\"JK_LB_ACTIVATION\",\"ACT\"]]",
     ] {
         assert!(seen.contains(line), "{line} in {seen}");
     }
