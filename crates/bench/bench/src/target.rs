@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use catamaran_load::plan::{
-    Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Tls, TlsVersion,
+    Ajp, ClientIdentity, Endpoint, Header, HttpVersion, Protocol, Request, Tls, TlsVersion,
     Transport, Verify,
 };
 
@@ -216,9 +216,9 @@ fn tls(asked: &TlsSettings, host: &str) -> Result<Tls, Refusal> {
         verify,
         versions,
         ciphers: asked.ciphers.clone(),
-        certificate: asked.certificate.as_ref().map(|pem| ClientCertificate {
-            chain_pem: pem.clone(),
-            key_pem: pem.clone(),
+        certificate: asked.certificate.as_ref().map(|pem| ClientIdentity {
+            chain: pem.clone(),
+            key: pem.clone(),
         }),
     })
 }

@@ -15,12 +15,13 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use catamaran_tls::ClientIdentity;
 pub use check::PlanFault;
 pub use data::{Numbers, Row, Table};
 pub use memcached::{KeyOrder, Memcached, Operation};
 pub use target::{
-    Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Target, Tls,
-    TlsVersion, Transport, Verify,
+    Ajp, Endpoint, Header, HttpVersion, Protocol, Request, Target, Tls, TlsVersion, Transport,
+    Verify,
 };
 
 use crate::report::{ReplayFacts, Subject};

@@ -5,21 +5,20 @@
 //! write, and writes them when it is told that the socket is writable.
 
 mod facts;
-mod verify;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use catamaran_tls::{Roots, server_verifier};
 pub(crate) use facts::openssl_name;
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite};
+use rustls::{ClientConfig, ClientConnection, SupportedCipherSuite};
 
-use crate::plan::{ClientCertificate, Endpoint, Protocol, Tls, TlsVersion, Transport, Verify};
+use crate::plan::{Endpoint, Protocol, Tls, TlsVersion, Transport, Verify};
 use crate::report::TlsFacts;
 
 /// What all connections to one target use.
@@ -59,16 +58,21 @@ impl TlsTarget {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|error| format!("these TLS versions and ciphers do not fit: {error}"))?;
-        let builder = match &options.verify {
-            Verify::Nothing => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verify::Anyone::new(provider))),
-            Verify::Roots(pem) => builder.with_root_certificates(roots(pem)?),
+        let roots = match &options.verify {
+            Verify::Nothing => None,
+            Verify::Roots(pem) => Some(
+                Roots::from_pem(pem)
+                    .map_err(|what| format!("the file of root certificates {what}"))?,
+            ),
         };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(server_verifier(roots.as_ref(), provider));
         let mut config = match &options.certificate {
             None => builder.with_no_client_auth(),
             Some(certificate) => {
-                let (chain, key) = identity(certificate)?;
+                let read = certificate.parsed();
+                let (chain, key) = read.map_err(|what| format!("the client certificate {what}"))?;
                 builder
                     .with_client_auth_cert(chain, key)
                     .map_err(|error| format!("the client certificate cannot be used: {error}"))?
@@ -139,29 +143,6 @@ fn restrict(provider: &mut CryptoProvider, names: &[String]) -> Result<(), Strin
     }
     provider.cipher_suites = chosen;
     Ok(())
-}
-
-fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| format!("a root certificate: {error}"))?;
-        // Stores of systems have roots that no verifier takes; those that are good are used.
-        let _ = roots.add(certificate);
-    }
-    match roots.is_empty() {
-        true => Err("there is no usable certificate among the roots".to_owned()),
-        false => Ok(roots),
-    }
-}
-
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn identity(certificate: &ClientCertificate) -> Result<Identity, String> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certificate.chain_pem).collect();
-    let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
-    let key = PrivateKeyDer::from_pem_slice(&certificate.key_pem)
-        .map_err(|error| format!("the client's private key: {error}"))?;
-    Ok((chain, key))
 }
 
 /// A socket with TLS on it.

@@ -116,6 +116,16 @@ impl fmt::Debug for ClientIdentity {
 }
 
 impl ClientIdentity {
+    /// The chain and the key, read.
+    ///
+    /// # Errors
+    /// What of them cannot be used.
+    pub fn parsed(
+        &self,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TrustFault> {
+        Ok((self.certificates()?, self.private_key()?))
+    }
+
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TrustFault> {
         if let Some(store) = Store::of(&self.chain) {
             return Err(TrustFault::Chain(format!("is {}, not PEM", store.kind())));
@@ -192,18 +202,15 @@ impl Trust {
         let builder = if settings.verify && settings.roots.own.is_empty() {
             builder.with_root_certificates(Arc::clone(&settings.roots.store))
         } else {
-            let verifier: Arc<dyn ServerCertVerifier> = match settings.verify {
-                true => Arc::new(settings.roots.pinned(provider)),
-                false => Arc::new(Anyone { provider }),
-            };
+            let roots = settings.verify.then_some(&settings.roots);
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(verifier)
+                .with_custom_certificate_verifier(server_verifier(roots, provider))
         };
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                let (chain, key) = (identity.certificates()?, identity.private_key()?);
+                let (chain, key) = identity.parsed()?;
                 builder
                     .with_client_auth_cert(chain, key)
                     .map_err(|error| match error {
@@ -231,7 +238,19 @@ impl Trust {
     }
 }
 
-/// Takes any certificate; that the backend has its key is checked all the same.
+/// A verifier of servers by roots from a file; without roots it takes any certificate.
+#[must_use]
+pub fn server_verifier(
+    roots: Option<&Roots>,
+    provider: Arc<CryptoProvider>,
+) -> Arc<dyn ServerCertVerifier> {
+    match roots {
+        Some(roots) => Arc::new(roots.pinned(provider)),
+        None => Arc::new(Anyone { provider }),
+    }
+}
+
+/// Takes any certificate; that the server has its key is checked all the same.
 #[derive(Debug)]
 struct Anyone {
     provider: Arc<CryptoProvider>,

@@ -22,7 +22,7 @@ mod tickets;
 
 use std::sync::Arc;
 
-pub use client::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
+pub use client::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings, server_verifier};
 pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
 pub use identity::{CertificateFacts, Identity};

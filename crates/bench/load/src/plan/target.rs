@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use catamaran_tls::ClientIdentity;
 
 use super::{Memcached, Operation};
 
@@ -147,7 +148,7 @@ pub struct Tls {
     /// Cipher suites by their IANA or OpenSSL name (ab `-Z`); empty: all that rustls has.
     pub ciphers: Vec<String>,
     /// A certificate to show (ab `-E`).
-    pub certificate: Option<ClientCertificate>,
+    pub certificate: Option<ClientIdentity>,
 }
 
 /// Whether the server's certificate is looked at.
@@ -155,7 +156,7 @@ pub struct Tls {
 pub enum Verify {
     /// No, as ab: the server may be anyone.
     Nothing,
-    /// It must lead to one of these roots (PEM, one or more) and bear the server's name.
+    /// It must be one of these (PEM, one or more) or lead to one, and bear the server's name.
     Roots(Vec<u8>),
 }
 
@@ -166,22 +167,6 @@ pub enum TlsVersion {
     Tls12,
     /// TLS 1.3.
     Tls13,
-}
-
-/// A client's certificate and key.
-#[derive(Clone)]
-pub struct ClientCertificate {
-    /// The chain, the client's own first, as PEM.
-    pub chain_pem: Vec<u8>,
-    /// The private key, as PEM (PKCS#8, PKCS#1 or SEC1).
-    pub key_pem: Vec<u8>,
-}
-
-impl std::fmt::Debug for ClientCertificate {
-    /// Without the key.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClientCertificate").finish_non_exhaustive()
-    }
 }
 
 impl Request {

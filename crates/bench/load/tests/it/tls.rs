@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use catamaran_load::plan::{Plan, PlanFault, Tls, TlsVersion, Verify};
+use catamaran_load::plan::{ClientIdentity, Plan, PlanFault, Tls, TlsVersion, Verify};
 use catamaran_load::report::FailureKind;
 use catamaran_load::start;
 use catamaran_testkit::{Address, Peer, Script};
@@ -18,10 +18,14 @@ use crate::bench::{plan, requests, run};
 
 /// Answers every request on every connection, until the test binary ends.
 fn serve() -> SocketAddr {
+    serve_with(LEAF, LEAF_KEY)
+}
+
+fn serve_with(certificate: &[u8], key: &[u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let chain = vec![CertificateDer::from_pem_slice(LEAF).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(LEAF_KEY).unwrap();
+    let chain = vec![CertificateDer::from_pem_slice(certificate).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -122,6 +126,15 @@ fn certificates_are_verified_when_asked() {
 }
 
 #[test]
+fn a_certificate_of_the_server_itself_is_taken_as_a_root() {
+    let address = Address::Tcp(serve_with(OWN, OWN_KEY));
+    let report = run(plan_of(&address, options(Verify::Roots(OWN.to_vec()))));
+    assert_eq!(report.requests.ok, 5, "{:?}", report.failures);
+    let report = run(plan_of(&address, options(Verify::Roots(ROOT.to_vec()))));
+    assert_eq!(report.failures.of(FailureKind::Tls), 5);
+}
+
+#[test]
 fn a_server_without_tls_is_a_failure_of_tls() {
     for (script, expected) in [
         (
@@ -162,7 +175,17 @@ fn options_that_cannot_be_are_refused() {
         ),
         (
             options(Verify::Roots(b"nothing".to_vec())),
-            "no usable certificate",
+            "the file of root certificates has no CERTIFICATE block",
+        ),
+        (
+            Tls {
+                certificate: Some(ClientIdentity {
+                    chain: LEAF.to_vec(),
+                    key: LEAF.to_vec(),
+                }),
+                ..options(Verify::Nothing)
+            },
+            "the client certificate has no usable key",
         ),
         (
             Tls {
@@ -180,5 +203,8 @@ fn options_that_cannot_be_are_refused() {
 }
 
 const ROOT: &[u8] = include_bytes!("tls/root.pem");
+/// Made by `openssl req -x509`, so it is that of an authority.
+const OWN: &[u8] = include_bytes!("tls/own.pem");
+const OWN_KEY: &[u8] = include_bytes!("tls/own-key.pem");
 const LEAF: &[u8] = include_bytes!("tls/leaf.pem");
 const LEAF_KEY: &[u8] = include_bytes!("tls/leaf-key.pem");
