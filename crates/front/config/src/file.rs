@@ -36,6 +36,8 @@ use crate::include::{self, Includes};
 use crate::key::Section;
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
+use crate::table::table;
+use crate::value::text::parse_name;
 use crate::variables::Variables;
 
 /// Something read, and where it stands.
@@ -189,6 +191,41 @@ fn unknown(
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint(elsewhere(name, "tables")),
     }
+}
+
+/// The tables of a kind that have names, such as `[cache.NAME]`, each with its name and place. Complains of keys of the
+/// sections that stand where a name is to be: those of the table itself, and of lists in it.
+fn named<'f>(
+    sections: &[&Section],
+    what: &str,
+    value: &'f Spanned<DeValue<'f>>,
+    report: &mut Report,
+) -> Vec<(&'f str, Range<usize>, &'f DeTable<'f>)> {
+    let header = sections[0].header;
+    let Some((_, entries)) = table(header, value, report) else {
+        return Vec::new();
+    };
+    let is_key = |name: &str| {
+        let is_list = |it: &&Section| it.header.ends_with(&format!(".{name}]]"));
+        sections.iter().any(|it| it.has(name) || is_list(it))
+    };
+    let mut named = Vec::new();
+    for (name, value) in entries {
+        let key: &str = name.get_ref();
+        if is_key(key) && !value.get_ref().is_table() {
+            let message = format!("{what} needs a name");
+            let headers: Vec<&str> = sections.iter().map(|it| it.header).collect();
+            let hint = format!("write {}", headers.join(" and "));
+            report.push(Finding::fault(message, name.span()).hint(hint));
+        } else if let Some((place, entries)) = table(header, value, report) {
+            if let Err(error) = parse_name(key) {
+                let message = format!("the name of {what} {error}");
+                report.push(Finding::fault(message, name.span()));
+            }
+            named.push((key, place, entries));
+        }
+    }
+    named
 }
 
 /// What to do about a name that is unknown where it stands.

@@ -8,10 +8,11 @@ use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::named;
 use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
-use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_name, parse_statuses, parse_token};
+use crate::table::Table;
+use crate::value::text::{TextError, parse_statuses, parse_token};
 use crate::value::{
     Choices, Complaint, Counts, Durations, Map, NamedValues, OneOrMore, Parsed, Percents, Sizes,
     Switch, Values, complaint,
@@ -37,25 +38,8 @@ struct Written {
 
 /// Reads the tables.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Cache> {
-    let Some((_, entries)) = table(SECTION.header, value, report) else {
-        return Vec::new();
-    };
-    let mut caches = Vec::new();
-    for (name, value) in entries {
-        let key = name.get_ref();
-        if SECTION.has(key) && !value.get_ref().is_table() {
-            let message = "a cache needs a name";
-            let hint = "write [cache.NAME]";
-            report.push(Finding::fault(message, name.span()).hint(hint));
-        } else if let Some((place, entries)) = table(SECTION.header, value, report) {
-            if let Err(error) = parse_name(key) {
-                let message = format!("the name of a cache {error}");
-                report.push(Finding::fault(message, name.span()));
-            }
-            caches.push(one((key, place, entries), report));
-        }
-    }
-    caches
+    let tables = named(&[&SECTION], "a cache", value, report);
+    tables.into_iter().map(|it| one(it, report)).collect()
 }
 
 fn one((name, place, entries): (&str, Range<usize>, &DeTable<'_>), report: &mut Report) -> Cache {

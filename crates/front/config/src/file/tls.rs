@@ -8,11 +8,11 @@ use catamaran_front::tls::{Fault, Part};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Surroundings;
+use super::{Surroundings, named};
 use crate::key::{ALL, Doc, Fill, Group, Part as KeyPart, Preset, Record, Section};
 use crate::report::{Finding, Report};
-use crate::table::{Table, list_header, table, tables};
-use crate::value::text::{file_path, parse_name};
+use crate::table::{Table, list_header, tables};
+use crate::value::text::file_path;
 use crate::value::{Choices, Counts, Durations, Optional, OrOff, Switch};
 
 /// A profile and where it stands. It is there even when its files are at fault, so that the
@@ -29,26 +29,10 @@ pub(crate) fn read(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Vec<Profile> {
-    let Some((_, entries)) = table(SECTION.header, value, report) else {
-        return Vec::new();
-    };
-    let mut profiles = Vec::new();
-    for (name, value) in entries {
-        let key = name.get_ref();
-        let known = SECTION.has(key) || key == "certificate";
-        if known && !value.get_ref().is_table() {
-            let message = "a TLS profile needs a name";
-            let hint = "write [tls.NAME] and [[tls.NAME.certificate]]";
-            report.push(Finding::fault(message, name.span()).hint(hint));
-        } else if let Some((place, entries)) = table(SECTION.header, value, report) {
-            if let Err(error) = parse_name(key) {
-                let message = format!("the name of a TLS profile {error}");
-                report.push(Finding::fault(message, name.span()));
-            }
-            profiles.push(one((key, place, entries), surroundings, report));
-        }
-    }
-    profiles
+    let sections = [&SECTION, &CERTIFICATE_SECTION];
+    let tables = named(&sections, "a TLS profile", value, report);
+    let one = |it| one(it, surroundings, report);
+    tables.into_iter().map(one).collect()
 }
 
 fn one(
