@@ -187,9 +187,21 @@ fn unknown(
         "log",
         include::NAME,
     ];
-    match nearest(name, names).filter(|meant| !foreign::is_other(name, meant)) {
-        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => finding.hint(elsewhere(name, "tables")),
+    finding.hint(hint_of_unknown(name, nearest(name, names), "tables"))
+}
+
+/// What to do about a key that its table does not know; `meant` is the nearest that it knows.
+pub(crate) fn hint_of_unknown_key(name: &str, meant: Option<&str>) -> String {
+    match name == include::NAME {
+        true => "write it at the top of the file, before the first table".to_owned(),
+        false => hint_of_unknown(name, meant, "keys"),
+    }
+}
+
+fn hint_of_unknown(name: &str, meant: Option<&str>, kind: &str) -> String {
+    match meant.filter(|meant| !foreign::is_other(name, meant)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => elsewhere(name, kind),
     }
 }
 
@@ -229,7 +241,7 @@ fn named<'f>(
 }
 
 /// What to do about a name that is unknown where it stands.
-pub(crate) fn elsewhere(name: &str, kind: &str) -> String {
+fn elsewhere(name: &str, kind: &str) -> String {
     let home = SECTIONS.iter().find(|section| section.has(name));
     // What other servers call like our key is that key.
     let quoted = format!("`{name}`");

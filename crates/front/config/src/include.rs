@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::report::{Finding, Report};
+use crate::syntax::shifted;
 use crate::value::Values as _;
 use crate::value::text::{FilePath, file_path};
 use crate::variables::{self, Variables};
@@ -289,11 +290,6 @@ fn move_value<'t>(value: Spanned<DeValue<'t>>, by: usize) -> Spanned<DeValue<'t>
         scalar => scalar,
     };
     Spanned::new(place, moved)
-}
-
-/// A place in a text, as a place in all texts.
-pub(crate) fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
-    place.start + by..place.end + by
 }
 
 static PATTERN: FilePath =

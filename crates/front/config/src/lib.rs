@@ -27,17 +27,20 @@ mod check;
 mod file;
 mod foreign;
 mod include;
-mod key;
 mod load;
 mod reference;
-mod report;
-mod sources;
-mod suggest;
-mod syntax;
-mod table;
-mod value;
 mod variables;
 
+/// The kinds of values: those of any file, and those of this one.
+mod value {
+    pub(crate) mod address;
+    pub(crate) mod route;
+    pub(crate) mod text;
+
+    pub(crate) use catamaran_toml_file::value::*;
+}
+
+use catamaran_toml_file::{key, report, suggest, syntax, table};
 pub use check::{exposed_admin, same_address, unprotected};
 pub use file::route::is_ruled_field;
 pub use foreign::{ForeignAnswer, foreign_answer};

@@ -150,7 +150,7 @@ pub(crate) fn parse_within(
     text: &str,
     surroundings: &Surroundings<'_>,
 ) -> Result<LoadedFile, Report> {
-    let mut report = Report::new(name, text);
+    let mut report = Report::new(name, text).with_unknown_key(file::hint_of_unknown_key);
     let variables = surroundings.variables;
     let included = include::collect(text, surroundings.includes, variables, &mut report);
     let is_complete = report.faults() == 0;

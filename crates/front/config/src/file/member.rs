@@ -8,6 +8,7 @@ use catamaran_front::config::{Address, Found, FoundState, MemberPlace, Protocol,
 use toml::de::DeTable;
 
 use super::backend::{DISTANCE, DOMAIN, JVM_ROUTE, URL, WEIGHT};
+use super::hint_of_unknown_key;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
@@ -19,7 +20,8 @@ use crate::value::{Choices, Parsed};
 
 /// Reads a file of members from its text. Unless the report has faults, the members are all that it lists.
 pub(crate) fn parse(path: &Path, text: &str) -> (Vec<Found>, Report) {
-    let mut report = Report::new(&path.display().to_string(), text);
+    let mut report =
+        Report::new(&path.display().to_string(), text).with_unknown_key(hint_of_unknown_key);
     let base = path.parent().unwrap_or_else(|| Path::new(""));
     let root = parsed(text, 0, &mut report);
     let found = root.map(|root| read(root.get_ref(), base, &mut report));

@@ -4,10 +4,6 @@
 //! reference page, so the page and the parser agree. Messages are predicates ("has no unit"), because
 //! the name of the key or flag precedes them.
 
-pub(crate) mod address;
-pub(crate) mod route;
-pub(crate) mod text;
-
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -17,13 +13,15 @@ use toml::de::DeValue;
 
 /// What is wrong with a value, and where in it.
 #[derive(Debug)]
-pub(crate) struct Complaint {
-    pub(crate) message: String,
-    pub(crate) span: Range<usize>,
+pub struct Complaint {
+    /// What is wrong, as a predicate.
+    pub message: String,
+    /// Where.
+    pub span: Range<usize>,
 }
 
 /// A kind of value.
-pub(crate) trait Values: Sync {
+pub trait Values: Sync {
     /// What a value of this kind means.
     type Read;
 
@@ -35,9 +33,11 @@ pub(crate) trait Values: Sync {
 }
 
 /// A duration such as `"200ms"`, both ends included.
-pub(crate) struct Durations {
-    pub(crate) min: std::time::Duration,
-    pub(crate) max: std::time::Duration,
+pub struct Durations {
+    /// The lowest.
+    pub min: std::time::Duration,
+    /// The highest.
+    pub max: std::time::Duration,
 }
 
 impl Values for Durations {
@@ -75,9 +75,11 @@ impl Values for Durations {
 }
 
 /// A number of bytes, such as `"64KiB"` or `65536`, both ends included.
-pub(crate) struct Sizes<T> {
-    pub(crate) min: T,
-    pub(crate) max: T,
+pub struct Sizes<T> {
+    /// The lowest.
+    pub min: T,
+    /// The highest.
+    pub max: T,
 }
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes<T> {
@@ -107,7 +109,7 @@ impl<T: Copy + TryInto<u64>> Sizes<T> {
 }
 
 /// A part of a whole, such as `"50%"`, from `"0%"` to `"100%"`.
-pub(crate) struct Percents;
+pub struct Percents;
 
 impl Values for Percents {
     type Read = u8;
@@ -131,9 +133,11 @@ impl Values for Percents {
 }
 
 /// A whole number, both ends included.
-pub(crate) struct Counts<T> {
-    pub(crate) min: T,
-    pub(crate) max: T,
+pub struct Counts<T> {
+    /// The lowest.
+    pub min: T,
+    /// The highest.
+    pub max: T,
 }
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> {
@@ -157,7 +161,7 @@ impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> 
 }
 
 /// `true` or `false`.
-pub(crate) struct Switch;
+pub struct Switch;
 
 impl Values for Switch {
     type Read = bool;
@@ -173,7 +177,7 @@ impl Values for Switch {
 }
 
 /// One of some words.
-pub(crate) struct Choices<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+pub struct Choices<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Clone + Sync> Values for Choices<T> {
     type Read = T;
@@ -196,10 +200,11 @@ impl<T: Clone + Sync> Values for Choices<T> {
 }
 
 /// A text with a syntax of its own.
-pub(crate) struct Parsed<T, E> {
+pub struct Parsed<T, E> {
     /// What the text is: "an address such as ...".
-    pub(crate) what: &'static str,
-    pub(crate) parse: fn(&str) -> Result<T, E>,
+    pub what: &'static str,
+    /// Reads it.
+    pub parse: fn(&str) -> Result<T, E>,
 }
 
 impl<T, E: Display> Values for Parsed<T, E> {
@@ -217,7 +222,7 @@ impl<T, E: Display> Values for Parsed<T, E> {
 }
 
 /// A value, or `"off"` for none.
-pub(crate) struct OrOff<V>(pub(crate) V);
+pub struct OrOff<V>(pub V);
 
 impl<V: Values> Values for OrOff<V> {
     type Read = Option<V::Read>;
@@ -235,10 +240,11 @@ impl<V: Values> Values for OrOff<V> {
 }
 
 /// A value, or `true` for the usual one, or `false` for none.
-pub(crate) struct OrSwitch<V: Values> {
-    pub(crate) values: V,
+pub struct OrSwitch<V: Values> {
+    /// What else it may be.
+    pub values: V,
     /// What `true` stands for.
-    pub(crate) on: V::Read,
+    pub on: V::Read,
 }
 
 impl<V: Values<Read: Copy + Sync>> Values for OrSwitch<V> {
@@ -257,7 +263,7 @@ impl<V: Values<Read: Copy + Sync>> Values for OrSwitch<V> {
 }
 
 /// One value, or a list of them.
-pub(crate) struct OneOrMore<V>(pub(crate) V);
+pub struct OneOrMore<V>(pub V);
 
 impl<V: Values> Values for OneOrMore<V> {
     type Read = Vec<V::Read>;
@@ -286,7 +292,7 @@ impl<V: Values> Values for OneOrMore<V> {
 }
 
 /// A value that there need not be.
-pub(crate) struct Optional<V>(pub(crate) V);
+pub struct Optional<V>(pub V);
 
 impl<V: Values> Values for Optional<V> {
     type Read = Option<V::Read>;
@@ -301,7 +307,7 @@ impl<V: Values> Values for Optional<V> {
 }
 
 /// Values of a kind, and what each is turned into.
-pub(crate) struct Map<V: Values, T>(pub(crate) V, pub(crate) fn(V::Read) -> T);
+pub struct Map<V: Values, T>(pub V, pub fn(V::Read) -> T);
 
 impl<V: Values, T> Values for Map<V, T> {
     type Read = T;
@@ -316,10 +322,11 @@ impl<V: Values, T> Values for Map<V, T> {
 }
 
 /// Values by name, such as `{ a = 1, b = 2 }`.
-pub(crate) struct NamedValues<V> {
+pub struct NamedValues<V> {
     /// What the table is: "backends with ...".
-    pub(crate) what: &'static str,
-    pub(crate) of: V,
+    pub what: &'static str,
+    /// What each may be.
+    pub of: V,
 }
 
 impl<V: Values> Values for NamedValues<V> {
@@ -352,7 +359,8 @@ impl<V: Values> Values for NamedValues<V> {
     }
 }
 
-pub(crate) fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
+/// The complaint about a whole value.
+pub fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
     vec![Complaint {
         message: message.to_string(),
         span: value.span(),

@@ -14,32 +14,32 @@ use toml::de::DeValue;
 use crate::value::{Complaint, Values};
 
 /// A key of the file.
-pub(crate) struct Key<V> {
+pub struct Key<V> {
     /// Its name in the file.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What its value may be.
-    pub(crate) values: V,
+    pub values: V,
     /// What it means.
-    pub(crate) doc: Doc,
+    pub doc: Doc,
 }
 
 /// What a key means.
-pub(crate) struct Doc {
+pub struct Doc {
     /// What holds when the key is left out.
-    pub(crate) preset: Preset,
+    pub preset: Preset,
     /// A value other than the preset, as one would write it.
-    pub(crate) sample: &'static str,
+    pub sample: &'static str,
     /// What changes when it changes, and why the preset is what it is.
-    pub(crate) effect: &'static str,
+    pub effect: &'static str,
     /// What goes wrong when it is too low, too high or wrong.
-    pub(crate) extremes: &'static str,
+    pub extremes: &'static str,
     /// The directives of other servers that it answers to; empty when there is none.
-    pub(crate) elsewhere: &'static str,
+    pub elsewhere: &'static str,
 }
 
 /// What holds when a key is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preset {
+pub enum Preset {
     /// The file is at fault.
     Required,
     /// This value, as one would write it.
@@ -49,7 +49,7 @@ pub(crate) enum Preset {
 }
 
 /// A key of any type, for lists of keys.
-pub(crate) trait AnyKey: Sync {
+pub trait AnyKey: Sync {
     /// Its name in the file.
     fn name(&self) -> &'static str;
     /// What it means.
@@ -80,26 +80,26 @@ impl<V: Values> AnyKey for Key<V> {
 
 /// A key of the file: its name, what its value may be and which field it fills, and what it means. All that there is to
 /// say of a key is said here, and a list of them is how a table is read.
-pub(crate) struct Record<T: 'static> {
+pub struct Record<T: 'static> {
     /// Its name in the file.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Which backends, routes or the like it is for.
-    pub(crate) group: Group,
+    pub group: Group,
     /// What its value may be, and what is filled with it.
-    pub(crate) value: &'static dyn Value<T>,
+    pub value: &'static dyn Value<T>,
     /// What it means.
-    pub(crate) doc: Doc,
+    pub doc: Doc,
 }
 
 /// Keys that belong together within their table: they are only for AJP, say. The text is for developers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Group(pub(crate) &'static str);
+pub struct Group(pub &'static str);
 
 /// Keys that are for everything that the table describes.
-pub(crate) const ALL: Group = Group("all");
+pub const ALL: Group = Group("all");
 
 /// A kind of value, without what it fills.
-pub(crate) trait Kind: Sync {
+pub trait Kind: Sync {
     /// The kind and its range, for the reference page.
     fn describe(&self) -> String;
     /// Whether this is such a value.
@@ -107,13 +107,13 @@ pub(crate) trait Kind: Sync {
 }
 
 /// A kind of value that fills something of a `T`.
-pub(crate) trait Value<T>: Kind {
+pub trait Value<T>: Kind {
     /// Fills it, or says everything that is wrong with the value and leaves it as it was.
     fn read_into(&self, value: &Spanned<DeValue<'_>>, into: &mut T) -> Result<(), Vec<Complaint>>;
 }
 
 /// Values of the kind `V`, and what of a `T` one is put into.
-pub(crate) struct Fill<V: Values, T>(pub(crate) V, pub(crate) fn(&mut T) -> &mut V::Read);
+pub struct Fill<V: Values, T>(pub V, pub fn(&mut T) -> &mut V::Read);
 
 impl<V: Values, T> Kind for Fill<V, T> {
     fn describe(&self) -> String {
@@ -151,7 +151,7 @@ impl<T> AnyKey for Record<T> {
 }
 
 /// A list of keys, whatever they fill.
-pub(crate) trait AnyKeys: Sync {
+pub trait AnyKeys: Sync {
     /// All of them that are in such a group, in their order.
     fn of(&self, groups: fn(Group) -> bool) -> Vec<&'static dyn AnyKey>;
 }
@@ -164,14 +164,14 @@ impl<T> AnyKeys for &'static [Record<T>] {
 }
 
 /// Keys of a table: those of a list that are in certain groups.
-pub(crate) struct Part {
+pub struct Part {
     keys: &'static dyn AnyKeys,
     groups: fn(Group) -> bool,
 }
 
 impl Part {
     /// All of a list.
-    pub(crate) const fn all(keys: &'static dyn AnyKeys) -> Self {
+    pub const fn all(keys: &'static dyn AnyKeys) -> Self {
         Self {
             keys,
             groups: |_| true,
@@ -180,7 +180,7 @@ impl Part {
 }
 
 /// How many keys the parts of a table have.
-pub(crate) const fn count(parts: &[&[&dyn AnyKey]]) -> usize {
+pub const fn count(parts: &[&[&dyn AnyKey]]) -> usize {
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         count += parts[part].len();
@@ -190,7 +190,7 @@ pub(crate) const fn count(parts: &[&[&dyn AnyKey]]) -> usize {
 }
 
 /// The keys of the parts of a table, one part after the other. `COUNT` is that of [`count`].
-pub(crate) const fn join<const COUNT: usize>(
+pub const fn join<const COUNT: usize>(
     parts: &[&[&'static dyn AnyKey]],
 ) -> [&'static dyn AnyKey; COUNT] {
     let mut keys = [parts[0][0]; COUNT];
@@ -208,27 +208,27 @@ pub(crate) const fn join<const COUNT: usize>(
 }
 
 /// A table of the file.
-pub(crate) struct Section {
+pub struct Section {
     /// How its header is written, such as `[[listen]]`.
-    pub(crate) header: &'static str,
+    pub header: &'static str,
     /// What it is for.
-    pub(crate) intro: &'static str,
+    pub intro: &'static str,
     /// Its keys, in the order of the reference.
-    pub(crate) keys: &'static [&'static dyn AnyKey],
+    pub keys: &'static [&'static dyn AnyKey],
     /// Its keys, in the order of the reference, behind those of `keys`.
-    pub(crate) parts: &'static [Part],
+    pub parts: &'static [Part],
     /// Keys that a later version will have, with what to do until then.
-    pub(crate) later: &'static [(&'static str, &'static str)],
+    pub later: &'static [(&'static str, &'static str)],
 }
 
 impl Section {
     /// Whether it has a key of that name.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.keys().any(|key| key.name() == name)
     }
 
     /// All its keys, in the order of the reference.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
+    pub fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
         let keys = self.keys.iter().copied();
         keys.chain(self.parts.iter().flat_map(|part| part.keys.of(part.groups)))
     }

@@ -9,15 +9,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::file::elsewhere;
 use crate::key::{AnyKey, Group, Key, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::{Complaint, Values};
-use crate::{foreign, include};
 
 /// One table of a file, being read.
-pub(crate) struct Table<'f> {
+pub struct Table<'f> {
     section: &'static Section,
     place: Range<usize>,
     entries: &'f DeTable<'f>,
@@ -29,11 +27,8 @@ pub(crate) struct Table<'f> {
 }
 
 impl<'f> Table<'f> {
-    pub(crate) fn new(
-        section: &'static Section,
-        place: Range<usize>,
-        entries: &'f DeTable<'f>,
-    ) -> Self {
+    /// The table of a section, with the place of its header.
+    pub fn new(section: &'static Section, place: Range<usize>, entries: &'f DeTable<'f>) -> Self {
         Self {
             section,
             place,
@@ -50,57 +45,57 @@ impl<'f> Table<'f> {
     }
 
     /// Names the keys that are tables of their own and not looked at here.
-    pub(crate) fn except(mut self, tables: &'static [&'static str]) -> Self {
+    pub fn except(mut self, tables: &'static [&'static str]) -> Self {
         self.tables = tables;
         self
     }
 
     /// Says which keys are not looked at here, where a list of them would be long.
-    pub(crate) fn except_those(mut self, is_elsewhere: fn(&str) -> bool) -> Self {
+    pub fn except_those(mut self, is_elsewhere: fn(&str) -> bool) -> Self {
         self.is_elsewhere = is_elsewhere;
         self
     }
 
     /// Where the table's header stands.
-    pub(crate) fn place(&self) -> Range<usize> {
+    pub fn place(&self) -> Range<usize> {
         self.place.clone()
     }
 
     /// Where the value of a key stands, or else the header.
-    pub(crate) fn place_of(&self, key: &impl AnyKey) -> Range<usize> {
+    pub fn place_of(&self, key: &impl AnyKey) -> Range<usize> {
         self.place_at(key.name())
     }
 
     /// Where the value of the key of that name stands, or else the header.
-    pub(crate) fn place_at(&self, name: &str) -> Range<usize> {
+    pub fn place_at(&self, name: &str) -> Range<usize> {
         self.find(name).map_or_else(|| self.place(), Spanned::span)
     }
 
     /// Whether the key of that name is a list of nothing.
-    pub(crate) fn is_empty_list(&self, name: &str) -> bool {
+    pub fn is_empty_list(&self, name: &str) -> bool {
         let value = self.find(name);
         value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
     /// Whether the key is there, well or badly.
-    pub(crate) fn has(&self, key: &impl AnyKey) -> bool {
+    pub fn has(&self, key: &impl AnyKey) -> bool {
         self.find(key.name()).is_some()
     }
 
     /// Whether an unknown key is one of these with a slip.
-    pub(crate) fn has_slip_of(&self, names: &[&str]) -> bool {
+    pub fn has_slip_of(&self, names: &[&str]) -> bool {
         let is_slip =
             |name: &str| !self.section.has(name) && nearest(name, names.iter().copied()).is_some();
         self.entries.keys().any(|name| is_slip(name.get_ref()))
     }
 
     /// Whether there is a key or table of that name, well or badly.
-    pub(crate) fn has_named(&self, name: &str) -> bool {
+    pub fn has_named(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
     /// Reads a key; `None` when it is missing or wrong.
-    pub(crate) fn take<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
+    pub fn take<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
         debug_assert!(
             self.section.has(key.name),
             "{} has no key {}",
@@ -119,7 +114,7 @@ impl<'f> Table<'f> {
 
     /// Reads those of the keys that are there into what they fill, and complains of those that must be there and are
     /// not. A wrong one leaves it as it was.
-    pub(crate) fn read<T: 'static>(
+    pub fn read<T: 'static>(
         &mut self,
         keys: impl IntoIterator<Item = &'static Record<T>>,
         into: &mut T,
@@ -146,7 +141,7 @@ impl<'f> Table<'f> {
     }
 
     /// Those keys of certain groups that are there, well or badly, each with the place of its value.
-    pub(crate) fn written<T: 'static>(
+    pub fn written<T: 'static>(
         &self,
         keys: &'static [Record<T>],
         groups: impl Fn(Group) -> bool,
@@ -171,7 +166,7 @@ impl<'f> Table<'f> {
     }
 
     /// Reads a key that must be there.
-    pub(crate) fn require<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
+    pub fn require<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
         if !self.has(key) {
             self.lacks(key.name, key.doc.sample);
         }
@@ -179,18 +174,19 @@ impl<'f> Table<'f> {
     }
 
     /// Reads a key into its place, if it is there and good.
-    pub(crate) fn set<V: Values>(&mut self, key: &Key<V>, slot: &mut V::Read) {
+    pub fn set<V: Values>(&mut self, key: &Key<V>, slot: &mut V::Read) {
         if let Some(value) = self.take(key) {
             *slot = value;
         }
     }
 
-    pub(crate) fn push(&mut self, finding: Finding) {
+    /// Adds a finding.
+    pub fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
 
     /// Says what to do about the faults of the value of that name.
-    pub(crate) fn hint_at(&mut self, name: &str, hint: &str) {
+    pub fn hint_at(&mut self, name: &str, hint: &str) {
         let place = self.place_at(name);
         for finding in &mut self.findings {
             if finding.span.as_ref() == Some(&place) {
@@ -200,12 +196,12 @@ impl<'f> Table<'f> {
     }
 
     /// Whether nothing was wrong so far.
-    pub(crate) fn is_good(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         self.findings.is_empty()
     }
 
     /// Complains of unknown keys and hands over everything found.
-    pub(crate) fn finish(mut self, report: &mut Report) {
+    pub fn finish(mut self, report: &mut Report) {
         let known = |name: &str| {
             self.section.has(name) || self.tables.contains(&name) || (self.is_elsewhere)(name)
         };
@@ -216,36 +212,30 @@ impl<'f> Table<'f> {
             .collect();
         for (name, _) in unknown {
             self.findings
-                .push(self.unknown(name.get_ref(), name.span()));
+                .push(self.unknown(name.get_ref(), name.span(), report));
         }
         self.findings
             .into_iter()
             .for_each(|finding| report.push(finding));
     }
 
-    fn unknown(&self, name: &str, place: Range<usize>) -> Finding {
+    fn unknown(&self, name: &str, place: Range<usize>, report: &Report) -> Finding {
         let header = self.section.header;
         if let Some((_, advice)) = self.section.later.iter().find(|(later, _)| *later == name) {
             return Finding::fault(format!("`{name}` is not available yet"), place).hint(*advice);
         }
         let finding = Finding::fault(format!("{header} has no key `{name}`"), place);
-        if name == include::NAME {
-            return finding.hint("write it at the top of the file, before the first table");
-        }
         let names = self
             .section
             .keys()
             .map(|key| key.name())
             .chain(self.tables.iter().copied());
-        match nearest(name, names).filter(|meant| !foreign::is_other(name, meant)) {
-            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-            None => finding.hint(elsewhere(name, "keys")),
-        }
+        finding.hint(report.hint_of_unknown(name, nearest(name, names)))
     }
 }
 
 /// The tables of a list such as `[[listen]]`, with their places; complains of anything else.
-pub(crate) fn tables<'f>(
+pub fn tables<'f>(
     header: &str,
     value: &'f Spanned<DeValue<'f>>,
     report: &mut Report,
@@ -265,7 +255,7 @@ pub(crate) fn tables<'f>(
 
 /// The header of a list of tables below a name: `[[upstream.tomcat.backend]]`, with `NAME` for one that
 /// would need quotes.
-pub(crate) fn list_header(kind: &str, name: &str, list: &str) -> String {
+pub fn list_header(kind: &str, name: &str, list: &str) -> String {
     let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
     let name = match name.bytes().all(is_bare) {
         true => name,
@@ -275,7 +265,7 @@ pub(crate) fn list_header(kind: &str, name: &str, list: &str) -> String {
 }
 
 /// A table such as `[server]`, with its place; complains of anything else.
-pub(crate) fn table<'f>(
+pub fn table<'f>(
     header: &str,
     value: &'f Spanned<DeValue<'f>>,
     report: &mut Report,

@@ -1,15 +1,16 @@
 //! A text as a table of TOML, or what its parser says where it is none.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::include::shifted;
 use crate::report::{Finding, Report};
 
 /// The table of one of the report's texts, whose first byte has the offset `start`. Where the syntax is broken
 /// the report gets the parser's words for it; such a text is not read further, since the parser may lose any
 /// part of it.
-pub(crate) fn parsed<'t>(
+pub fn parsed<'t>(
     text: &'t str,
     start: usize,
     report: &mut Report,
@@ -24,4 +25,9 @@ pub(crate) fn parsed<'t>(
         report.push(Finding::fault(format!("syntax: {message}"), place));
     }
     errors.is_empty().then_some(table)
+}
+
+/// A place in a text, as a place in all texts.
+pub fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
+    place.start + by..place.end + by
 }

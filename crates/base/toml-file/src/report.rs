@@ -35,7 +35,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn fault(message: impl Into<String>, span: Range<usize>) -> Self {
+    /// What keeps the file from being used.
+    pub fn fault(message: impl Into<String>, span: Range<usize>) -> Self {
         let (message, hint) = (message.into(), String::new());
         Self {
             severity: Severity::Fault,
@@ -45,7 +46,8 @@ impl Finding {
         }
     }
 
-    pub(crate) fn warning(message: impl Into<String>, span: Range<usize>) -> Self {
+    /// What the file can be used with.
+    pub fn warning(message: impl Into<String>, span: Range<usize>) -> Self {
         Self {
             severity: Severity::Warning,
             ..Self::fault(message, span)
@@ -53,7 +55,7 @@ impl Finding {
     }
 
     /// A fault of the file as a whole, such as a missing table.
-    pub(crate) fn absence(message: impl Into<String>) -> Self {
+    pub fn absence(message: impl Into<String>) -> Self {
         let (message, hint) = (message.into(), String::new());
         Self {
             severity: Severity::Fault,
@@ -63,7 +65,9 @@ impl Finding {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
@@ -81,37 +85,60 @@ pub struct Position<'r> {
 /// The findings of a file and those it includes, in the order of the files.
 #[derive(Clone, Debug)]
 pub struct Report {
-    sources: Sources,
+    /// Boxed to keep small what a reader returns.
+    sources: Box<Sources>,
     /// Values that no message may show, and what it shows instead.
     hidden: Vec<(String, String)>,
     findings: Vec<Finding>,
+    unknown_key: UnknownKeyHint,
 }
 
+/// What to do about a key that its table does not know, given the name that may have been meant.
+pub type UnknownKeyHint = fn(&str, Option<&str>) -> String;
+
 impl Report {
-    pub(crate) fn new(name: &str, text: &str) -> Self {
+    /// Of a file's text, which the findings show under that name.
+    pub fn new(name: &str, text: &str) -> Self {
         Self {
-            sources: Sources::new(name, text),
+            sources: Box::new(Sources::new(name, text)),
             hidden: Vec::new(),
             findings: Vec::new(),
+            unknown_key: |_, meant| match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "remove it".to_owned(),
+            },
         }
     }
 
+    /// The same, with what this kind of file says of keys that a table does not know.
+    pub fn with_unknown_key(self, unknown_key: UnknownKeyHint) -> Self {
+        Self {
+            unknown_key,
+            ..self
+        }
+    }
+
+    pub(crate) fn hint_of_unknown(&self, name: &str, meant: Option<&str>) -> String {
+        (self.unknown_key)(name, meant)
+    }
+
     /// Adds the text of an included file; gives the offset of its first byte.
-    pub(crate) fn add(&mut self, name: &str, text: &str) -> usize {
+    pub fn add(&mut self, name: &str, text: &str) -> usize {
         self.sources.add(name, text)
     }
 
     /// The offset of the first byte of the file of that number; 0 is the one that was asked for.
-    pub(crate) fn start(&self, number: usize) -> usize {
+    pub fn start(&self, number: usize) -> usize {
         self.sources.start(number)
     }
 
     /// All texts from an offset on.
-    pub(crate) fn text_at(&self, offset: usize) -> &str {
+    pub fn text_at(&self, offset: usize) -> &str {
         self.sources.text().get(offset..).unwrap_or_default()
     }
 
-    pub(crate) fn push(&mut self, mut finding: Finding) {
+    /// Adds a finding.
+    pub fn push(&mut self, mut finding: Finding) {
         for (value, instead) in &self.hidden {
             for text in [&mut finding.message, &mut finding.hint] {
                 if text.contains(value) {
@@ -124,26 +151,26 @@ impl Report {
 
     /// Names a variable in all findings to come where they would show its value. One of a few letters
     /// may be a part of any word.
-    pub(crate) fn hide(&mut self, value: String, variable: &str) {
+    pub fn hide(&mut self, value: String, variable: &str) {
         if value.chars().count() >= HIDDEN_MIN {
             self.hidden.push((value, format!("${{{variable}}}")));
         }
     }
 
     /// Sorts by place, now that all is found; faults of the whole file, which have none, come last.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.hidden.clear();
         let place = |finding: &Finding| finding.span.as_ref().map_or(usize::MAX, |span| span.start);
         self.findings.sort_by_key(place);
     }
 
     /// Drops what was found of the file as a whole: it is not known whole.
-    pub(crate) fn forget_absences(&mut self) {
+    pub fn forget_absences(&mut self) {
         self.findings.retain(|finding| finding.span.is_some());
     }
 
     /// Of the findings after the first `known`, keeps those whose place `keep` wants.
-    pub(crate) fn retain_from(&mut self, known: usize, keep: impl Fn(&Range<usize>) -> bool) {
+    pub fn retain_from(&mut self, known: usize, keep: impl Fn(&Range<usize>) -> bool) {
         let mut number = 0;
         self.findings.retain(|finding| {
             number += 1;
@@ -158,17 +185,17 @@ impl Report {
     }
 
     /// The line, from 1, when the lines of all files are counted.
-    pub(crate) fn line_of_all(&self, offset: usize) -> usize {
+    pub fn line_of_all(&self, offset: usize) -> usize {
         self.sources.line_of_all(offset)
     }
 
     /// The name of the file that a byte is in.
-    pub(crate) fn name(&self, offset: usize) -> &str {
+    pub fn name(&self, offset: usize) -> &str {
         self.sources.name(offset)
     }
 
     /// Where a byte stands, in words for a finding at another: the file is named if it is another.
-    pub(crate) fn spot(&self, offset: usize, finding: usize) -> String {
+    pub fn spot(&self, offset: usize, finding: usize) -> String {
         let (name, line) = (self.name(offset), self.line(offset));
         match self.sources.start_of(offset) == self.sources.start_of(finding) {
             true => format!("line {line}"),
@@ -177,7 +204,7 @@ impl Report {
     }
 
     /// Whether there are more faults than are shown, so that hints are no longer worth their time.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.findings.len() > SHOWN_MAX
     }
 

@@ -3,7 +3,7 @@
 use strsim::osa_distance;
 
 /// The nearest of `known`, if it is near enough to be what was meant.
-pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = plain(word);
     let score = |name: &'k str| {
         let plain_name = plain(name);
