@@ -71,6 +71,16 @@ pub(crate) fn lintian() -> Need {
     package("lintian", "/usr/bin/lintian")
 }
 
+/// Finds the libraries that a binary needs.
+pub(crate) fn shared_libraries() -> Need {
+    package("dpkg-dev", "/usr/bin/dpkg-shlibdeps")
+}
+
+/// Makes images for containers and unpacks them.
+pub(crate) fn umoci() -> Need {
+    package("umoci", "/usr/bin/umoci")
+}
+
 /// Counts instructions.
 pub(crate) fn valgrind() -> Need {
     package("valgrind", "/usr/bin/valgrind")

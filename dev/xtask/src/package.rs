@@ -1,8 +1,8 @@
 //! Packages: a Debian package, a static binary in a tar, an image for containers, the list of crates, symbols apart.
 //!
 //! CI packs the `release` binary that it has and lets lintian read it; the rest takes long builds and is made by hand.
-//! Packages have the same bytes for the same commit and toolchain: archives have sorted names, owner root and the time
-//! of `SOURCE_DATE_EPOCH`, which is the commit's unless the environment names one. `--twice` shows it.
+//! Packages have the same bytes for the same commit and toolchain: times in archives are that of `SOURCE_DATE_EPOCH`,
+//! which is the commit's unless the environment names one. `--twice` shows it.
 
 mod archive;
 mod build;
@@ -10,7 +10,6 @@ mod content;
 mod debian;
 mod image;
 mod sbom;
-mod tree;
 mod twice;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +18,6 @@ use std::{env, fs};
 use anyhow::{Context, bail};
 
 use self::build::{Build, GNU, MUSL, Stripped, symbols_apart};
-use self::tree::text;
 use crate::needs;
 use crate::step::{Steps, program, say};
 use crate::test::target_directory;
@@ -120,9 +118,9 @@ pub(crate) fn of_binary(
     let epoch = source_date(root)?;
     steps.run("pack a Debian package", || {
         let stripped = strip(&binary, &out, "gnu")?;
-        let own = version_of(&stripped.binary)?;
-        let release = Release::new(root, version.unwrap_or(&own), &epoch)?;
-        let package = debian::pack(&release, &stripped.binary, &out)?;
+        let own = version_of(&binary)?;
+        let release = Release::new(root, root, version.unwrap_or(&own), &epoch)?;
+        let package = debian::pack(&release, &stripped.stage, &out)?;
         if version.is_none() {
             lint(&package)?;
         }
@@ -145,6 +143,9 @@ struct Order<'a> {
 /// What all packages of a making have in common.
 #[derive(Debug)]
 struct Release<'a> {
+    /// The checkout that tools belong to.
+    root: &'a Path,
+    /// The checkout that was built.
     source: &'a Path,
     version: &'a str,
     /// Seconds since 1970 that no time in a package is later than.
@@ -154,10 +155,16 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    fn new(source: &'a Path, version: &'a str, epoch: &'a str) -> anyhow::Result<Self> {
+    fn new(
+        root: &'a Path,
+        source: &'a Path,
+        version: &'a str,
+        epoch: &'a str,
+    ) -> anyhow::Result<Self> {
         let at = format!("@{epoch}");
         let time = program("date", &["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%SZ"]).output()?;
         Ok(Self {
+            root,
             source,
             version,
             epoch,
@@ -188,33 +195,31 @@ fn make(steps: &mut Steps, order: &Order<'_>) -> anyhow::Result<()> {
     let musl = (options.only != Some(Kind::Deb)).then(|| binary(MUSL, "musl"));
     let musl = musl.transpose()?;
     let any = gnu.as_ref().or(musl.as_ref());
-    let version = version_of(&any.context("one of them is built")?.binary)?;
-    let release = Release::new(order.source, &version, &epoch)?;
-    steps.run("pack", || {
-        pack(&release, order, gnu.as_ref(), musl.as_ref())
-    })
+    let stage = &any.context("one of them is built")?.stage;
+    let version = version_of(&stage.join("release/catamaran"))?;
+    let release = Release::new(order.root, order.source, &version, &epoch)?;
+    steps.run("pack", || pack(&release, out, gnu.as_ref(), musl.as_ref()))
 }
 
 fn pack(
     release: &Release<'_>,
-    order: &Order<'_>,
+    out: &Path,
     gnu: Option<&Stripped>,
     musl: Option<&Stripped>,
 ) -> anyhow::Result<()> {
-    let out = order.out;
     let mut made = Vec::new();
     if let Some(stripped) = gnu {
-        let package = debian::pack(release, &stripped.binary, out)?;
+        let package = debian::pack(release, &stripped.stage, out)?;
         lint(&package)?;
         made.extend([package, stripped.symbols.clone()]);
     }
     if let Some(stripped) = musl {
-        made.push(archive::pack(release, &stripped.binary, out)?);
-        made.extend(image::pack(release, &stripped.binary, out)?);
+        made.push(archive::pack(release, &stripped.stage, out)?);
+        made.extend(image::pack(release, &stripped.stage, out)?);
         made.push(stripped.symbols.clone());
     }
     // The last, because its tool has to be built the first time.
-    made.push(sbom::write(release, order.root, out)?);
+    made.push(sbom::write(release, out)?);
     for path in made {
         let size = fs::metadata(&path)?.len();
         say(&format!("{:>7} KiB  {}", size / 1024, path.display()));
@@ -222,13 +227,15 @@ fn pack(
     sums(out)
 }
 
-/// `binary` without symbols, and these beside it, named for the library of the system that it uses.
+/// `binary` without symbols in a stage of its own, and these in `out`, named for the library of the system that it uses.
 fn strip(binary: &Path, out: &Path, library: &str) -> anyhow::Result<Stripped> {
-    let folder = out.join("tree").join(library);
+    let stage = out.join("tree").join(library);
+    let folder = stage.join("release");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let version = version_of(binary)?;
     let symbols = out.join(format!("catamaran-{version}-x86_64-linux-{library}.debug"));
-    symbols_apart(binary, &folder.join("catamaran"), &symbols)
+    symbols_apart(binary, &folder.join("catamaran"), &symbols)?;
+    Ok(Stripped { stage, symbols })
 }
 
 /// Fails on errors; warnings and hints are printed.
@@ -263,6 +270,12 @@ fn source_date(source: &Path) -> anyhow::Result<String> {
         bail!("git names no time of the commit: set SOURCE_DATE_EPOCH");
     }
     Ok(epoch.trim().to_owned())
+}
+
+/// A path for a command line.
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str()
+        .with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
 fn version_of(binary: &Path) -> anyhow::Result<String> {

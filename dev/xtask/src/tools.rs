@@ -47,3 +47,9 @@ pub(crate) const CYCLONEDX: Tool = Tool {
     name: "cargo-cyclonedx",
     version: "0.5.9",
 };
+
+/// Makes a Debian package of what is built.
+pub(crate) const DEB: Tool = Tool {
+    name: "cargo-deb",
+    version: "3.8.0",
+};

@@ -18,7 +18,7 @@ pub(super) fn make(folder: &Path) -> anyhow::Result<PathBuf> {
     needs::install(&[
         package("mmdebstrap", "/usr/bin/mmdebstrap"),
         package("systemd-container", "/usr/bin/systemd-nspawn"),
-        package("umoci", "/usr/bin/umoci"),
+        needs::umoci(),
     ])?;
     let tar = folder.join("root.tar");
     if tar.exists() {

@@ -1,37 +1,64 @@
-//! The static binary in a tar, with what belongs beside it: unit, configuration, man pages, completions, documents.
+//! Archives with the same bytes for the same files, and the tar of the static binary with what belongs beside it.
 
 use std::path::{Path, PathBuf};
 
-use super::tree::{Tree, gzip, text};
-use super::{Release, content};
+use super::{Release, content, text};
 use crate::step::program;
 
-/// Packs `binary` into `out`; gives the archive.
-pub(super) fn pack(release: &Release<'_>, binary: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+/// Packs what is in `stage` into `out`; gives the archive.
+pub(super) fn pack(release: &Release<'_>, stage: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     let name = format!("catamaran-{}-x86_64-linux-musl", release.version);
-    let above = Tree::empty(out.join("tree/static"))?;
-    let tree = Tree::empty(above.path().join(&name))?;
-    tree.copy(binary, "bin/catamaran")?;
-    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT", "SECURITY.md"] {
-        tree.copy(&release.source.join(file), file)?;
-    }
-    let unit = release.source.join("docs/examples/catamaran.service");
-    tree.copy(&unit, "catamaran.service")?;
-    tree.write("catamaran.toml", content::CONFIGURATION)?;
-    content::man_pages(&tree, "man/man1", binary)?;
-    for (shell, path) in COMPLETIONS {
-        let completions = program(text(binary)?, &["completions", shell]).output()?;
-        tree.write(path, &completions)?;
-    }
-    content::documents(&tree, "doc", release.source)?;
-    above.set_modes()?;
+    let built = stage.join("release");
+    content::write(&built)?;
+    let above = stage.join("tar");
+    let (source, above_text) = (text(release.source)?, text(&above)?);
+    let arguments = ["-c", FILL, "sh", source, text(&built)?, above_text, &name];
+    program("sh", &arguments).finish()?;
     let archive = out.join(format!("{name}.tar"));
-    above.tar(&archive, release.epoch)?;
+    let mode = "--mode=u=rwX,go=rX";
+    tar(&above, &[mode, &name], &archive, release.epoch)?;
     gzip(&archive)
 }
 
-const COMPLETIONS: [(&str, &str); 3] = [
-    ("bash", "completions/catamaran.bash"),
-    ("zsh", "completions/_catamaran"),
-    ("fish", "completions/catamaran.fish"),
-];
+/// What `words` name in `folder` as a tar at `archive`, not compressed: sorted names, owner root, one time.
+pub(super) fn tar(
+    folder: &Path,
+    words: &[&str],
+    archive: &Path,
+    epoch: &str,
+) -> anyhow::Result<()> {
+    let time = format!("--mtime=@{epoch}");
+    let same = [
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        &time,
+    ];
+    program(
+        "tar",
+        &["--create", "--format=ustar", "--file", text(archive)?],
+    )
+    .args(&same)
+    .args(&["--directory", text(folder)?])
+    .args(words)
+    .finish()
+}
+
+/// Compresses `archive`; gives the path of what it has become.
+pub(super) fn gzip(archive: &Path) -> anyhow::Result<PathBuf> {
+    program("gzip", &["--force", "--best", "--no-name", text(archive)?]).finish()?;
+    let mut path = archive.as_os_str().to_owned();
+    path.push(".gz");
+    Ok(path.into())
+}
+
+/// Fills the directory $4 in $3 with the checkout's files, from $1, and those of the binary, from $2.
+const FILL: &str =
+    "set -e; cd \"$1\"; rm -rf \"$3\"; top=$3/$4; mkdir -p \"$top/bin\" \"$top/man\" \"$top/doc\"
+cp README.md LICENSE-APACHE LICENSE-MIT SECURITY.md docs/examples/catamaran.service \"$top\"
+cp crates/cli/debian/catamaran.toml \"$top\"
+cp -r CHANGELOG.md docs/*.md docs/examples \"$top/doc\"
+cp \"$2/catamaran\" \"$top/bin\"
+cp -r \"$2/man\" \"$top/man/man1\"
+cp -r \"$2/completions\" \"$top\"";

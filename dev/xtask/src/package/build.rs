@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::tree::text;
+use super::text;
 use crate::step::{Invocation, program, say};
 use crate::tools;
 
@@ -29,7 +29,8 @@ pub(super) struct Build<'a> {
 /// A binary without symbols, and its symbols.
 #[derive(Debug)]
 pub(super) struct Stripped {
-    pub(super) binary: PathBuf,
+    /// The directory from which it is packed: `release/catamaran` there is the binary.
+    pub(super) stage: PathBuf,
     pub(super) symbols: PathBuf,
 }
 
@@ -93,7 +94,7 @@ struct Flags {
 }
 
 /// Copies `binary` to `to` without symbols, and these to `symbols`, which debuggers find by name and checksum.
-pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow::Result<Stripped> {
+pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow::Result<()> {
     let (from, stripped, apart) = (text(binary)?, text(to)?, text(symbols)?);
     for path in [to, symbols] {
         if path.exists() {
@@ -112,10 +113,7 @@ pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow:
     program("objcopy", &[&link, stripped]).finish()?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;
     fs::set_permissions(symbols, fs::Permissions::from_mode(0o644))?;
-    Ok(Stripped {
-        binary: to.to_owned(),
-        symbols: symbols.to_owned(),
-    })
+    Ok(())
 }
 
 /// The compiler's library and the C compiler for static binaries.

@@ -1,12 +1,22 @@
-//! What packages have in common: unit, configuration, man pages, documents.
+//! What packages contain that no file of the checkout has: man pages, completions, the unit.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 
-use super::tree::{Tree, text};
+use super::text;
 use crate::step::program;
+
+/// A man page of each command in `man` and completions in `completions` of `folder`, as the binary there writes them.
+pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
+    let script = "set -e; cd \"$1\"; rm -rf man completions; mkdir man completions
+                  ./catamaran generate man man
+                  ./catamaran completions bash > completions/catamaran.bash
+                  ./catamaran completions zsh > completions/_catamaran
+                  ./catamaran completions fish > completions/catamaran.fish";
+    program("sh", &["-c", script, "sh", text(folder)?]).finish()
+}
 
 /// The unit for a binary in /usr/bin.
 pub(super) fn unit(source: &Path) -> anyhow::Result<String> {
@@ -14,27 +24,11 @@ pub(super) fn unit(source: &Path) -> anyhow::Result<String> {
     unit_of_package(&unit).with_context(|| format!("{UNIT} has no [Unit]"))
 }
 
-/// A man page of each command in `folder` of the tree, as the binary writes them.
-pub(super) fn man_pages(tree: &Tree, folder: &str, binary: &Path) -> anyhow::Result<()> {
-    let folder = tree.directory(folder)?;
-    program(text(binary)?, &["generate", "man", text(&folder)?]).finish()
-}
-
-/// Pages, examples and changelog in `folder` of the tree.
-pub(super) fn documents(tree: &Tree, folder: &str, source: &Path) -> anyhow::Result<()> {
-    let folder = tree.directory(folder)?;
-    let copy = "cd \"$1\" && cp CHANGELOG.md docs/*.md \"$2\" && cp -r docs/examples \"$2\"";
-    program("sh", &["-c", copy, "sh", text(source)?, text(&folder)?]).finish()
-}
-
 /// The unit of docs/examples without its head, which installs by hand.
 fn unit_of_package(example: &str) -> Option<String> {
     let start = example.find("[Unit]")?;
     Some(example[start..].replace("/usr/local/bin/", "/usr/bin/"))
 }
-
-/// The file that the packages install, which serves nobody.
-pub(super) const CONFIGURATION: &str = include_str!("catamaran.toml");
 
 const UNIT: &str = "docs/examples/catamaran.service";
 

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::Release;
-use super::tree::text;
+use super::{Release, text};
 use crate::step::program;
 use crate::tools;
 
 /// Writes the list into `out`; gives the file.
-pub(super) fn write(release: &Release<'_>, root: &Path, out: &Path) -> anyhow::Result<PathBuf> {
-    let tool = tools::CYCLONEDX.program(root)?;
+pub(super) fn write(release: &Release<'_>, out: &Path) -> anyhow::Result<PathBuf> {
+    let tool = tools::CYCLONEDX.program(release.root)?;
     // The tool writes beside each manifest of the workspace, so it is lent a copy.
     let copy = out.join("tree/manifests");
     let script = "rm -rf \"$2\" && mkdir -p \"$2\" && cd \"$1\" \

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
-use super::tree::text;
-use super::{Order, make};
+use super::{Order, make, text};
 use crate::step::{Steps, program, say};
 
 /// Makes the packages again from a clone of the commit in another directory, and compares the sums.
