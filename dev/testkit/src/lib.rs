@@ -10,6 +10,7 @@
 //! - [`Process`]: a child with captured output that cannot outlive the test binary; [`catamaran()`] starts one of the
 //!   built binary, [`binary()`] says where that is;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
+//! - [`Cases`]: the cases of a test that stand in one file, and what is to be said of each;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`DnsServer`]: a DNS server whose records a test changes;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
@@ -37,6 +38,7 @@ pub mod address;
 pub mod ajp;
 mod binary;
 mod body;
+mod cases;
 mod corpus;
 mod deadline;
 pub mod dns;
@@ -53,6 +55,7 @@ mod wakes;
 pub use address::Address;
 pub use binary::{binary, catamaran};
 pub use body::{Pattern, Sha256, sha256_hex};
+pub use cases::{Case, Cases};
 pub use corpus::replay_corpus;
 pub use deadline::{Deadline, Expired};
 pub use dns::{DnsAnswer, DnsRecord, DnsServer};

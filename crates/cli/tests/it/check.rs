@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use catamaran_testkit::Cases;
+
 use super::{catamaran, outcome, outcome_with};
 
 #[test]
@@ -148,20 +150,20 @@ fn a_file_of_another_server_is_refused() {
 /// The odd files of the configuration's own tests: as a file, from standard input, and as JSON they are judged alike.
 #[test]
 fn a_file_is_judged_alike_in_each_form() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../front/config/tests/odd");
-    for (kind, code, usable) in [("faulty", 1, false), ("fine", 0, true)] {
-        for entry in std::fs::read_dir(corpus.join(kind)).unwrap() {
-            let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../front/config/tests");
+    let directory = tempfile::tempdir().unwrap();
+    for (kind, code, usable) in [("odd_faulty.txt", 1, false), ("odd_fine.txt", 0, true)] {
+        for case in Cases::read(tests.join(kind)).iter() {
             // Its certificate is made by the configuration's own tests.
-            let is_words = path.extension().is_some_and(|it| it == "txt");
-            if is_words || text.contains("www.key") {
+            if case.text.contains("www.key") {
                 continue;
             }
-            let name = path.to_str().unwrap();
+            let path = directory.path().join(&case.name);
+            std::fs::write(&path, &case.text).unwrap();
+            let (name, text) = (path.to_str().unwrap(), &case.text);
             assert_eq!(outcome(&["check", name]).0, Some(code), "{name}");
-            assert_eq!(outcome_with(&["check", "-"], &text).0, Some(code), "{name}");
-            let (got, stdout, _) = outcome_with(&["check", "--json", "-"], &text);
+            assert_eq!(outcome_with(&["check", "-"], text).0, Some(code), "{name}");
+            let (got, stdout, _) = outcome_with(&["check", "--json", "-"], text);
             let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
             assert_eq!(
                 (got, &said["usable"]),

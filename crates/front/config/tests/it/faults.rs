@@ -1,100 +1,31 @@
-//! What is said of faulty files: each `tests/faults/NAME.toml` has the exact words in `NAME.txt`.
+//! What is said of faulty files: `tests/faults.txt` has them, each with the exact words.
 
 use std::path::Path;
 
 use catamaran_config::{LoadError, load, parse};
+use catamaran_testkit::Cases;
 
-/// Compares what is said of a file with its golden text; returns it.
-fn check(name: &str) -> String {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults");
-    let text =
-        std::fs::read_to_string(directory.join(format!("{name}.toml"))).expect("a readable file");
-    let expected =
-        std::fs::read_to_string(directory.join(format!("{name}.txt"))).unwrap_or_default();
-    let said = match parse(&format!("{name}.toml"), &text) {
-        Ok(loaded) => loaded.report.to_string(),
-        Err(report) => report.to_string(),
-    };
-    assert!(
-        said == expected,
-        "{name}.txt differs; now it is said:\n{said}"
-    );
-    assert!(!said.contains("hunter2"), "a secret is shown:\n{said}");
-    said
+/// The faulty files.
+fn cases() -> Cases {
+    Cases::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults.txt"))
 }
 
-/// A test for each file, so that every one that differs is seen at once.
-macro_rules! golden {
-    ($($name:ident),* $(,)?) => {
-        $(#[test]
-        fn $name() {
-            let said = check(stringify!($name));
-            assert!(!said.is_empty());
-        })*
-
-        #[test]
-        fn no_file_is_forgotten() {
-            let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults");
-            let mut files: Vec<_> = std::fs::read_dir(directory)
-                .unwrap()
-                .map(|entry| entry.unwrap().path())
-                .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-                .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
-                .collect();
-            files.sort();
-            let mut named = vec![$(stringify!($name)),*];
-            named.sort();
-            assert_eq!(files, named);
-        }
-    };
+#[test]
+fn each_fault_is_said_in_its_words() {
+    cases().check(|case| {
+        let said = match parse(&case.name, &case.text) {
+            Ok(loaded) => loaded.report.to_string(),
+            Err(report) => report.to_string(),
+        };
+        assert!(!said.is_empty(), "{} is fine", case.name);
+        assert!(!said.contains("hunter2"), "a secret is shown:\n{said}");
+        said
+    });
 }
-
-golden!(
-    addresses,
-    admin,
-    admin_clash,
-    attributes,
-    attributes_warnings,
-    backend_tls,
-    caches,
-    caches_unused,
-    compress,
-    empty,
-    error_pages,
-    files,
-    foreign,
-    later,
-    line_ends,
-    listen,
-    listeners,
-    listeners_warnings,
-    mcmp,
-    members,
-    odd_text,
-    policy,
-    probe,
-    proxy,
-    recognised,
-    redirects,
-    route,
-    route_rewritten,
-    route_rules,
-    sent_host,
-    shapes,
-    sticky,
-    sticky_warnings,
-    syntax,
-    tls,
-    unasked,
-    unknown,
-    upstream,
-    values,
-    warnings,
-);
 
 #[test]
 fn warnings_do_not_keep_a_file_from_being_used() {
-    let loaded = parse("x.toml", include_str!("../faults/warnings.toml")).unwrap();
+    let loaded = parse("x.toml", &cases().case("warnings.toml").text).unwrap();
     assert_eq!(loaded.report.faults(), 0);
     assert_eq!(loaded.report.warnings(), loaded.report.findings().len());
 }

@@ -1,0 +1,193 @@
+//! Cases of a test that stand in one file: name, text and, where there is one, what is to be said of it.
+//!
+//! ```text
+//! What comes before the first case is for people.
+//! ### name
+//! the text of the case
+//! --- said
+//! what is to be said of it
+//! ```
+//!
+//! A text goes to the line before the next mark. Characters that an editor would not show or keep are written as
+//! `⟦d⟧`, by their number in hexadecimal; `⟦⟧` at the end of a line means that no line feed follows.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// One case.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Case {
+    /// Its name; those that play a file have the file's.
+    pub name: String,
+    /// Its text, with all escapes undone.
+    pub text: String,
+    /// What is to be said of it, as written.
+    pub said: String,
+    /// Its text, as written.
+    written: String,
+}
+
+/// The cases of one file, in its order.
+#[derive(Clone, Debug)]
+pub struct Cases {
+    path: PathBuf,
+    /// The lines before the first case.
+    preface: String,
+    cases: Vec<Case>,
+}
+
+impl Cases {
+    /// Reads a file of cases.
+    ///
+    /// # Panics
+    /// It cannot be read, an escape is none, or two cases have the same name or text.
+    pub fn read(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        let all = fs::read_to_string(&path).expect("a readable file of cases");
+        let (preface, cases) = parse(&all);
+        for (at, case) in cases.iter().enumerate() {
+            let is_same = |it: &&Case| it.name == case.name || it.text == case.text;
+            let earlier = cases.iter().take(at).find(is_same);
+            assert_eq!(earlier, None, "again in {}: {case:?}", path.display());
+        }
+        Self {
+            path,
+            preface,
+            cases,
+        }
+    }
+
+    /// The case of that name.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn case(&self, name: &str) -> &Case {
+        let found = self.iter().find(|it| it.name == name);
+        found.unwrap_or_else(|| panic!("{} has no case {name}", self.path.display()))
+    }
+
+    /// Compares what `say` says of each case with what is to be said, or writes it into the file if the environment
+    /// has `GOLDEN=write`.
+    ///
+    /// # Panics
+    /// Something else is said of a case. All of these are shown.
+    pub fn check(mut self, mut say: impl FnMut(&Case) -> String) {
+        let mut different = String::new();
+        for case in &mut self.cases {
+            let said = say(case);
+            if said != case.said {
+                let _ = write!(different, "### {}\n{said}", case.name);
+                case.said = said;
+            }
+        }
+        let path = self.path.display();
+        if env::var_os("GOLDEN").is_some_and(|it| it == "write") {
+            fs::write(&self.path, self.written()).expect("a file of cases is written");
+        } else {
+            assert!(different.is_empty(), "{path} differs, at:\n{different}");
+        }
+    }
+
+    /// The whole file.
+    fn written(&self) -> String {
+        let mut all = self.preface.clone();
+        for case in &self.cases {
+            let _ = write!(all, "{CASE}{}\n{}", case.name, case.written);
+            if !case.said.is_empty() {
+                let _ = write!(all, "{SAID}\n{}", case.said);
+            }
+        }
+        all
+    }
+}
+
+impl Deref for Cases {
+    type Target = [Case];
+
+    fn deref(&self) -> &[Case] {
+        &self.cases
+    }
+}
+
+fn parse(all: &str) -> (String, Vec<Case>) {
+    let mut preface = String::new();
+    let mut cases: Vec<Case> = Vec::new();
+    let mut is_said = false;
+    for line in all.split_inclusive('\n') {
+        if let Some(name) = line.strip_prefix(CASE) {
+            is_said = false;
+            cases.push(Case {
+                name: name.trim_end().to_owned(),
+                text: String::new(),
+                said: String::new(),
+                written: String::new(),
+            });
+        } else if line.trim_end() == SAID {
+            is_said = true;
+        } else {
+            let part = match cases.last_mut() {
+                None => &mut preface,
+                Some(case) if is_said => &mut case.said,
+                Some(case) => &mut case.written,
+            };
+            part.push_str(line);
+        }
+    }
+    for case in &mut cases {
+        case.text = unescape(&case.written);
+    }
+    (preface, cases)
+}
+
+fn unescape(written: &str) -> String {
+    let written = written.replace("⟦⟧\n", "");
+    let mut parts = written.split('⟦');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (number, rest) = part.split_once('⟧').expect("an escape ends with ⟧");
+        let number = u32::from_str_radix(number, 16).expect("a number in hexadecimal");
+        text.push(char::from_u32(number).expect("the number of a character"));
+        text.push_str(rest);
+    }
+    text
+}
+
+const CASE: &str = "### ";
+const SAID: &str = "--- said";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_preface_and_cases() {
+        let all = "For people.\n### a.toml\nx\n\n--- said\nno\n### b\n⟦feff⟧y⟦d⟧\nz⟦⟧\n";
+        let (preface, cases) = parse(all);
+        assert_eq!(preface, "For people.\n");
+        let got = cases.iter().map(|it| (&*it.name, &*it.text, &*it.said));
+        assert_eq!(
+            got.collect::<Vec<_>>(),
+            [("a.toml", "x\n\n", "no\n"), ("b", "\u{feff}y\r\nz", "")]
+        );
+        let path = PathBuf::new();
+        let cases = Cases {
+            path,
+            preface,
+            cases,
+        };
+        assert_eq!(cases.written(), all);
+    }
+
+    #[test]
+    #[should_panic(expected = "### bad\nfault\n")]
+    fn a_case_that_differs_is_shown() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "### good\n1\n### bad\n2\n--- said\nfine\n").unwrap();
+        Cases::read(file.path()).check(|case| match case.name.as_str() {
+            "bad" => "fault\n".to_owned(),
+            _ => String::new(),
+        });
+    }
+}
