@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use catamaran_lab::gate::Effect;
 use catamaran_lab::judge::{Judgement, judge};
+use catamaran_testkit::Cases;
 use serde::Deserialize;
 
 /// `texts/truth.toml`.
@@ -90,20 +93,16 @@ impl Text {
 
 #[test]
 fn texts_of_other_tools() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/texts");
-    let read = |name: &str| std::fs::read_to_string(format!("{directory}/{name}")).unwrap();
-    let truth: Truth = toml::from_str(&read("truth.toml")).unwrap();
-    let wrong: String = truth
-        .text
-        .iter()
-        .map(|it| it.check(read(&it.file)))
-        .collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/texts");
+    let truth = fs::read_to_string(directory.join("truth.toml")).unwrap();
+    let truth: Truth = toml::from_str(&truth).unwrap();
+    let printed = Cases::read(directory.join("printed.txt"));
+    let check = |it: &Text| it.check(printed.case(&it.file).text.clone());
+    let wrong: String = truth.text.iter().map(check).collect();
     assert!(wrong.is_empty(), "\n{wrong}");
     let named: BTreeSet<String> = truth.text.into_iter().map(|it| it.file).collect();
-    let files = std::fs::read_dir(directory).unwrap();
-    let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let files: BTreeSet<String> = files.filter(|name| name.ends_with(".txt")).collect();
-    assert_eq!(named, files);
+    let all: BTreeSet<String> = printed.iter().map(|it| it.name.clone()).collect();
+    assert_eq!(named, all);
     assert!(named.len() >= 40, "{}", named.len());
 }
 
