@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use catamaran_front::BoundAddress;
 use catamaran_front::config::{Address, AdminConfig, BackendConfig, Config, Protocol};
-use catamaran_front::{BoundAddress, Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
-use crate::{ask, backend, config, get, loopback, stop, tcp, to};
+use crate::{Front, ask, backend, config, get, loopback, start, tcp, to};
 
 pub(crate) fn with_admin(backends: Vec<BackendConfig>) -> Config {
     Config {
@@ -16,7 +16,7 @@ pub(crate) fn with_admin(backends: Vec<BackendConfig>) -> Config {
     }
 }
 
-pub(crate) fn admin(running: &Running) -> SocketAddr {
+pub(crate) fn admin(running: &Front) -> SocketAddr {
     match &running.admin_addresses()[..] {
         [BoundAddress::Tcp(address), ..] => *address,
         other => panic!("no TCP address: {other:?}"),
@@ -72,7 +72,7 @@ fn it_says_what_was_counted() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in {text}");
     }
-    stop(running);
+    drop(running);
     assert!(
         HttpClient::connect(front).is_err(),
         "it ends with the front"
@@ -90,7 +90,6 @@ fn it_refuses_what_it_does_not_know() {
     let post = "POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(request(front, post).status, 405);
     assert_eq!(request(front, "nonsense\r\n\r\n").status, 400);
-    stop(running);
 }
 
 /// More of them than there are places: connections that send nothing, a part of a head, and a head whose
@@ -123,7 +122,6 @@ fn clients_that_hold_their_connections_do_not_keep_probes_out() {
     assert!(!ready.contains("turned away"), "{ready}");
     let status = status(front);
     assert!(status.contains(r#""whom":"administrators""#), "{status}");
-    stop(running);
 }
 
 #[test]
@@ -146,7 +144,6 @@ fn it_is_not_ready_while_every_backend_is_out() {
     Deadline::default()
         .poll("the backend to be back", back)
         .unwrap();
-    stop(running);
 }
 
 #[test]
@@ -178,5 +175,4 @@ fn nothing_is_served_unless_asked_for() {
     assert_eq!(running.admin_addresses(), []);
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     assert_eq!(ask(&mut client).text(), "app");
-    stop(running);
 }

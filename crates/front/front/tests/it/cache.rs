@@ -17,10 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use catamaran_front::config::{Address, BackendConfig, CacheConfig, Config, Protocol, RouteRules};
-use catamaran_front::{Running, start};
 use catamaran_testkit::{HttpClient, Response};
 
-use crate::{config, loopback, stop, tcp};
+use crate::{Front, config, loopback, start, tcp};
 
 /// A request as the origin got it, and how many it got for its target with it.
 pub(crate) struct Asked {
@@ -187,12 +186,12 @@ pub(crate) fn cache() -> CacheConfig {
 }
 
 /// A front with a cache before an origin.
-pub(crate) fn front(origin: &Origin, cache: CacheConfig) -> Running {
+pub(crate) fn front(origin: &Origin, cache: CacheConfig) -> Front {
     start(cached(origin.backend(), cache)).unwrap()
 }
 
 /// The response to a request for a target with further fields, each line ended, on a connection of its own.
-pub(crate) fn ask_as(front: &Running, method: &str, target: &str, fields: &str) -> Response {
+pub(crate) fn ask_as(front: &Front, method: &str, target: &str, fields: &str) -> Response {
     let mut client = HttpClient::connect(tcp(front, 0)).unwrap();
     let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     client.send(request.as_bytes()).unwrap();
@@ -202,11 +201,11 @@ pub(crate) fn ask_as(front: &Running, method: &str, target: &str, fields: &str) 
     }
 }
 
-pub(crate) fn get_as(front: &Running, target: &str, fields: &str) -> Response {
+pub(crate) fn get_as(front: &Front, target: &str, fields: &str) -> Response {
     ask_as(front, "GET", target, fields)
 }
 
-pub(crate) fn get(front: &Running, target: &str) -> Response {
+pub(crate) fn get(front: &Front, target: &str) -> Response {
     get_as(front, target, "")
 }
 
@@ -226,7 +225,3 @@ pub(crate) fn status(response: &Response) -> &str {
 }
 
 pub(crate) const FRESH: &str = "Cache-Control: max-age=60\r\n";
-
-pub(crate) fn end(front: Running) {
-    stop(front);
-}

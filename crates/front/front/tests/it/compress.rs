@@ -7,13 +7,12 @@ use std::sync::Arc;
 use catamaran_front::config::{
     Coding, CompressConfig, FilesConfig, Protocols, RouteConfig, RouteRules, RouteTarget,
 };
-use catamaran_front::{Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
 use flate2::read::MultiGzDecoder;
 use zstd_safe::DCtx;
 
 use crate::files::{Client, Got, Tree};
-use crate::{config, loopback, stop, tcp, to, wait_for_reason};
+use crate::{Front, config, loopback, start, tcp, to, wait_for_reason};
 
 /// A page of 50,000 bytes.
 fn page() -> Vec<u8> {
@@ -39,15 +38,15 @@ fn compressing(codings: Vec<Coding>) -> RouteRules {
 }
 
 /// A front that compresses what a backend sends, which plays this to each connection.
-fn front(peer: &Peer) -> Running {
+fn front(peer: &Peer) -> Front {
     front_with(peer, 64 << 20)
 }
 
-fn front_with(peer: &Peer, memory: u64) -> Running {
+fn front_with(peer: &Peer, memory: u64) -> Front {
     front_of(peer, memory, vec![Coding::Zstd, Coding::Gzip])
 }
 
-fn front_of(peer: &Peer, memory: u64, codings: Vec<Coding>) -> Running {
+fn front_of(peer: &Peer, memory: u64, codings: Vec<Coding>) -> Front {
     let mut config = config(&[loopback()], vec![to(peer)]);
     config.listeners[0].protocols = Protocols::Both;
     config.server.compress_memory = memory;
@@ -125,7 +124,6 @@ fn an_applications_page_is_compressed_for_who_takes_it() {
     let [before, after] = counters.compressed_bytes;
     assert_eq!(before, 6 * page().len() as u64);
     assert!(after > 0 && after * 3 < before, "{after} of {before}");
-    stop(running);
 }
 
 /// Brotli is for bodies that are kept: one that streams is in the next coding, or in none.
@@ -157,7 +155,6 @@ fn what_streams_is_never_in_brotli() {
     Deadline::default()
         .poll("all are counted", counted)
         .unwrap();
-    stop(running);
 }
 
 #[test]
@@ -173,7 +170,6 @@ fn a_head_is_described_as_the_page_would_be() {
         assert!(got.body.is_empty() && !got.headers.contains_key("content-length"));
     }
     assert_eq!(running.counters().compressed, [0; 3]);
-    stop(running);
 }
 
 #[test]
@@ -190,7 +186,6 @@ fn what_is_not_to_be_compressed_comes_as_it_was_sent() {
             assert!(got.body == page(), "{client:?} {lines}");
             assert_eq!(got.header("content-length"), "50000");
         }
-        stop(running);
     }
 }
 
@@ -216,7 +211,6 @@ fn events_of_a_stream_arrive_one_by_one() {
     let failed = client.receive_into(&mut sink);
     assert!(failed.is_err(), "the sink takes no more than it needs");
     assert_eq!(sink.plain(), b"data: 1\n\n");
-    stop(running);
 }
 
 /// Takes bytes until an event can be decoded of them.
@@ -265,7 +259,6 @@ fn a_page_that_breaks_off_is_cut_visibly() {
         .send(b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: zstd\r\n\r\n")
         .unwrap();
     assert!(client.receive().is_err());
-    stop(running);
 }
 
 #[test]
@@ -285,7 +278,6 @@ fn beyond_the_memory_pages_are_sent_as_they_are() {
             "it is freed each time"
         );
     }
-    stop(running);
 }
 
 #[test]
@@ -329,7 +321,6 @@ fn files_are_compressed_unless_they_are_beforehand() {
             (404, "")
         );
     }
-    stop(running);
 }
 
 /// Whatever type they are given. What is coded by its name says so, once.
@@ -367,7 +358,6 @@ fn files_that_are_coded_by_their_names_are_not_compressed() {
             assert_eq!(got.header("vary"), "", "{name}");
         }
     }
-    stop(running);
 }
 
 /// The tag that a client has of a compressed page is a weak one of ours. Whoever changes the page by it is not
@@ -410,7 +400,6 @@ fn a_backend_gets_the_tag_that_it_gave() {
             expected,
             "{method} {fields}"
         );
-        stop(running);
     }
 }
 
@@ -459,5 +448,4 @@ fn a_slow_reader_holds_nobody_up() {
             (running.counters().compressed == [0, 2, 0]).then_some(())
         })
         .unwrap();
-    stop(running);
 }

@@ -9,12 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use catamaran_front::config::{Address, BackendConfig, ProbeConfig, ProbeKind, Protocol};
-use catamaran_front::start;
 use catamaran_testkit::ajp;
 
 use crate::admin::{admin, status, with_admin};
 use crate::health::{first, until};
-use crate::{get, stop, tcp};
+use crate::{get, start, tcp};
 
 /// What it does when it is asked CPING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +119,6 @@ fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
         );
         assert!(status.contains("ping_after_idle"), "{manner:?}: {status}");
         drop(connector);
-        stop(running);
     }
 }
 
@@ -148,7 +146,6 @@ fn a_backend_that_is_silent_or_speaks_no_ajp_after_a_restart_stays_out() {
             "{manner:?}: {status}"
         );
         drop(connector);
-        stop(running);
     }
 }
 
@@ -169,5 +166,4 @@ fn a_probe_that_only_connects_never_asks_cping() {
     until("an answer", || (get(front).status == 200).then_some(()));
     assert_eq!(connector.asked.load(Ordering::SeqCst), 0);
     drop(connector);
-    stop(running);
 }

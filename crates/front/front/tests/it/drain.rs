@@ -3,10 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use catamaran_front::start;
 use catamaran_testkit::{Failure, HttpClient};
 
-use crate::{REQUEST, ask, backend, config, loopback, tcp, to};
+use crate::{REQUEST, ask, backend, config, loopback, start, tcp, to};
 
 #[test]
 fn an_idle_client_may_ask_once_more_and_is_told() {

@@ -5,10 +5,9 @@ mod over_http2;
 use std::time::Duration;
 
 use catamaran_front::config::ListenerConfig;
-use catamaran_front::{Running, start};
 use catamaran_testkit::{Deadline, Failure, HttpClient, Peer, Script};
 
-use crate::{ask, config, loopback, stop, tcp, to};
+use crate::{Front, ask, config, loopback, start, tcp, to};
 
 /// A backend that has `answer` sent once it knows the head, and leaves without reading on: by a
 /// reset, or by a close that the kernel follows up with one.
@@ -44,7 +43,6 @@ fn a_whole_answer_reaches_the_client_whatever_becomes_of_the_upload() {
             let got = (answer.status, answer.text());
             assert_eq!(got, (413, "no".to_owned()), "{resets} {turn}");
         }
-        stop(running);
     }
 }
 
@@ -63,18 +61,17 @@ fn a_reset_is_not_the_end_of_a_response_without_a_length() {
             Err(failure) => panic!("{turn}: {failure:?}"),
         }
     }
-    stop(running);
 }
 
 /// A front to `peer` whose listener is changed by `set`.
-fn front(peer: &Peer, set: impl FnOnce(&mut ListenerConfig)) -> Running {
+fn front(peer: &Peer, set: impl FnOnce(&mut ListenerConfig)) -> Front {
     let mut config = config(&[loopback()], vec![to(peer)]);
     set(&mut config.listeners[0]);
     start(config).unwrap()
 }
 
 /// Sends the head of an upload of so many bytes.
-fn begin(running: &Running, length: usize) -> HttpClient {
+fn begin(running: &Front, length: usize) -> HttpClient {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
     client.send(head.as_bytes()).unwrap();
@@ -94,7 +91,6 @@ fn a_client_that_writes_all_before_it_reads_gets_the_answer() {
             (401, Some("close"))
         );
         assert_eq!(client.receive_to_end().unwrap(), b"");
-        stop(running);
     }
 }
 
@@ -105,7 +101,6 @@ fn so_does_one_whose_body_the_front_refuses() {
     let mut client = begin(&running, 9 * MEBIBYTE);
     client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
     assert_eq!(client.receive().unwrap().status, 413);
-    stop(running);
 }
 
 #[test]
@@ -116,7 +111,6 @@ fn so_does_one_whose_head_the_front_refuses() {
     client.send(b"POST / HTTP/1.1\r\nHost : a\r\n\r\n").unwrap();
     client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
     assert_eq!(client.receive().unwrap().status, 400);
-    stop(running);
 }
 
 #[test]
@@ -128,7 +122,6 @@ fn an_early_success_leaves_the_connection_usable() {
     let answer = client.receive().unwrap();
     assert_eq!((answer.status, answer.header("connection")), (200, None));
     assert_eq!(ask(&mut client).status, 200);
-    stop(running);
 }
 
 #[test]
@@ -140,7 +133,6 @@ fn the_sending_side_is_closed_before_the_rest_of_the_body_has_come() {
     assert_eq!(client.receive_to_end().unwrap(), b"");
     // Far more than the sockets hold: it is read.
     client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
-    stop(running);
 }
 
 #[test]
@@ -168,7 +160,6 @@ fn there_is_an_end_to_it() {
         client.send(&[b'x'; 20_000]).ok();
         let closed = || (running.counters().open == 0).then_some(());
         Deadline::default().poll("a close", closed).unwrap();
-        stop(running);
     }
 }
 
@@ -192,7 +183,6 @@ fn interim_responses_are_limited_by_their_rate_alone() {
         let running = start(config(&[loopback()], vec![to(&peer)])).unwrap();
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
         assert_eq!(ask(&mut client).status, status, "{}", interims.len());
-        stop(running);
     }
 }
 

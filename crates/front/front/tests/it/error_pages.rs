@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catamaran_front::config::{Activation, Config, ErrorPages, Page};
-use catamaran_front::{Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
 
-use crate::{REQUEST, ask, config, loopback, stop, tcp, to, wait_for_reason};
+use crate::{Front, REQUEST, ask, config, loopback, start, tcp, to, wait_for_reason};
 
 fn page(body: Option<&'static str>) -> Arc<Page> {
     Arc::new(Page {
@@ -42,7 +41,7 @@ fn error(fields: &str, body: &str) -> Vec<u8> {
 }
 
 /// Two requests on one connection, each answered with the page.
-fn ask_twice(running: &Running) {
+fn ask_twice(running: &Front) {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     for _ in 0..2 {
         let answer = ask(&mut client);
@@ -83,7 +82,6 @@ fn a_replaced_response_leaves_its_connection_in_the_pool() {
         let running = start(replacing(&peer)).unwrap();
         ask_twice(&running);
         assert_eq!(peer.connections(), 1);
-        stop(running);
     }
 }
 
@@ -99,7 +97,6 @@ fn a_response_too_long_or_too_slow_to_discard_costs_its_connection_alone() {
         let running = start(replacing(&peer)).unwrap();
         ask_twice(&running);
         assert_eq!(peer.connections(), 2);
-        stop(running);
     }
 }
 
@@ -117,7 +114,6 @@ fn a_head_says_how_long_the_page_is_and_has_no_body() {
         );
     }
     assert_eq!(peer.connections(), 1);
-    stop(running);
 }
 
 #[test]
@@ -127,7 +123,6 @@ fn other_responses_are_passed_on() {
         let running = start(replacing(&peer)).unwrap();
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
         assert_eq!(ask(&mut client).text(), "hi");
-        stop(running);
     }
 }
 
@@ -140,8 +135,6 @@ fn an_answer_before_the_upload_is_read_is_replaced_too() {
     client.send(head).unwrap();
     let answer = client.receive().unwrap();
     assert_eq!((answer.status, answer.text()), (500, PAGE.to_owned()));
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -162,7 +155,6 @@ fn a_page_that_is_missing_is_counted() {
         "{answer:?}"
     );
     wait_for_reason(&running, "front:error-page-missing");
-    stop(running);
 }
 
 #[test]
@@ -196,7 +188,6 @@ fn stopped_backends_are_a_maintenance_and_failed_ones_are_not() {
         let seconds = if stopped { "60" } else { "1" };
         assert_eq!(answer.header("retry-after"), Some(seconds));
         wait_for_reason(&running, reason);
-        stop(running);
     }
 }
 

@@ -2,16 +2,15 @@
 //! long at this moment.
 
 use catamaran_front::config::{AdminConfig, Protocol};
-use catamaran_front::{Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script};
 use serde_json::Value;
 
 use crate::health::until;
 use crate::operate::{read, site};
 use crate::sticky::{ask, named};
-use crate::{backend, config, get, loopback, stop, tcp, to, wait_for_reason};
+use crate::{Front, backend, config, get, loopback, start, tcp, to, wait_for_reason};
 
-fn status(running: &Running) -> Value {
+fn status(running: &Front) -> Value {
     read(running, "/api/v1/status").0
 }
 
@@ -83,7 +82,6 @@ fn what_came_of_a_backends_requests_is_told() {
     );
     assert_eq!(upstream["sticky_outcomes"]["kept"], 4);
     assert!(upstream["retry_budget"]["left"].as_u64() <= upstream["retry_budget"]["max"].as_u64());
-    stop(running);
 }
 
 /// A cookie that is too long for AJP, and a client that leaves, say nothing of a backend.
@@ -109,7 +107,6 @@ fn what_clients_cause_is_no_failure_of_a_backend() {
     let told = backend_of(&now, "ajp");
     assert_eq!(told["requests"], 2);
     assert!(told["errors"].as_object().unwrap().is_empty(), "{told}");
-    stop(running);
 }
 
 #[test]
@@ -149,7 +146,6 @@ fn the_slowest_requests_in_flight_are_shown_without_secrets() {
     until("nothing to be in flight", || {
         (status(&running)["in_flight"]["count"] == 0).then_some(())
     });
-    stop(running);
 }
 
 #[test]
@@ -178,5 +174,4 @@ fn a_probe_may_be_asked_for_and_its_result_is_told() {
     );
     let unproved = probe["unproved"].as_str().unwrap();
     assert!(unproved.contains("kind = \"request\""), "{unproved}");
-    stop(running);
 }

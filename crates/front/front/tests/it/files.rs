@@ -14,15 +14,14 @@ use bytes::Bytes;
 use catamaran_front::config::{
     Config, FilesConfig, Protocols, RouteConfig, RouteRules, RouteTarget,
 };
-use catamaran_front::{Running, start};
 pub(crate) use catamaran_testkit::files::{FileTree as Tree, pattern};
 use catamaran_testkit::{HttpClient, Response};
 use http::{HeaderMap, Method, Request};
 
-use crate::{config, loopback, tcp};
+use crate::{Front, config, loopback, start, tcp};
 
 /// A front that serves the files of a directory, and nothing else.
-pub(crate) fn front(files: FilesConfig, change: impl FnOnce(&mut Config)) -> Running {
+pub(crate) fn front(files: FilesConfig, change: impl FnOnce(&mut Config)) -> Front {
     let mut config = config(&[loopback()], Vec::new());
     config.listeners[0].protocols = Protocols::Both;
     config.upstreams.clear();
@@ -155,6 +154,6 @@ fn ask_http2(address: SocketAddr, method: &str, path: &str, fields: &[(&str, Str
     })
 }
 
-pub(crate) fn address(running: &Running) -> SocketAddr {
+pub(crate) fn address(running: &Front) -> SocketAddr {
     tcp(running, 0)
 }

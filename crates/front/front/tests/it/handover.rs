@@ -6,17 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_front::config::{AdminConfig, Config};
-use catamaran_front::{Inheritance, NotTaken, Running, start, start_inheriting};
+use catamaran_front::{Inheritance, NotTaken, start_inheriting};
 use catamaran_testkit::{Address, HttpClient};
 
-use crate::{REQUEST, ask, backend, config, get, loopback, stop, tcp, to, unix};
+use crate::{Front, REQUEST, ask, backend, config, get, loopback, start, tcp, to, unix};
 
 /// Starts another front with the sockets of `old`, which then drains and ends.
-pub(crate) fn succeed(old: Running, config: Config) -> Running {
+pub(crate) fn succeed(old: Front, config: Config) -> Front {
     let (offer, theirs) = old.offer().unwrap();
     let successor = thread::spawn(move || {
         let inheritance = Inheritance::receive(theirs).unwrap();
-        start_inheriting(config, inheritance).unwrap()
+        Front(Some(start_inheriting(config, inheritance).unwrap()))
     });
     let taken = offer.send_and_wait(LIMIT).unwrap();
     old.drain_for_successor(&taken);
@@ -46,7 +46,7 @@ fn every_listener_goes_on_whatever_the_number_of_workers() {
         let mut client = HttpClient::connect(path).unwrap();
         assert_eq!(ask(&mut client).text(), "app");
     }
-    stop(running);
+    drop(running);
     assert!(!directory.path().join("front.sock").exists());
 }
 
@@ -59,7 +59,6 @@ fn a_listener_that_the_next_does_not_want_is_drained() {
     assert_eq!(tcp(&running, 0), first);
     assert_eq!(get(first).text(), "app");
     assert!(HttpClient::connect(second).is_err());
-    stop(running);
 }
 
 #[test]
@@ -86,7 +85,6 @@ fn the_admin_listener_goes_on() {
         .send(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
         .unwrap();
     assert_eq!(client.receive().unwrap().text(), "ready\n");
-    stop(running);
 }
 
 #[test]
@@ -95,7 +93,7 @@ fn handovers_under_load_fail_no_request() {
     let config = config(&[loopback()], vec![to(&app)]);
     let mut running = start(config.clone()).unwrap();
     let address = tcp(&running, 0);
-    let running = thread::scope(|scope| {
+    let _running = thread::scope(|scope| {
         let clients: Vec<_> = [false, false, true]
             .map(|keep_alive| {
                 scope.spawn(move || {
@@ -119,7 +117,6 @@ fn handovers_under_load_fail_no_request() {
         }
         running
     });
-    stop(running);
 }
 
 /// A process that hangs before it is ready, or a child that it left, would keep the port when the front is gone.
@@ -132,7 +129,7 @@ fn whoever_has_not_asked_for_the_sockets_has_none() {
     let error = offer.send_and_wait(Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, NotTaken::Late { .. }), "{error}");
     assert_eq!(get(address).text(), "app");
-    stop(running);
+    drop(running);
     TcpListener::bind(address).expect("the port is free");
     drop(theirs);
 }
@@ -155,7 +152,6 @@ fn without_an_answer_nothing_changes() {
     for _ in 0..20 {
         assert_eq!(get(tcp(&running, 0)).text(), "app");
     }
-    stop(running);
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use catamaran_front::BackendCounts;
 use catamaran_front::config::{Address, BackendConfig, Protocol};
-use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::{ask, backend, config, get, loopback, stop, tcp, to};
+use crate::{Front, ask, backend, config, get, loopback, start, tcp, to};
 
 /// Answers one request of a connection and closes it, so that nothing is pooled.
 fn answering(path: &Path, body: &str) -> Peer {
@@ -26,7 +26,7 @@ fn at(path: &Path, protocol: Protocol) -> BackendConfig {
 }
 
 /// What the front says of its first backend.
-pub(crate) fn first(running: &Running) -> BackendCounts {
+pub(crate) fn first(running: &Front) -> BackendCounts {
     running.backends()[0].counts
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
     Deadline::default().poll(what, ready).unwrap()
 }
 
-pub(crate) fn reasons(running: &Running, name: &str) -> u64 {
+pub(crate) fn reasons(running: &Front, name: &str) -> u64 {
     let reasons = running.counters().reasons;
     let mut named = reasons.iter().filter(|(it, _)| it.to_string() == name);
     named.next().map_or(0, |(_, count)| *count)
@@ -79,7 +79,6 @@ fn f2_a_backend_that_dies_is_left_out_and_comes_back_slowly() {
     let answers: Vec<String> = (0..110).map(|_| get(front).text()).collect();
     let served = answers.iter().filter(|text| *text == "a").count();
     assert!((1..=20).contains(&served), "{served}");
-    stop(running);
 }
 
 #[test]
@@ -103,7 +102,6 @@ fn f6_when_all_are_out_the_answer_is_503_at_once_and_the_first_probe_ends_it() {
         (get(front).status == 200).then_some(())
     });
     assert_eq!(first(&running).probes_answered, 1);
-    stop(running);
 }
 
 #[test]
@@ -118,7 +116,6 @@ fn backends_that_refuse_are_passed_by_however_many_they_are() {
     let backends = (0..6).map(dead).chain([last]).collect();
     let running = start(config(&[loopback()], backends)).unwrap();
     assert_eq!(get(tcp(&running, 0)).text(), "b", "by the first request");
-    stop(running);
 }
 
 #[test]
@@ -138,7 +135,6 @@ fn f5_a_backend_that_takes_no_connection_costs_one_timeout() {
         (first(&running).share == 0).then_some(())
     });
     assert_eq!(first(&running).ejections, 1);
-    stop(running);
 }
 
 #[test]
@@ -159,7 +155,6 @@ fn f24_a_request_that_makes_backends_close_puts_nobody_out() {
             "{status:?}"
         );
     }
-    stop(running);
 }
 
 /// A backend that closes without an answer is asked CPING. The first connection brings the
@@ -183,7 +178,7 @@ fn after_a_failed_exchange(probe: Script, patience: Duration) -> BackendCounts {
         (counts.probes_answered + counts.probes_failed > 0).then_some(counts)
     });
     assert_eq!(peer.wait_received(1, CPING.len()), CPING);
-    stop(running);
+    drop(running);
     counts
 }
 
@@ -208,7 +203,6 @@ fn ejection_can_be_turned_off() {
         assert_eq!(get(tcp(&running, 0)).status, 503);
     }
     assert_eq!(first(&running).ejections, 0);
-    stop(running);
 }
 
 #[test]
@@ -233,7 +227,6 @@ fn retries_end_with_their_budget() {
         running.counters().retries >= 1000,
         "what was saved is spent first"
     );
-    stop(running);
 }
 
 /// A Unix socket with so many connections waiting that the next one has to.

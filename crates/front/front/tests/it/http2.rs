@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_front::config::{BackendConfig, Config, ErrorPages, Page, Protocol, Protocols};
-use catamaran_front::{Running, start};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
 };
@@ -13,7 +12,7 @@ use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::health::{first, until};
 use crate::leaving::{ANSWER, Backend, Exchange};
-use crate::{config, loopback, stop, tcp, to, wait_for_reason};
+use crate::{Front, config, loopback, start, tcp, to, wait_for_reason};
 
 pub(crate) fn get(stream: u32) -> Vec<u8> {
     request(stream, b"GET", b"/")
@@ -78,11 +77,10 @@ fn responses_that_are_ready_together_leave_in_one_write() {
         assert!(said.contains(&Said::End(stream)), "{said:?}");
     }
     assert_eq!(client.body(), 11 * 300);
-    stop(running);
 }
 
 /// A front for HTTP/2 with one worker.
-fn front(backend: BackendConfig, change: impl FnOnce(&mut Config)) -> Running {
+fn front(backend: BackendConfig, change: impl FnOnce(&mut Config)) -> Front {
     let mut config = config(&[loopback()], vec![backend]);
     config.server.workers = 1.try_into().unwrap();
     config.server.drain_timeout = Duration::from_secs(1);
@@ -145,7 +143,6 @@ fn nothing_but_bodies_keeps_a_response() {
         client.send(&refused(999_999), usize::MAX);
         let answered = |said: &Said| *said == Said::Status(999_999, 400);
         assert!(client.wait(answered).unwrap().is_some(), "{name}");
-        stop(running);
     }
 }
 
@@ -173,11 +170,10 @@ fn a_balancers_cancels_end_no_connection() {
             .unwrap();
         assert_eq!(said, Some(Said::End(first)), "after {} cancels", 20 * round);
     }
-    stop(running);
 }
 
 /// A client that has a response under way from `backend` and resets so many other requests.
-fn resetting(running: &Running, backend: &Backend, resets: u32) -> (Http2Client, Exchange) {
+fn resetting(running: &Front, backend: &Backend, resets: u32) -> (Http2Client, Exchange) {
     let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
     client.send(&[opening(65_535), get(1)].concat(), usize::MAX);
     let mut exchange = backend.accept();
@@ -224,7 +220,6 @@ fn those_that_do_not_finish_are_cut() {
     assert_eq!(goaway(&mut client), Some(Said::GoAway(NO_ERROR)));
     assert_eq!(goaway(&mut client), Some(Said::GoAway(ENHANCE_YOUR_CALM)));
     assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
-    stop(running);
 }
 
 #[test]
@@ -253,7 +248,7 @@ fn head_with(stream: u32, flags: u8, method: &[u8], more: &[(&[u8], &[u8])]) -> 
 }
 
 /// A client that has sent the opening and this.
-fn client(running: &Running, bytes: &[u8]) -> Http2Client {
+fn client(running: &Front, bytes: &[u8]) -> Http2Client {
     let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
     client.send(&[&opening(65_535), bytes].concat(), usize::MAX);
     client
@@ -284,8 +279,6 @@ fn the_end_of_a_request_that_has_all_its_bytes_is_waited_for() {
     let end = frame(kind::DATA, END_STREAM, 1, &[]);
     client.send(&[end, ping].concat(), usize::MAX);
     assert_eq!(client.next_said().unwrap(), Said::Pong, "no reset");
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -297,8 +290,6 @@ fn an_end_that_does_not_come_is_waited_for_as_long_as_lingering_takes() {
     let mut client = client(&running, &unended_post());
     let reset = client.wait(|said| matches!(said, Said::Reset(..))).unwrap();
     assert_eq!(reset, Some(Said::Reset(1, NO_ERROR)));
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -313,7 +304,6 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_served() {
     let answered = client.wait(|said| matches!(said, Said::Status(..)));
     assert_eq!(answered.unwrap(), Some(Said::Status(1, 200)));
     assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
-    stop(running);
 }
 
 /// Crumbs of a cookie are one field of the request that is sent.
@@ -337,7 +327,6 @@ fn crumbs_count_and_measure_as_the_one_line_that_they_become() {
     client.send(request.as_bytes()).unwrap();
     assert_eq!(client.receive().unwrap().status, 431);
     wait_for_reason(&running, "client:field-too-long");
-    stop(running);
 }
 
 const NO_ERROR: u32 = 0;

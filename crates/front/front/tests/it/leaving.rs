@@ -8,14 +8,14 @@ use std::time::Duration;
 use catamaran_front::config::{
     Address, BackendConfig, Config, ListenerConfig, Protocol, Protocols,
 };
-use catamaran_front::{BackendCounts, BoundAddress, Running, start};
+use catamaran_front::{BackendCounts, BoundAddress};
 use catamaran_testkit::HttpClient;
 use catamaran_testkit::http2::{Http2Client, Said, frame, kind, opening};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::health::{first, reasons, until};
 use crate::http2::get;
-use crate::{REQUEST, config, loopback, stop, tcp, unix};
+use crate::{Front, REQUEST, config, loopback, start, tcp, unix};
 
 /// A backend whose connections the test plays by hand.
 pub(crate) struct Backend(TcpListener);
@@ -93,7 +93,7 @@ impl Exchange {
 }
 
 /// A front with one worker in front of `backend`.
-fn front(backend: BackendConfig) -> Running {
+fn front(backend: BackendConfig) -> Front {
     start(single(backend)).unwrap()
 }
 
@@ -103,7 +103,7 @@ fn single(backend: BackendConfig) -> Config {
     config
 }
 
-fn client(running: &Running, bytes: &[u8]) -> HttpClient {
+fn client(running: &Front, bytes: &[u8]) -> HttpClient {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     client.send(bytes).unwrap();
     client
@@ -115,18 +115,18 @@ fn reset(client: HttpClient) {
     drop(client);
 }
 
-fn until_counts(running: &Running, what: &str, are: impl Fn(BackendCounts) -> bool) {
+fn until_counts(running: &Front, what: &str, are: impl Fn(BackendCounts) -> bool) {
     until(what, || are(first(running)).then_some(()));
 }
 
-fn until_gone(running: &Running, count: u64) {
+fn until_gone(running: &Front, count: u64) {
     until("clients to be gone", || {
         (reasons(running, "client:gone") == count).then_some(())
     });
 }
 
 /// The front has half-closed the connection and keeps its permit until the backend closes.
-fn abandoned(running: &Running, exchange: &mut Exchange) {
+fn abandoned(running: &Front, exchange: &mut Exchange) {
     assert_eq!(exchange.receive_to_end(), b"");
     until_gone(running, 1);
     let counts = first(running);
@@ -134,7 +134,7 @@ fn abandoned(running: &Running, exchange: &mut Exchange) {
     assert_eq!((counts.abandoned, counts.abandoned_total), (1, 1));
 }
 
-fn until_free(running: &Running) {
+fn until_free(running: &Front) {
     until_counts(running, "the permit", |it| {
         (it.open, it.in_flight, it.abandoned) == (0, 0, 0)
     });
@@ -165,7 +165,6 @@ fn while_its_response_is_awaited() {
         drop(exchange);
         until_free(&running);
         assert!(backend.is_left_alone(), "it was sent again");
-        stop(running);
     }
 }
 
@@ -183,7 +182,6 @@ fn while_the_backend_wants_no_body() {
     abandoned(&running, &mut exchange);
     drop(exchange);
     until_free(&running);
-    stop(running);
 }
 
 #[test]
@@ -213,7 +211,6 @@ fn while_the_backend_does_not_read_the_body() {
     });
     drop(exchange);
     until_free(&running);
-    stop(running);
 }
 
 #[test]
@@ -235,7 +232,6 @@ fn behind_more_requests_than_are_taken_in() {
         // Over TCP a FIN might have to wait behind those bytes.
         reset(client);
         abandoned(&running, &mut exchange);
-        stop(running);
     }
 }
 
@@ -252,7 +248,6 @@ fn further_requests_are_no_leave() {
         assert_eq!(client.receive().unwrap().text(), "ok");
     }
     assert_eq!(reasons(&running, "client:gone"), 0);
-    stop(running);
 }
 
 #[test]
@@ -286,7 +281,6 @@ fn while_it_waits_in_the_queue() {
         (first(&running).dialled, running.counters().retries),
         (1, 0)
     );
-    stop(running);
 }
 
 #[test]
@@ -313,7 +307,6 @@ fn while_the_backend_is_dialled() {
         (it.open, it.in_flight) == (0, 0)
     });
     assert_eq!(first(&running).abandoned_total, 0);
-    stop(running);
 }
 
 /// How the client of an event stream leaves.
@@ -326,7 +319,7 @@ enum Leave {
 
 /// Serves an event stream of which one event arrives, and has its client leave.
 fn leave_event_stream(
-    running: &Running,
+    running: &Front,
     backend: &Backend,
     protocol: Protocol,
     leave: Leave,
@@ -393,7 +386,6 @@ fn while_the_response_is_under_way() {
             until("the reason", || {
                 (reasons(&running, reason) == 3).then_some(())
             });
-            stop(running);
         }
     }
 }
@@ -419,7 +411,6 @@ fn an_unwanted_response_is_read_as_long_as_it_is_small() {
             exchange.0.write_all(rest).ok();
         }
         until_free(&running);
-        stop(running);
     }
 }
 
@@ -441,7 +432,6 @@ fn a_permit_is_kept_from_others_until_the_backend_closes() {
     exchange.send(ANSWER);
     assert_eq!(next.receive().unwrap().text(), "ok");
     assert_eq!(first(&running).dialled, 2, "the first was not used again");
-    stop(running);
 }
 
 #[test]
@@ -458,7 +448,6 @@ fn a_permit_is_kept_no_longer_than_a_first_byte_may_take() {
     until_gone(&running, 1);
     until_free(&running);
     until("a reset", || exchange.0.write(ANSWER).err());
-    stop(running);
 }
 
 #[test]
@@ -472,7 +461,7 @@ fn a_drain_does_not_wait_for_what_nobody_wants() {
     exchange.receive_head();
     drop(client);
     abandoned(&running, &mut exchange);
-    stop(running);
+    drop(running);
     until("a reset", || exchange.0.write(ANSWER).err());
 }
 
@@ -497,7 +486,6 @@ fn a_client_that_was_given_all_may_leave() {
     exchange.send(b"AB\0\x02\x05\x01");
     until_counts(&running, "the connection in its pool", |it| it.idle == 1);
     assert_eq!(first(&running).abandoned_total, 0);
-    stop(running);
 }
 
 #[test]
@@ -520,7 +508,6 @@ fn a_half_close_is_a_leave_unless_it_is_to_be_served() {
         assert_eq!(client.receive().unwrap().text(), "ok");
         assert_eq!(client.receive_to_end().unwrap(), b"");
         assert_eq!(reasons(&running, "client:gone"), 0);
-        stop(running);
     }
 }
 
@@ -536,7 +523,6 @@ fn a_reset_is_a_leave_even_after_a_half_close() {
     client.socket().shutdown(Shutdown::Write).unwrap();
     reset(client);
     abandoned(&running, &mut exchange);
-    stop(running);
 }
 
 pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

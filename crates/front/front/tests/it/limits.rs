@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
-use catamaran_front::start;
 use catamaran_testkit::{Deadline, HttpClient};
 
-use crate::{ask, backend, config, loopback, stop, tcp, to};
+use crate::{ask, backend, config, loopback, start, tcp, to};
 
 #[test]
 fn each_address_has_its_own_limit_over_all_workers() {
@@ -45,7 +44,6 @@ fn each_address_has_its_own_limit_over_all_workers() {
             client.receive().ok().filter(|answer| answer.status == 200)
         })
         .unwrap();
-    stop(running);
 }
 
 #[test]
@@ -62,5 +60,4 @@ fn a_trusted_proxy_may_bring_as_many_as_it_likes() {
     for client in &mut clients {
         assert_eq!(ask(client).status, 200);
     }
-    stop(running);
 }

@@ -37,13 +37,15 @@ mod totals;
 mod tunnels;
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use catamaran_front::config::{
     Address, BackendConfig, Config, ListenAddress, ListenerConfig, Protocol, UpstreamConfig,
 };
-use catamaran_front::{BoundAddress, Running};
+use catamaran_front::{BoundAddress, Running, StartError};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
 /// A front with two workers that listens on `listen` and hands everything to `backends`.
@@ -113,9 +115,40 @@ fn wait_for_reason(running: &Running, reason: &str) {
         .unwrap();
 }
 
-fn stop(running: Running) {
-    running.drain();
-    running.join();
+/// A front that runs until the end of its test.
+#[derive(Debug)]
+struct Front(Option<Running>);
+
+/// Starts a front.
+fn start(config: Config) -> Result<Front, StartError> {
+    catamaran_front::start(config).map(|running| Front(Some(running)))
+}
+
+impl Front {
+    /// Waits for the end of a front that drains.
+    fn join(mut self) {
+        self.0.take().unwrap().join();
+    }
+}
+
+impl Deref for Front {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        // Nobody waits for a test that has failed.
+        if let Some(running) = self.0.take()
+            && !thread::panicking()
+        {
+            running.drain();
+            running.join();
+        }
+    }
 }
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";

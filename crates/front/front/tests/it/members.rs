@@ -11,7 +11,6 @@ use catamaran_front::config::{
     MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, RouteConfig, RouteRules,
     RouteTarget, Speech, UpstreamConfig,
 };
-use catamaran_front::{Running, start};
 use catamaran_testkit::{
     DnsAnswer, DnsRecord, DnsServer, HttpClient, Peer, Response, address, dns,
 };
@@ -21,7 +20,7 @@ use crate::handover::succeed;
 use crate::health::until;
 use crate::operate::{read, scrape, site, write};
 use crate::sticky::{ask, named};
-use crate::{backend, stop, to};
+use crate::{Front, backend, start, to};
 
 /// Each line is a name, an address, and `drain` if it drains.
 fn lines(path: &Path) -> Result<Vec<Found>, String> {
@@ -49,7 +48,7 @@ fn lines(path: &Path) -> Result<Vec<Found>, String> {
 /// A directory with a file of members, and a front that keeps sessions and finds them there.
 struct Fleet {
     directory: tempfile::TempDir,
-    running: Running,
+    running: Front,
 }
 
 impl Fleet {
@@ -155,7 +154,6 @@ fn members_serve_from_the_start_drain_when_they_are_missing_and_return() {
     });
     // Whose connections may have been unused for too long.
     assert!(requests() > before, "it is the backend that it was");
-    stop(fleet.running);
 }
 
 #[test]
@@ -172,7 +170,6 @@ fn one_that_is_missing_for_long_is_gone_and_its_exchanges_end() {
     let events = events["events"].as_array().unwrap();
     let texts: Vec<&str> = events.iter().filter_map(|it| it["text"].as_str()).collect();
     assert!(texts.contains(&"it is gone, by file"), "{texts:?}");
-    stop(fleet.running);
 }
 
 #[test]
@@ -207,7 +204,6 @@ fn a_failure_keeps_the_members_and_is_told() {
     }
     fleet.write(&both);
     until("a good answer", || failed().is_none().then_some(()));
-    stop(fleet.running);
 }
 
 #[test]
@@ -226,7 +222,6 @@ fn a_front_without_a_first_answer_is_not_ready() {
             .then_some(())
     });
     assert_eq!(fleet.served_by(""), "a");
-    stop(fleet.running);
 }
 
 #[test]
@@ -257,7 +252,6 @@ fn what_an_operator_said_outlives_a_member_that_leaves_and_returns() {
     fleet.wait_for(&["a", "b"]);
     assert_eq!(held(), ("drain".into(), 7.into()));
     assert_eq!(fleet.served_by(""), "a");
-    stop(fleet.running);
 }
 
 #[test]
@@ -280,7 +274,6 @@ fn if_nobody_is_active_those_that_drain_serve_new_sessions() {
     for _ in 0..4 {
         assert_eq!(fleet.served_by(""), "a");
     }
-    stop(fleet.running);
 }
 
 #[test]
@@ -316,7 +309,6 @@ fn a_reload_keeps_members_and_another_source_replaces_them() {
     // Without a source the members are gone.
     fleet.running.reload(site(directory, of_file())).unwrap();
     assert_eq!(fleet.names(), ["own"]);
-    stop(fleet.running);
 }
 
 #[test]
@@ -349,7 +341,6 @@ fn the_next_process_goes_on_with_members_whose_source_is_gone() {
         directory,
     };
     fleet.wait_for(&["b", "c"]);
-    stop(fleet.running);
 }
 
 #[test]
@@ -367,7 +358,7 @@ fn the_next_process_knows_the_nodes_that_announced_themselves() {
         "ENABLE-APP",
         "JVMRoute=node1&Alias=a&Context=%2Fdemo",
     );
-    let stands = |running: &Running| {
+    let stands = |running: &Front| {
         let names = running.backends();
         let names: Vec<String> = names.into_iter().map(|it| it.backend).collect();
         if names != ["node1"] {
@@ -392,7 +383,6 @@ fn the_next_process_knows_the_nodes_that_announced_themselves() {
         "{}",
         told.status
     );
-    stop(running);
 }
 
 #[test]
@@ -439,7 +429,6 @@ fn a_context_below_a_route_of_the_file_keeps_what_that_asks_for() {
     });
     let statuses = paths.map(|path| ask(&running, &format!("/{path}/sub/x"), "").status);
     assert_eq!(statuses, [403, 403, 410, 200]);
-    stop(running);
 }
 
 /// A front of which nodes are members, besides the directory of its sockets.
@@ -506,11 +495,10 @@ fn connections_of_members_are_not_for_clients() {
     max(500);
     fleet.write(&list(2));
     max(600);
-    stop(fleet.running);
 }
 
 /// Waits until the source has answered so, and gives the names of the members.
-fn named_by(running: &Running, count: usize) -> Vec<String> {
+fn named_by(running: &Front, count: usize) -> Vec<String> {
     until("members", || {
         let backends = running.backends();
         (backends.len() == count).then(|| backends.into_iter().map(|it| it.backend).collect())
@@ -528,7 +516,7 @@ fn in_dns(server: &DnsServer, kind: DnsKind, name: &str) -> MembersConfig {
     MembersConfig::new(source, MemberTemplate::new(shared, None))
 }
 
-fn finding(directory: &Path, members: MembersConfig) -> Running {
+fn finding(directory: &Path, members: MembersConfig) -> Front {
     let mut config = site(directory, Vec::new());
     config.upstreams[0].members = Some(Arc::new(members));
     start(config).unwrap()
@@ -539,7 +527,7 @@ fn addresses(ttl: u32, hosts: std::ops::Range<u8>) -> DnsAnswer {
     DnsAnswer::Records(ttl, hosts.map(record).collect())
 }
 
-fn failed(running: &Running) -> Option<String> {
+fn failed(running: &Front) -> Option<String> {
     let (status, _) = read(running, "/api/v1/upstreams/app");
     status["members"]["failed"].as_str().map(str::to_owned)
 }
@@ -599,7 +587,6 @@ fn addresses_of_a_name_are_asked_for_when_their_time_is_over() {
         DnsAnswer::Records(1, vec![DnsRecord::Aaaa(six)]),
     );
     until("an answer", || failed(&running).is_none().then_some(()));
-    stop(running);
 }
 
 #[test]
@@ -647,7 +634,6 @@ fn services_have_names_weights_and_distances() {
         settings("app-1"),
         ("192.0.2.2:8009".to_owned(), "app-1".to_owned(), 1, 1)
     );
-    stop(running);
 }
 
 /// As an agent of Consul answers: a node has one name, and a service with an address of its own has digits for one.
@@ -680,7 +666,6 @@ fn services_of_consul_are_named_by_their_nodes() {
         (&refused["name"], &refused["reason"]),
         (&"web-1".into(), &"name-twice".into())
     );
-    stop(running);
 }
 
 #[test]
@@ -701,7 +686,6 @@ fn an_answer_that_does_not_fit_comes_over_tcp() {
             .iter()
             .any(|(_, kind, over_tcp)| *kind == dns::A && *over_tcp)
     );
-    stop(running);
 }
 
 #[test]
@@ -724,7 +708,6 @@ fn this_machine_is_no_member_by_dns() {
         );
         assert!(page.contains(&sample), "{sample}");
     }
-    stop(running);
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

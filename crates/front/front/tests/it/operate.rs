@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_front::BoundAddress;
 use catamaran_front::config::{
     Activation, AdminConfig, BackendConfig, Config, FieldRule, HiddenValue, ListenAddress,
     Protocol, RouteRules, Secret, StickyConfig, Template,
 };
-use catamaran_front::{BoundAddress, Running, start};
 use catamaran_testkit::{Address, HttpClient, Response};
 use http::header::AUTHORIZATION;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::health::until;
 use crate::probes::{Changing, asking, probed};
 use crate::sticky::{ask, named};
-use crate::{backend, config, loopback, stop, to};
+use crate::{Front, backend, config, loopback, start, to};
 
 /// A front that keeps the sessions of these backends, with an admin socket in the directory.
 pub(crate) fn site(directory: &Path, backends: Vec<BackendConfig>) -> Config {
@@ -28,27 +28,27 @@ pub(crate) fn site(directory: &Path, backends: Vec<BackendConfig>) -> Config {
     config
 }
 
-fn admin(running: &Running) -> Address {
+fn admin(running: &Front) -> Address {
     match &running.admin_addresses()[0] {
         BoundAddress::Unix(path) => path.clone().into(),
         BoundAddress::Tcp(address) => (*address).into(),
     }
 }
 
-fn send(running: &Running, request: &str) -> Response {
+fn send(running: &Front, request: &str) -> Response {
     let mut client = HttpClient::connect(admin(running)).unwrap();
     client.send(request.as_bytes()).unwrap();
     client.receive().unwrap()
 }
 
 /// The page of metrics.
-pub(crate) fn scrape(running: &Running) -> String {
+pub(crate) fn scrape(running: &Front) -> String {
     let answer = send(running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(answer.status, 200);
     answer.text()
 }
 
-pub(crate) fn read(running: &Running, path: &str) -> (Value, String) {
+pub(crate) fn read(running: &Front, path: &str) -> (Value, String) {
     let answer = send(
         running,
         &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
@@ -97,20 +97,13 @@ fn what_is_explained_has_no_value_of_a_variable_for_those_who_have_no_token() {
     assert!(explained(tcp, token).contains("Basic hunter2"));
     // This test runs as the front does.
     assert!(explained(self::admin(&running), "").contains("Basic hunter2"));
-    stop(running);
 }
 
 fn json(answer: &Response) -> Value {
     serde_json::from_str(&answer.text()).unwrap()
 }
 
-pub(crate) fn write(
-    running: &Running,
-    method: &str,
-    path: &str,
-    etag: &str,
-    body: &str,
-) -> Response {
+pub(crate) fn write(running: &Front, method: &str, path: &str, etag: &str, body: &str) -> Response {
     let length = body.len();
     let condition = match etag {
         "" => String::new(),
@@ -125,7 +118,7 @@ pub(crate) fn write(
     )
 }
 
-fn change(running: &Running, backend: &str, body: &str) -> Response {
+fn change(running: &Front, backend: &str, body: &str) -> Response {
     let path = format!("{BACKENDS}/{backend}");
     write(running, "PATCH", &path, "*", body)
 }
@@ -136,7 +129,7 @@ fn refused(answer: &Response) -> (u16, String) {
     (answer.status, token)
 }
 
-fn settings(running: &Running, backend: &str) -> (String, u64) {
+fn settings(running: &Front, backend: &str) -> (String, u64) {
     let (value, _) = read(running, &format!("{BACKENDS}/{backend}"));
     let settings = &value["settings"];
     (
@@ -182,7 +175,7 @@ fn a_backend_drains_stops_and_returns_without_losing_its_connections() {
     assert_eq!(events.len(), 2, "{events:?}");
     let text = events[0]["text"].as_str().unwrap();
     assert!(text.starts_with("activation=stopped, by uid "), "{text}");
-    stop(running);
+    drop(running);
     assert!(!directory.path().join("admin.sock").exists());
 }
 
@@ -217,7 +210,6 @@ fn stopped_and_draining_backends_are_probed_on() {
         assert_eq!(right["answered"], true, "{right}");
         assert!(right["unproved"].is_null(), "{right}");
         assert!(right["number"].as_u64() > wrong["number"].as_u64());
-        stop(running);
     }
 }
 
@@ -251,7 +243,6 @@ fn a_drain_ends_beside_a_client_that_invents_session_ids() {
         visit(&format!("then{invented}"));
         (settings(&running, "a").0 == "stopped").then_some(())
     });
-    stop(running);
 }
 
 #[test]
@@ -266,7 +257,7 @@ fn the_last_backend_is_not_taken_out_unless_forced() {
     let last = (409, "last-backend".to_owned());
     assert_eq!(refused(&change(&running, "b", drain)), last);
     assert_eq!(settings(&running, "b").0, "active");
-    let ready = |running: &Running| {
+    let ready = |running: &Front| {
         let request = "GET /readyz?upstream=app HTTP/1.1\r\nHost: localhost\r\n\r\n";
         send(running, request).status
     };
@@ -284,7 +275,6 @@ fn the_last_backend_is_not_taken_out_unless_forced() {
     assert_eq!(write(&running, "PATCH", path, "*", &both).status, 200);
     assert_eq!(settings(&running, "a"), ("active".to_owned(), 1));
     assert_eq!(settings(&running, "b"), ("active".to_owned(), 9));
-    stop(running);
 }
 
 #[test]
@@ -326,7 +316,6 @@ fn who_has_not_seen_the_present_settings_changes_nothing() {
     let (value, _) = read(&running, &path);
     let said = value["override"]["reason"].as_str().unwrap();
     assert_eq!(said, "</script><img src=x onerror=alert(1)>\u{0}\n");
-    stop(running);
 }
 
 #[test]
@@ -341,7 +330,7 @@ fn a_reload_keeps_what_was_changed_unless_the_file_says_something_new() {
         let body = r#"{"activation":"drain","weight":7}"#;
         assert_eq!(change(&running, name, body).status, 200);
     }
-    let generation = |running: &Running| read(running, "/api/v1/status").0["generation"].clone();
+    let generation = |running: &Front| read(running, "/api/v1/status").0["generation"].clone();
     let before = generation(&running);
     config.upstreams[0].backends[2].weight = 5;
     running.reload(config.clone()).unwrap();
@@ -360,7 +349,6 @@ fn a_reload_keeps_what_was_changed_unless_the_file_says_something_new() {
     let reset = format!("{BACKENDS}/b/reset");
     assert_eq!(write(&running, "POST", &reset, "*", "").status, 200);
     assert_eq!(settings(&running, "b"), ("stopped".to_owned(), 1));
-    stop(running);
 }
 
 #[test]
@@ -376,15 +364,15 @@ fn a_restart_keeps_what_the_state_file_has() {
         change(&running, "a", r#"{"activation":"drain"}"#).status,
         200
     );
-    stop(running);
+    drop(running);
     let running = start(config.clone()).unwrap();
     assert_eq!(settings(&running, "a").0, "drain");
-    stop(running);
+    drop(running);
     // The file was changed while nobody ran.
     config.upstreams[0].backends[0].activation = Activation::Stopped;
     let running = start(config.clone()).unwrap();
     assert_eq!(settings(&running, "a").0, "stopped");
-    stop(running);
+    drop(running);
     std::fs::write(&path, "{\"version\":1,").unwrap();
     let running = start(config).unwrap();
     assert_eq!(ask(&running, "/", "").text(), "b", "it serves all the same");
@@ -398,7 +386,6 @@ fn a_restart_keeps_what_the_state_file_has() {
     assert_eq!(change(&running, "b", r#"{"weight":2}"#).status, 200);
     fails(0);
     assert!(directory.path().join("state.json.corrupt").exists());
-    stop(running);
 }
 
 #[test]
@@ -439,7 +426,6 @@ fn over_tcp_nothing_is_changed_without_a_token() {
         (421, "host".to_owned())
     );
     assert_eq!(settings(&running, "a").1, 1);
-    stop(running);
 }
 
 const BACKENDS: &str = "/api/v1/upstreams/app/backends";

@@ -7,12 +7,11 @@ use catamaran_front::config::{
     Address, BackendConfig, CacheConfig, ErrorPages, FieldRule, FilesConfig, Page, Placeholder,
     Protocol, Redirect, RouteConfig, RouteRules, RouteTarget, Template, UpstreamConfig,
 };
-use catamaran_front::{Running, start};
 use http::{HeaderName, StatusCode};
 
 use crate::cache::{Origin, response};
 use crate::files::{Client, Got, Tree};
-use crate::{config, loopback, stop, tcp};
+use crate::{Front, config, loopback, start, tcp};
 
 fn rules() -> RouteRules {
     let template = |value| Template::parse(value, Placeholder::OF_FIELDS).unwrap();
@@ -35,7 +34,7 @@ fn upstream(name: &str) -> RouteTarget {
 }
 
 /// A front with a route for each way to an answer of its own. The origin answers 500 below `/error`.
-fn front(tree: &Tree, origin: &Origin) -> Running {
+fn front(tree: &Tree, origin: &Origin) -> Front {
     let gone = catamaran_testkit::address::refusing().unwrap();
     let gone = Address::Tcp {
         host: gone.ip().to_string(),
@@ -166,7 +165,6 @@ fn answers_of_the_front_have_no_fields_of_a_routes_bodies() {
     for field in OF_BODIES {
         assert!(!has(&beyond, field), "{field:?}");
     }
-    stop(running);
 }
 
 /// RFC 9110, section 15.4.5: a 304 says what the 200 would say of its life, and nothing of a body.
@@ -181,7 +179,6 @@ fn a_304_has_the_fields_of_a_life_and_none_of_a_body() {
         let is_of_body = field.0.starts_with("content-") && field.0 != "content-security-policy";
         assert_eq!(has(&got, field), !is_of_body, "{field:?}");
     }
-    stop(running);
 }
 
 /// What describes a body or its life, and so none of ours.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use catamaran_front::BackendCounts;
 use catamaran_front::config::{BackendConfig, ProbeConfig, ProbeKind, ProbeRequest, Protocol};
-use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
 use crate::admin::{admin, status, with_admin};
 use crate::health::{reasons, until};
-use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
+use crate::{Front, REQUEST, backend, config, get, loopback, start, tcp, to};
 
 /// Probed all the time.
 pub(crate) fn probed(mut backend: BackendConfig, kind: ProbeKind, down: u32) -> BackendConfig {
@@ -74,17 +74,17 @@ impl Changing {
     }
 }
 
-fn counts(running: &Running, index: usize) -> BackendCounts {
+fn counts(running: &Front, index: usize) -> BackendCounts {
     running.backends()[index].counts
 }
 
-fn out(running: &Running, index: usize) {
+fn out(running: &Front, index: usize) {
     until("a backend to be out", || {
         (counts(running, index).share == 0).then_some(())
     });
 }
 
-fn back(running: &Running, index: usize) {
+fn back(running: &Front, index: usize) {
     until("a backend to be back", || {
         (counts(running, index).share == 100).then_some(())
     });
@@ -115,7 +115,7 @@ fn an_application_that_answers_wrongly_is_out_until_it_answers_again() {
         back(&running, 0);
         let seen = counts(&running, 0);
         assert!(!seen.unwell && seen.probes_failed <= failed + 2, "{seen:?}");
-        stop(running);
+        drop(running);
         let mut asked = (0..changing.peer.connections()).map(|index| changing.peer.received(index));
         let asks = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("catamaran-probe");
         assert!(asked.all(asks), "no client had it");
@@ -144,7 +144,6 @@ fn the_status_names_a_secret_that_may_be_wrong_at_the_first_answer() {
         until(wanted, || {
             status(admin(&running)).contains(wanted).then_some(())
         });
-        stop(running);
     }
     // Without a probe, a client's request finds it out.
     let running = start(with_admin(vec![ajp])).unwrap();
@@ -153,7 +152,6 @@ fn the_status_names_a_secret_that_may_be_wrong_at_the_first_answer() {
     until(wanted, || {
         status(admin(&running)).contains(wanted).then_some(())
     });
-    stop(running);
 }
 
 #[test]
@@ -176,7 +174,6 @@ fn a_hung_application_that_answers_cping_is_found_by_a_request_only() {
             }),
         }
         assert_eq!(counts(&running, 0).unwell, puts_out);
-        stop(running);
     }
 }
 
@@ -212,7 +209,6 @@ fn what_the_answer_must_be_can_be_said() {
             (counts.probes_answered + counts.probes_failed > 0).then_some(())
         });
         assert_eq!(counts(&running, 0).probes_answered > 0, good, "{name}");
-        stop(running);
     }
 }
 
@@ -233,7 +229,6 @@ fn a_closed_port_is_noticed_without_a_request() {
     drop(listener);
     out(&running, 0);
     assert!(!counts(&running, 0).unwell);
-    stop(running);
 }
 
 #[test]
@@ -261,7 +256,6 @@ fn when_all_are_unwell_all_serve_and_the_upstream_panics() {
         let over = !seen[0].panic && seen[0].share == 0;
         (over && seen[1..].iter().all(|it| it.share == 100 && !it.suspect)).then_some(())
     });
-    stop(running);
 }
 
 #[test]
@@ -275,7 +269,7 @@ fn a_front_that_drains_probes_no_more() {
         watched.distance = 1;
         start(config(&[loopback()], vec![held, watched])).unwrap()
     });
-    let probes = |front: &Running| counts(front, 1).probes_answered;
+    let probes = |front: &Front| counts(front, 1).probes_answered;
     let [leaving, staying] = &fronts;
     until("probes", || (probes(leaving) > 2).then_some(()));
     // Something is in flight, so that the drain lasts.
@@ -291,7 +285,6 @@ fn a_front_that_drains_probes_no_more() {
         (probes(leaving) == before).then_some(())
     });
     drop((client, stuck));
-    fronts.into_iter().for_each(stop);
 }
 
 #[test]
@@ -320,7 +313,6 @@ fn a_status_that_is_to_be_retried_is_had_elsewhere_if_the_request_may_run_twice(
     // Another status is nobody's affair.
     busy.answer(500);
     assert_eq!(ask(REQUEST).status, 500);
-    stop(running);
 }
 
 #[test]
@@ -344,5 +336,4 @@ fn when_all_answer_so_the_last_answer_is_passed_on() {
         counts(&running, 0).ejections + counts(&running, 1).ejections,
         0
     );
-    stop(running);
 }

@@ -3,14 +3,13 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use catamaran_front::Running;
 use catamaran_front::config::{Config, Protocols};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
 };
 use catamaran_testkit::{HttpClient, Peer, Script};
 
-use crate::{config, loopback, stop, tcp, to, unix, wait_for_reason};
+use crate::{Front, config, loopback, tcp, to, unix, wait_for_reason};
 
 /// A backend that answers each request with 200.
 fn backend() -> Peer {
@@ -20,14 +19,14 @@ fn backend() -> Peer {
     Peer::start(turn.repeat(500).stall())
 }
 
-fn front(backend: &Peer, change: impl FnOnce(&mut Config)) -> Running {
+fn front(backend: &Peer, change: impl FnOnce(&mut Config)) -> Front {
     let mut config = config(&[loopback()], vec![to(backend)]);
     let listener = &mut config.listeners[0];
     listener.proxy_protocol = true;
     listener.proxy_protocol_from = vec!["127.0.0.0/8".parse().unwrap()];
     listener.head_timeout = Duration::from_secs(20);
     change(&mut config);
-    catamaran_front::start(config).unwrap()
+    crate::start(config).unwrap()
 }
 
 fn binary(command: u8, source: [u8; 4]) -> Vec<u8> {
@@ -84,7 +83,6 @@ fn the_header_tells_who_the_client_is_however_it_is_cut() {
         "{:?}",
         running.counters()
     );
-    stop(running);
 }
 
 #[test]
@@ -113,7 +111,6 @@ fn what_is_no_header_is_closed_and_reaches_no_backend() {
     }
     wait_for_reason(&running, "client:proxy-header");
     assert_eq!(backend.connections(), 0);
-    stop(running);
 }
 
 #[test]
@@ -127,7 +124,6 @@ fn only_those_who_are_named_are_believed() {
     assert_eq!(client.receive_to_end().unwrap_or_default(), b"");
     wait_for_reason(&running, "client:proxy-untrusted");
     assert_eq!(backend.connections(), 0);
-    stop(running);
 }
 
 #[test]
@@ -141,7 +137,6 @@ fn who_says_nothing_is_closed() {
     // Unread bytes make the close a reset.
     assert_eq!(client.receive_to_end().unwrap_or_default(), b"");
     wait_for_reason(&running, "client:proxy-timeout");
-    stop(running);
 }
 
 #[test]
@@ -163,7 +158,6 @@ fn connections_are_counted_for_the_address_that_is_told() {
     let mut third = open(1);
     assert!(third.receive().is_err());
     wait_for_reason(&running, "front:connections-per-address");
-    stop(running);
 }
 
 #[test]
@@ -172,13 +166,12 @@ fn a_unix_socket_is_believed_by_its_mode() {
     let backend = backend();
     let mut config = config(&[unix(directory.path())], vec![to(&backend)]);
     config.listeners[0].proxy_protocol = true;
-    let running = catamaran_front::start(config).unwrap();
+    let _running = crate::start(config).unwrap();
     let path = directory.path().join("front.sock");
     let mut client = HttpClient::connect(catamaran_testkit::Address::Unix(path)).unwrap();
     client.send(&[LINE, REQUEST].concat()).unwrap();
     assert_eq!(client.receive().unwrap().status, 200);
     assert_eq!(told(&backend), "192.0.2.7");
-    stop(running);
 }
 
 /// A header of version 2 whose proxy tells of TLS: that the client came over it or not, and how.
@@ -196,7 +189,7 @@ fn of_tls(client: u8) -> Vec<u8> {
 }
 
 /// The status of a request over HTTP/2 with this `:scheme`, on a connection that begins with `header`.
-fn ask_http2(running: &Running, header: &[u8], scheme: &[u8]) -> Said {
+fn ask_http2(running: &Front, header: &[u8], scheme: &[u8]) -> Said {
     let fields: [(&[u8], &[u8]); 4] = [
         (b":method", b"GET"),
         (b":scheme", scheme),
@@ -230,7 +223,6 @@ fn tls_that_the_proxy_ends_is_the_clients() {
         let said = ask_http2(&running, header, scheme.as_bytes());
         assert_eq!(said, Said::Status(1, status), "{scheme}");
     }
-    stop(running);
 }
 
 #[test]
@@ -254,7 +246,6 @@ fn proxies_that_do_not_tell_of_tls_may_be_said_to_end_it() {
         let said = ask_http2(&running, &header, scheme.as_bytes());
         assert_eq!(said, Said::Status(1, status), "{scheme}");
     }
-    stop(running);
 }
 
 #[test]
@@ -297,7 +288,6 @@ fn fields_that_only_look_like_a_proxys_are_removed() {
             assert_eq!(has(claim), is_trusted, "{claim}: {sent}");
         }
         assert!(has("X-Own"), "{sent}");
-        stop(running);
     }
 }
 

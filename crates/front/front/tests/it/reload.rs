@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use catamaran_front::config::{AccessLogTarget, ListenAddress, RouteTarget};
-use catamaran_front::{ReloadError, StartError, start};
+use catamaran_front::{ReloadError, StartError};
 use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Outcome, Peer, Script, address};
 
-use crate::{ask, backend, config, get, loopback, stop, tcp, to, unix};
+use crate::{ask, backend, config, get, loopback, start, tcp, to, unix};
 
 #[test]
 fn unchanged_backends_keep_their_connections_and_others_are_let_go() {
@@ -37,7 +37,6 @@ fn unchanged_backends_keep_their_connections_and_others_are_let_go() {
     assert!(answers.iter().all(|text| text != "gone"), "{answers:?}");
     assert!(answers.iter().any(|text| text == "new"), "{answers:?}");
     assert_eq!((kept.connections(), gone.connections()), (1, 1));
-    stop(running);
 }
 
 #[test]
@@ -72,7 +71,6 @@ fn a_request_in_flight_keeps_the_configuration_it_began_with() {
     client.finish_sending().unwrap();
     let rest = client.receive_to_end().unwrap();
     assert!(rest.ends_with(b"oldend"), "{rest:?}");
-    stop(running);
 }
 
 fn http_gone() -> http::StatusCode {
@@ -118,7 +116,6 @@ fn listeners_come_and_go() {
             (!directory.path().join("front.sock").exists()).then_some(())
         })
         .unwrap();
-    stop(running);
 }
 
 #[test]
@@ -134,7 +131,6 @@ fn a_listeners_settings_hold_for_the_next_connection() {
     running.reload(second).unwrap();
     assert_eq!(ask(&mut before).header("connection"), None);
     assert_eq!(get(address).header("connection"), Some("close"));
-    stop(running);
 }
 
 #[test]
@@ -177,7 +173,6 @@ fn whatever_fails_leaves_everything_as_it_was() {
 
     assert_eq!(running.addresses(), before);
     assert_eq!(get(tcp(&running, 0)).text(), "app");
-    stop(running);
 }
 
 #[test]
@@ -201,7 +196,7 @@ fn the_access_log_is_let_go_of_and_opened_anew() {
         (lines(&path) > 0).then_some(())
     });
     changed.unwrap();
-    stop(running);
+    drop(running);
     assert_eq!(lines(&rotated) + lines(&path), asked);
 }
 
@@ -224,7 +219,6 @@ fn whom_to_trust_follows_the_configuration_of_the_request() {
     let (first, second) = received.split_at(before);
     let claims = |head: &[u8]| String::from_utf8_lossy(head).contains("192.0.2.7");
     assert!(!claims(first) && claims(second));
-    stop(running);
 }
 
 #[test]
@@ -267,7 +261,6 @@ fn reloads_under_load_fail_no_request() {
     let counters = running.counters();
     assert_eq!(counters.responses[2], served);
     assert_eq!(counters.reasons.len(), 0, "{counters:?}");
-    stop(running);
 }
 
 /// Asks at least ten times, and then until `stopped`; says how often.
@@ -309,7 +302,6 @@ fn a_listener_that_was_removed_can_be_had_again_at_once() {
         );
         assert_eq!(get(free).status, 200);
     }
-    stop(running);
 }
 
 /// Within what the backends' connections answer.

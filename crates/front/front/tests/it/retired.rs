@@ -1,12 +1,11 @@
 //! A backend that a reload removed is told of until its last exchange ends.
 
-use catamaran_front::{Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::health::until;
 use crate::operate::{read, scrape, site};
 use crate::sticky::named;
-use crate::{backend, get, stop, tcp, to};
+use crate::{Front, backend, get, start, tcp, to};
 
 /// Answers when the request's body has come, and then one request more on each connection.
 fn holding() -> Peer {
@@ -20,7 +19,7 @@ fn holding() -> Peer {
 }
 
 /// A request whose body is missing.
-fn begin(running: &Running) -> HttpClient {
+fn begin(running: &Front) -> HttpClient {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
     client.send(head).unwrap();
@@ -35,7 +34,7 @@ fn finish(mut client: HttpClient) {
     assert_eq!(client.receive().unwrap().text(), "old");
 }
 
-fn sample(running: &Running, backend: &str) -> Option<String> {
+fn sample(running: &Front, backend: &str) -> Option<String> {
     let page = scrape(running);
     let start = format!("catamaran_backend_retired{{upstream=\"app\",backend=\"{backend}\"}} ");
     let mut lines = page.lines().filter_map(|line| line.strip_prefix(&*start));
@@ -82,7 +81,6 @@ fn it_is_told_of_until_its_last_exchange_ends() {
             .len(),
         0
     );
-    stop(running);
 }
 
 #[test]
@@ -110,7 +108,6 @@ fn one_that_comes_back_keeps_its_exchanges_and_counters() {
     // It is not removed twice.
     let report = running.reload(second).unwrap();
     assert_eq!(report.backends_removed, ["blue"]);
-    stop(running);
 }
 
 #[test]
@@ -130,5 +127,4 @@ fn one_whose_name_is_anothers_now_is_told_apart() {
     until("it to vanish", || {
         sample(&running, &with_address).is_none().then_some(())
     });
-    stop(running);
 }

@@ -1,10 +1,9 @@
 //! A pooled connection that turns out to be dead: what is sent again, what never is.
 
 use catamaran_front::config::RetrySent;
-use catamaran_front::start;
 use catamaran_testkit::{HttpClient, Peer, Script};
 
-use crate::{ask, config, loopback, stop, tcp, to};
+use crate::{ask, config, loopback, start, tcp, to};
 
 /// Its first connection answers one request, takes the next to the end of `last` and closes
 /// without a word; later ones answer.
@@ -41,7 +40,7 @@ fn second_with(retry_sent: RetrySent, request: &[u8], last: &'static [u8]) -> (u
     assert_eq!(ask(&mut client).status, 200);
     client.send(request).unwrap();
     let status = client.receive().unwrap().status;
-    stop(running);
+    drop(running);
     (status, peer)
 }
 

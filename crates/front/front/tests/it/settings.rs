@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use catamaran_front::BackendCounts;
 use catamaran_front::config::{Address, BackendConfig, Protocol, Secret};
-use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{HttpClient, Outcome, Peer, Script, ajp};
 
-use crate::{ask, backend, config, get, loopback, stop, tcp, to};
+use crate::{Front, ask, backend, config, get, loopback, start, tcp, to};
 
-fn counts(running: &Running) -> Vec<BackendCounts> {
+fn counts(running: &Front) -> Vec<BackendCounts> {
     running.backends().iter().map(|it| it.counts).collect()
 }
 
@@ -22,7 +22,7 @@ fn backends_that_are_out_stay_out() {
     let first = config(&[loopback()], vec![dead("a"), dead("b")]);
     let running = start(first.clone()).unwrap();
     assert_eq!(get(tcp(&running, 0)).status, 503, "both are tried");
-    let out = |running: &Running| {
+    let out = |running: &Front| {
         let of_each = |it: BackendCounts| (it.share, it.ejections);
         counts(running).into_iter().map(of_each).collect::<Vec<_>>()
     };
@@ -34,7 +34,6 @@ fn backends_that_are_out_stay_out() {
     assert_eq!(report.backends_kept, 2);
     assert_eq!(report.backends_changed, [dead("b").name]);
     assert!(report.backends_added.is_empty() && report.backends_removed.is_empty());
-    stop(running);
 }
 
 #[test]
@@ -62,7 +61,6 @@ fn other_settings_keep_connections_and_counters() {
     let of_heavy = answers.iter().filter(|text| *text == "a").count();
     assert_eq!(of_heavy, 8, "the weight is in force: {answers:?}");
     assert_eq!((a.connections(), b.connections()), (1, 1));
-    stop(running);
 }
 
 #[test]
@@ -106,5 +104,4 @@ fn another_secret_lets_connections_go_as_they_come_home() {
     let sent = String::from_utf8_lossy(&peer.received(2)).into_owned();
     assert!(sent.contains("swordfish"), "{sent}");
     assert_eq!(counts(&running)[0].dialled, 3);
-    stop(running);
 }

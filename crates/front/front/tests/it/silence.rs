@@ -6,11 +6,11 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use catamaran_front::BackendCounts;
 use catamaran_front::config::{Address, BackendConfig, Config, ProbeConfig, ProbeKind, Protocol};
-use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Script, ajp};
 
-use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
+use crate::{Front, REQUEST, backend, config, get, loopback, start, tcp, to};
 
 /// Suspected soon, and asked for an answer in a short time.
 fn impatient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
@@ -29,7 +29,7 @@ fn patient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
 }
 
 /// `None` is no limit.
-fn fronted(backends: Vec<BackendConfig>, unwell_max: u8) -> Running {
+fn fronted(backends: Vec<BackendConfig>, unwell_max: u8) -> Front {
     let mut config: Config = config(&[loopback()], backends);
     config.upstreams[0].unwell_max = unwell_max;
     start(config).unwrap()
@@ -57,7 +57,7 @@ fn both(hung: &Peer, other: &Peer) -> Vec<BackendConfig> {
     vec![hung, patient(to(other), Protocol::Ajp)]
 }
 
-fn counts(running: &Running, index: usize) -> BackendCounts {
+fn counts(running: &Front, index: usize) -> BackendCounts {
     running.backends()[index].counts
 }
 
@@ -65,7 +65,7 @@ fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
     Deadline::default().poll(what, ready).unwrap()
 }
 
-fn send(running: &Running, request: &[u8]) -> HttpClient {
+fn send(running: &Front, request: &[u8]) -> HttpClient {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     client.send(request).unwrap();
     client
@@ -107,7 +107,6 @@ fn others_are_preferred_to_a_suspect_until_it_is_heard() {
     });
     let mut answers = clients.iter_mut().map(|it| it.receive().unwrap().text());
     assert!(answers.any(|text| text == "quiet"), "it is waited for");
-    stop(running);
 }
 
 /// A probe may take an hour here, and one is under way before the silence is noticed.
@@ -130,7 +129,6 @@ fn a_request_of_a_probe_does_not_put_off_what_silence_leads_to() {
             let seen = counts(&running, 0);
             (seen.share == 0 && seen.unwell).then_some(())
         });
-        stop(running);
     }
 }
 
@@ -151,7 +149,6 @@ fn an_ajp_backend_that_does_not_answer_is_out_and_what_may_run_twice_goes_elsewh
         .find(|(it, _)| it.to_string() == "backend:backend-out");
     let out = out.map_or(0, |(_, count)| *count);
     assert!(out > 0 && out == front.retries, "{front:?}");
-    stop(running);
 }
 
 #[test]
@@ -180,7 +177,6 @@ fn neither_a_saturated_backend_nor_the_last_half_is_put_out_by_silence() {
             "{name}"
         );
         drop(hung);
-        stop(running);
     }
 }
 
@@ -196,7 +192,7 @@ fn a_fresh_connection_without_cpong_counts_as_none() {
         assert_eq!(answer.status, 200, "{:?}", running.counters());
         (running.counters().retries > 0).then_some(())
     });
-    stop(running);
+    drop(running);
     let ping = ajp::to_container(&[10]);
     assert_eq!(hung.received(0), ping, "CPING alone");
     for index in 1..hung.connections() {
@@ -246,7 +242,6 @@ fn a_backend_that_dies_of_cping_is_never_asked_if_the_key_is_off() {
         let asked = received.windows(cping.len()).any(|it| it == cping);
         assert!(!asked, "CPING on connection {index}");
     }
-    stop(running);
 }
 
 /// Answers two requests of each connection and is silent to the third; CPING would count as one.

@@ -1,11 +1,11 @@
 //! Sessions stay with their backend; what moves them, what must not, and the front's own cookie.
 
+use catamaran_front::Outcome;
 use catamaran_front::config::{BackendConfig, Config, StickyConfig, StickyCookie, UpstreamConfig};
-use catamaran_front::{Outcome, Running, start};
 use catamaran_testkit::{HttpClient, Peer, Response, Script, address};
 
 use crate::health::until;
-use crate::{backend, config, loopback, stop, tcp, to};
+use crate::{Front, backend, config, loopback, start, tcp, to};
 
 pub(crate) fn named(name: &str, backend: BackendConfig) -> BackendConfig {
     BackendConfig {
@@ -16,7 +16,7 @@ pub(crate) fn named(name: &str, backend: BackendConfig) -> BackendConfig {
 }
 
 /// A front that keeps sessions with these backends.
-fn front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut UpstreamConfig)) -> Running {
+fn front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut UpstreamConfig)) -> Front {
     let mut config: Config = config(&[loopback()], backends);
     config.upstreams[0].sticky = Some(StickyConfig::default());
     change(&mut config.upstreams[0]);
@@ -27,7 +27,7 @@ fn sticky(upstream: &mut UpstreamConfig) -> &mut StickyConfig {
     upstream.sticky.get_or_insert_default()
 }
 
-pub(crate) fn ask(running: &Running, target: &str, fields: &str) -> Response {
+pub(crate) fn ask(running: &Front, target: &str, fields: &str) -> Response {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     client.send(request.as_bytes()).unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn ask(running: &Running, target: &str, fields: &str) -> Response {
 }
 
 /// Waits until so many exchanges had this outcome: they are counted once they are over.
-fn counted(running: &Running, outcome: Outcome, expected: u64) {
+fn counted(running: &Front, outcome: Outcome, expected: u64) {
     until("the outcomes", || {
         (running.counters().sticky[&outcome] == expected).then_some(())
     });
@@ -84,7 +84,6 @@ fn each_session_stays_with_its_backend() {
         assert_eq!(ask(&running, "/", fields).status, 200);
         counted(&running, outcome, 1);
     }
-    stop(running);
 }
 
 #[test]
@@ -111,7 +110,6 @@ fn sessions_of_a_backend_that_is_gone_move_to_its_fallback_then_its_domain() {
         }
     }
     counted(&running, Outcome::Moved, 12);
-    stop(running);
 }
 
 #[test]
@@ -132,7 +130,6 @@ fn force_answers_503_and_leaves_no_known_session_to_others() {
     let reasons = running.counters().reasons;
     let token = |reason: &&catamaran_front::Reason| reason.token() == "sticky-backend-out";
     assert!(reasons.keys().any(|reason| token(&reason)), "{reasons:?}");
-    stop(running);
 }
 
 #[test]
@@ -151,12 +148,11 @@ fn a_higher_distance_serves_only_when_no_lower_one_can() {
         ask(&running, "/", "Cookie: JSESSIONID=1.far\r\n").text(),
         "far"
     );
-    stop(running);
+    drop(running);
     let running = front(vec![standby, nobody("near", &near)], |_| {});
     for _ in 0..10 {
         assert_eq!(ask(&running, "/", "").text(), "far");
     }
-    stop(running);
 }
 
 #[test]
@@ -173,7 +169,6 @@ fn hostile_cookies_are_read_to_a_limit() {
         .keys()
         .any(|reason| reason.token() == "sticky-values-max");
     assert!(found, "{reasons:?}");
-    stop(running);
 }
 
 /// A backend that answers with these fields and tells the cookies that it got.
@@ -212,7 +207,6 @@ fn a_cookie_of_our_own_leads_back_and_is_not_passed_on() {
         text.contains("cookie: x=1\r\n") && !text.contains("routeid"),
         "{text}"
     );
-    stop(running);
 }
 
 #[test]
@@ -223,5 +217,4 @@ fn a_response_for_shared_caches_gets_no_cookie() {
     });
     let answer = ask(&running, "/", "");
     assert_eq!((answer.status, answer.header("set-cookie")), (200, None));
-    stop(running);
 }

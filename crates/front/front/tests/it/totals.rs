@@ -1,15 +1,15 @@
 //! What is counted of each backend since the start, for metrics.
 
-use catamaran_front::{BackendStatus, Culprit, Running, start};
+use catamaran_front::{BackendStatus, Culprit};
 use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::health::until;
 use crate::operate::site;
 use crate::sticky::{named, nobody};
-use crate::{backend, get, stop, tcp, to};
+use crate::{Front, backend, get, start, tcp, to};
 
 /// Waits until the counts of the backend so named are as wanted.
-fn until_counted(running: &Running, name: &str, wanted: impl Fn(&BackendStatus) -> bool) {
+fn until_counted(running: &Front, name: &str, wanted: impl Fn(&BackendStatus) -> bool) {
     until(name, || {
         let all = running.backends();
         let own = all.iter().find(|it| it.backend == name)?;
@@ -44,7 +44,6 @@ fn attempts_answers_and_retries_are_counted_for_their_backend() {
             && totals.attempts > 0
             && (it.counts.ejections, totals.whole.count()) == (1, 0)
     });
-    stop(running);
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn a_declined_answer_counts_for_the_backend_that_gave_it() {
         let declined = totals.responses[5];
         declined > 0 && (totals.attempts, totals.retried) == (declined, declined)
     });
-    stop(running);
 }
 
 #[test]
@@ -103,7 +101,6 @@ fn a_wait_for_a_connection_is_counted() {
     until_counted(&running, "narrow", |it| {
         (it.totals.queued.count(), it.totals.responses[2]) == (1, 2)
     });
-    stop(running);
 }
 
 /// Requests, so many that each backend gets some.

@@ -6,26 +6,25 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_front::Running;
 use catamaran_front::config::{BackendConfig, Config, Protocol, RouteRules};
 use catamaran_testkit::{Deadline, HttpClient, Outcome, Peer, Script};
 
-use crate::{config, loopback, stop, tcp, to, wait_for_reason};
+use crate::{Front, config, loopback, tcp, to, wait_for_reason};
 
 /// A front whose one route allows `websocket`.
-fn front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Running {
+fn front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Front {
     let mut config = config(&[loopback()], backends);
     config.routes[0].rules = Some(Arc::new(RouteRules {
         upgrade: vec!["websocket".to_owned()],
         ..RouteRules::default()
     }));
     change(&mut config);
-    catamaran_front::start(config).unwrap()
+    crate::start(config).unwrap()
 }
 
 fn as_it_is(_: &mut Config) {}
 
-fn ask(running: &Running) -> HttpClient {
+fn ask(running: &Front) -> HttpClient {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     client.send(ASK.as_bytes()).unwrap();
     client
@@ -37,7 +36,7 @@ fn agreeing(script: Script) -> Peer {
     Peer::start(head.then(script))
 }
 
-fn wait_for_no_tunnel(running: &Running) {
+fn wait_for_no_tunnel(running: &Front) {
     Deadline::default()
         .poll("the tunnel's end", || {
             (running.counters().tunnels_open == 0).then_some(())
@@ -84,7 +83,6 @@ fn bytes_go_both_ways_as_they_are_and_each_way_ends_by_itself() {
     let counters = running.counters();
     assert_eq!(counters.tunnel_bytes, [18, 31]);
     assert!(counters.reasons.is_empty(), "{counters:?}");
-    stop(running);
 }
 
 #[test]
@@ -102,7 +100,6 @@ fn only_the_protocol_that_was_asked_for_opens_a_tunnel() {
         wait_for_reason(&running, "backend:upgraded");
         // A probe may have looked whether it is there.
         assert_eq!(peer.received(1), b"", "not asked again");
-        stop(running);
     }
 }
 
@@ -114,7 +111,6 @@ fn a_101_that_nobody_asked_for_is_a_fault() {
     assert_eq!(client.receive().unwrap().status, 502);
     let sent = String::from_utf8(peer.received(0)).unwrap();
     assert!(!sent.to_ascii_lowercase().contains("upgrade"), "{sent}");
-    stop(running);
 }
 
 #[test]
@@ -143,7 +139,6 @@ fn requests_that_ask_in_another_way_are_served_like_any_other() {
         let (head, _) = sent.split_once("\r\n\r\n").unwrap();
         assert!(!head.to_ascii_lowercase().contains("upgrade"), "{sent}");
         assert_eq!(running.counters().tunnels_open, 0);
-        stop(running);
     }
 }
 
@@ -169,7 +164,6 @@ fn another_status_is_an_ordinary_response_and_the_connection_stays() {
         2,
         "one for a tunnel carries nothing else"
     );
-    stop(running);
 }
 
 #[test]
@@ -184,7 +178,7 @@ fn it_is_not_asked_again_once_it_was_sent() {
     let mut client = ask(&running);
     assert_eq!(client.receive().unwrap().status, 502);
     assert_eq!(second.connections(), 0);
-    stop(running);
+    drop(running);
 
     // Nothing was sent where nobody listens.
     let mut nobody = to(&first);
@@ -203,7 +197,6 @@ fn it_is_not_asked_again_once_it_was_sent() {
     let running = front(vec![refuses, standby], as_it_is);
     let mut client = ask(&running);
     assert_eq!(client.receive_head().unwrap().status, 101);
-    stop(running);
 }
 
 #[test]
@@ -221,7 +214,6 @@ fn a_silent_tunnel_is_closed_in_order() {
     assert_eq!(client.receive_to_end().unwrap(), b"");
     assert_eq!(peer.wait_outcome(0), Outcome::Completed);
     wait_for_reason(&running, "client:tunnel-idle");
-    stop(running);
 }
 
 #[test]
@@ -234,7 +226,6 @@ fn a_client_that_takes_nothing_is_cut() {
     assert_eq!(client.receive_head().unwrap().status, 101);
     wait_for_reason(&running, "client:write-timeout");
     wait_for_no_tunnel(&running);
-    stop(running);
 }
 
 #[test]
@@ -246,7 +237,6 @@ fn a_backend_that_breaks_is_seen_to_by_the_client() {
     client.send(b"go").unwrap();
     assert!(client.receive_to_end().is_err(), "a reset");
     wait_for_reason(&running, "backend:io");
-    stop(running);
 }
 
 #[test]
@@ -261,7 +251,6 @@ fn a_client_that_breaks_is_seen_to_by_the_backend() {
     drop(client);
     assert_ne!(peer.wait_outcome(0), Outcome::TimedOut);
     wait_for_reason(&running, "client:gone");
-    stop(running);
 }
 
 #[test]
@@ -294,7 +283,6 @@ fn tunnels_are_limited_by_themselves() {
     wait_for_no_tunnel(&running);
     let mut fourth = ask(&running);
     assert_eq!(fourth.receive_head().unwrap().status, 101);
-    stop(running);
 }
 
 #[test]
@@ -307,7 +295,7 @@ fn a_backend_over_ajp_needs_another_url() {
     assert_eq!(client.receive().unwrap().status, 501);
     wait_for_reason(&running, "front:no-upgrade-url");
     assert_eq!(peer.connections(), 0);
-    stop(running);
+    drop(running);
 
     let upgrades = agreeing(Script::new().expect_until(b"ping").send(b"pong").stall());
     ajp.upgrade = Some(catamaran_front::config::End {
@@ -327,7 +315,6 @@ fn a_backend_over_ajp_needs_another_url() {
             .contains("x-forwarded-for: 127.0.0.1"),
         "{sent}"
     );
-    stop(running);
 }
 
 #[test]

@@ -37,23 +37,23 @@ fn rules_of(codings: &[Coding]) -> RouteRules {
 }
 
 /// A front that stores what an origin says and compresses it for clients.
-fn coding(origin: &Origin, pages: CacheConfig) -> Running {
+fn coding(origin: &Origin, pages: CacheConfig) -> Front {
     let mut config = cached(origin.backend(), pages);
     config.routes[0].rules = Some(Arc::new(rules()));
     start(config).unwrap()
 }
 
 /// An origin with a page of so many bytes, and a front that stores it and compresses it for clients.
-fn compressing(len: usize) -> (Origin, Running, TempDir) {
+fn compressing(len: usize) -> (Origin, Front, TempDir) {
     compressing_in(&[Coding::Zstd, Coding::Gzip], len)
 }
 
-fn compressing_in(codings: &[Coding], len: usize) -> (Origin, Running, TempDir) {
+fn compressing_in(codings: &[Coding], len: usize) -> (Origin, Front, TempDir) {
     compressing_within(64 << 20, codings, len)
 }
 
 /// Encoders may hold so much memory.
-fn compressing_within(memory: u64, codings: &[Coding], len: usize) -> (Origin, Running, TempDir) {
+fn compressing_within(memory: u64, codings: &[Coding], len: usize) -> (Origin, Front, TempDir) {
     let origin = Origin::start(move |_| (ok(HTML, &page(len)), false));
     let (front, directory) = steered(&origin, |config| {
         config.listeners[0].protocols = Protocols::Both;
@@ -63,7 +63,7 @@ fn compressing_within(memory: u64, codings: &[Coding], len: usize) -> (Origin, R
     (origin, front, directory)
 }
 
-fn ask(front: &Running, client: Client, coding: &str) -> Got {
+fn ask(front: &Front, client: Client, coding: &str) -> Got {
     client.ask(tcp(front, 0), "GET", "/", &accept(coding))
 }
 
@@ -73,7 +73,7 @@ fn is_kept(got: &Got) -> bool {
 }
 
 /// Bytes of memory that the cache takes.
-fn bytes(front: &Running) -> u64 {
+fn bytes(front: &Front) -> u64 {
     let (_, text) = admin(front, "GET", "/api/v1/caches", "");
     let caches: Value = serde_json::from_str(&text).unwrap();
     caches["caches"][0]["bytes"].as_u64().unwrap()
@@ -127,7 +127,6 @@ fn a_coding_is_made_at_the_second_hit_and_kept() {
     Deadline::default()
         .poll("all are counted", counted)
         .unwrap();
-    end(front);
 }
 
 #[test]
@@ -170,7 +169,6 @@ fn heads_conditions_and_ranges_are_those_of_the_coded_page() {
         );
         assert!(decode(&whole) == page(20_000).as_bytes());
     }
-    end(front);
 }
 
 #[test]
@@ -187,7 +185,6 @@ fn a_purge_takes_codings_away() {
     }
     assert!(decode(&ask(&front, Client::Http1, "gzip")) == page(20_000).as_bytes());
     assert_eq!(origin.count("/"), 3);
-    end(front);
 }
 
 #[test]
@@ -202,7 +199,6 @@ fn a_long_page_is_coded_on_a_thread() {
         .poll("the coding is kept", kept)
         .unwrap();
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 #[test]
@@ -224,7 +220,6 @@ fn a_validated_page_keeps_its_codings() {
     });
     assert!(kept[3] && kept[4], "{kept:?}");
     assert_eq!(origin.count("/"), 5);
-    end(front);
 }
 
 #[test]
@@ -238,7 +233,6 @@ fn a_page_without_room_for_its_coding_is_compressed_each_time() {
         assert!(!is_kept(&got) && decode(&got) == page(30_000).as_bytes());
     }
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 /// What a client is told of a response, beside its body: its coding, tag and `Vary`.
@@ -292,7 +286,6 @@ fn brotli_is_made_of_a_stored_page_and_kept() {
         ""
     );
     assert_eq!(origin.count("/"), 2);
-    end(front);
 }
 
 /// Without a coding that streams, a page is sent as it is until the one in Brotli is there.
@@ -326,7 +319,6 @@ fn heads_and_conditions_are_those_of_what_is_kept_in_brotli() {
         assert_eq!(unmodified.status, 304);
         assert_eq!(told(&unmodified), ("", "W/\"v1\"", "Accept-Encoding"));
     }
-    end(front);
 }
 
 #[test]
@@ -343,7 +335,6 @@ fn a_long_page_is_in_the_next_coding_until_the_one_in_brotli_is_made() {
     assert_eq!(kept(), None, "it is wanted once");
     Deadline::default().poll("it is kept", kept).unwrap();
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 /// Brotli needs more memory than the others.
@@ -358,7 +349,6 @@ fn the_next_coding_is_kept_if_there_is_no_memory_for_brotli() {
         is_kept(&got)
     });
     assert_eq!(kept, [false, false, true, true]);
-    end(front);
 }
 
 /// Fields of a page that may be stored.

@@ -9,7 +9,7 @@ use super::operate::{admin, steered};
 use super::*;
 
 /// Waits until no fetch is under way, nobody waits for one, and no room is taken.
-fn await_no_fetch(front: &Running) {
+fn await_no_fetch(front: &Front) {
     let is_over = || {
         let (_, text) = admin(front, "GET", "/api/v1/caches", "");
         let all = ["fills_open", "fill_bytes", "waiters"];
@@ -71,7 +71,6 @@ fn fetches_that_nobody_reads_take_no_connection() {
         for _ in 0..4 {
             assert_eq!(body(&get(&front, "/other")), "other", "{fields}");
         }
-        end(front);
     }
 }
 
@@ -120,7 +119,6 @@ fn slow_readers_keep_nobody_from_storing() {
             .poll("another is stored", stored)
             .unwrap();
         assert_eq!(slow.receive().unwrap().body.len(), BODY, "{target}");
-        end(front);
     }
 }
 
@@ -187,7 +185,6 @@ fn every_fetch_has_an_end() {
     });
     await_no_fetch(&front);
     assert_eq!(get(&front, "/other").status, 200);
-    end(front);
 }
 
 /// More than the front and the sockets' buffers hold.

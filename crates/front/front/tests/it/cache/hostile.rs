@@ -46,7 +46,6 @@ fn a_users_page_is_not_stored_under_the_name_of_a_file() {
         let stolen = get(&front, target);
         assert!(body(&stolen).starts_with("nobody"), "{target}: {stolen:?}");
     }
-    end(front);
 }
 
 #[test]
@@ -82,7 +81,6 @@ fn what_the_key_does_not_know_does_not_poison() {
         // The front itself tells the backend the host that was asked for.
         assert_eq!(body(&victim), "/p [\"a\"]", "{fields}");
     }
-    end(front);
 }
 
 /// What a client gets because it asked for a part, or on a condition, is for nobody else.
@@ -125,7 +123,6 @@ fn a_range_or_a_condition_of_one_client_is_not_everybodys() {
             }
         }
     }
-    end(front);
 }
 
 #[test]
@@ -143,7 +140,6 @@ fn hosts_do_not_share() {
     // The target in absolute form says which host it is.
     assert_eq!(body(&of("b", "http://a/")), "a");
     assert_eq!(body(&of("b", "/")), "b");
-    end(front);
 }
 
 #[test]
@@ -164,7 +160,6 @@ fn a_trusted_proxy_that_passes_claims_on_does_not_poison() {
         "evil"
     );
     assert_ne!(body(&get(&front, "/")), "evil");
-    end(front);
 }
 
 #[test]
@@ -185,7 +180,6 @@ fn bombs_of_fields_are_not_stored() {
         assert_eq!(field(&first, "cache-tag"), None);
         assert_eq!(body(&get(&front, target)), expected, "{target}");
     }
-    end(front);
 }
 
 /// Ten thousand streams of HTTP/2 wait for one page; their connections are dropped.
@@ -240,5 +234,4 @@ fn ten_thousand_waiters_may_leave() {
     // Should the fetch have been given up with the last waiter, another may be under way.
     drop(release);
     assert_eq!(last.receive().unwrap().body, b"page");
-    end(front);
 }

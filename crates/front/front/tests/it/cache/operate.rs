@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// A front with a cache and an admin listener on a Unix socket, which may change everything.
-pub(super) fn steered(origin: &Origin, change: impl FnOnce(&mut Config)) -> (Running, TempDir) {
+pub(super) fn steered(origin: &Origin, change: impl FnOnce(&mut Config)) -> (Front, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let socket = ListenAddress::Unix(directory.path().join("admin.sock"));
     let mut config = cached(origin.backend(), cache());
@@ -19,7 +19,7 @@ pub(super) fn steered(origin: &Origin, change: impl FnOnce(&mut Config)) -> (Run
     (start(config).unwrap(), directory)
 }
 
-pub(super) fn admin(front: &Running, method: &str, path: &str, body: &str) -> (u16, String) {
+pub(super) fn admin(front: &Front, method: &str, path: &str, body: &str) -> (u16, String) {
     let BoundAddress::Unix(socket) = &front.admin_addresses()[0] else {
         panic!("a Unix socket");
     };
@@ -33,7 +33,7 @@ pub(super) fn admin(front: &Running, method: &str, path: &str, body: &str) -> (u
     (response.status, String::from_utf8(response.body).unwrap())
 }
 
-fn purge(front: &Running, wish: &str) -> u16 {
+fn purge(front: &Front, wish: &str) -> u16 {
     admin(front, "POST", "/api/v1/caches/pages/purge", wish).0
 }
 
@@ -79,7 +79,6 @@ fn responses_are_purged_by_url_prefix_tag_and_all() {
         r#"{"all": true}"#,
     );
     assert_eq!(status, 404);
-    end(front);
 }
 
 #[test]
@@ -124,7 +123,6 @@ fn what_a_cache_did_is_told() {
         text.contains("\"stored\":\"fresh\"") && text.contains("http://a/ =app"),
         "{text}"
     );
-    end(front);
 }
 
 #[test]
@@ -178,5 +176,4 @@ fn a_client_of_http2_may_leave_what_others_wait_for() {
         gate.wait();
         assert_eq!(body(&second.join().unwrap()), "page");
     });
-    end(front);
 }

@@ -19,7 +19,6 @@ fn many_at_once_are_one_fetch() {
     });
     assert!(bodies.iter().all(|body| body == "/ 1"), "{bodies:?}");
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 #[test]
@@ -35,7 +34,6 @@ fn what_is_not_shared_is_fetched_by_each() {
     bodies.sort();
     bodies.dedup();
     assert_eq!(bodies.len(), 20);
-    end(front);
 }
 
 #[test]
@@ -60,7 +58,6 @@ fn the_one_that_asked_first_may_leave() {
         assert_eq!(second.join().unwrap().body.len(), 100_000);
     });
     assert_eq!(get(&front, "/").body.len(), 100_000);
-    end(front);
 }
 
 /// Whatever is missing of a response, nobody takes it for whole, and nothing of it is stored.
@@ -90,7 +87,6 @@ fn a_response_that_is_cut_anywhere_is_never_served_whole() {
         }
         assert_eq!(body(&get(&front, &target)), "again", "cut at {at}");
     }
-    end(front);
 }
 
 #[test]
@@ -109,7 +105,6 @@ fn a_page_of_one_user_is_never_another_ones() {
         assert_eq!(body(&get_as(&front, "/", ann)), "x=1; JSESSIONID=ann");
         assert_eq!(body(&get_as(&front, "/", bob)), "Basic bob");
     }
-    end(front);
 }
 
 #[test]
@@ -120,7 +115,6 @@ fn a_public_page_is_for_users_with_a_session_too() {
     assert_eq!(body(&get_as(&front, "/", session)), "/ 1");
     assert_eq!(body(&get(&front, "/")), "/ 1");
     assert_eq!(body(&get_as(&front, "/", session)), "/ 1");
-    end(front);
 }
 
 /// The front goes on with the request of a slow client as if it were not there.
@@ -138,7 +132,6 @@ fn nobody_waits_for_a_slow_client() {
     assert_eq!(get(&front, "/").body.len(), 4 << 20);
     assert_eq!(slow.receive().unwrap().body.len(), 4 << 20);
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 /// Who waits for a fetch that somebody with other credentials began does not get what is for that one alone.
@@ -186,7 +179,6 @@ fn who_follows_a_fetch_gets_what_is_for_both() {
                 };
                 assert_eq!(body(&second.join().unwrap()), own, "after {leader:?}");
             });
-            end(front);
         }
     }
 }

@@ -35,7 +35,6 @@ fn a_backend_that_fails_is_not_seen() {
             "{stale:?}"
         );
     }
-    end(front);
 }
 
 #[test]
@@ -50,7 +49,6 @@ fn a_status_of_a_redeploy_is_not_seen() {
     }
     // What is not stored is answered as it is.
     assert_eq!(get(&front, "/other").status, 200);
-    end(front);
 }
 
 #[test]
@@ -59,7 +57,6 @@ fn a_status_that_is_none_of_them_is_passed_on() {
     let front = front(&origin, lasting());
     get(&front, "/");
     assert_eq!(get(&front, "/").status, 404);
-    end(front);
 }
 
 #[test]
@@ -88,7 +85,6 @@ fn a_backend_that_is_silent_is_not_waited_for() {
             (body(&get(&front, "/")) == "late").then_some(())
         })
         .unwrap();
-    end(front);
 }
 
 #[test]
@@ -105,7 +101,6 @@ fn what_must_be_validated_is_never_used_stale() {
         let front = front(&origin, lasting());
         assert_eq!(get(&front, "/").status, 200);
         assert_eq!(get(&front, "/").status, 502, "{fields}");
-        end(front);
     }
 }
 
@@ -127,7 +122,6 @@ fn a_stale_page_is_sent_while_another_is_fetched() {
         })
         .unwrap();
     assert_eq!(origin.count("/"), 2);
-    end(front);
 }
 
 /// Those who wait for the fetch of another one have the stale page, too.
@@ -148,5 +142,4 @@ fn a_status_of_a_redeploy_is_seen_by_none_of_many() {
             });
         }
     });
-    end(front);
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use catamaran_front::config::{FieldRule, Placeholder, Rewrite, RouteRules, Template};
-use catamaran_front::start;
 use http::HeaderName;
 
 use super::*;
@@ -29,7 +28,6 @@ fn the_second_client_gets_what_the_first_had_fetched() {
     assert!(field(&second, "date").is_some());
     assert_eq!(body(&get(&front, "/b")), "/b 1");
     assert_eq!(origin.count("/a"), 1);
-    end(front);
 }
 
 #[test]
@@ -46,7 +44,6 @@ fn what_says_so_is_fetched_each_time() {
         for count in 1..=3 {
             assert_eq!(body(&get(&front, "/")), format!("/ {count}"), "{fields}");
         }
-        end(front);
     }
 }
 
@@ -79,7 +76,6 @@ fn conditions_ranges_and_heads_are_answered_from_memory() {
         (200, Some("10"))
     );
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 #[test]
@@ -107,7 +103,6 @@ fn missed_ranges_and_heads_are_forwarded() {
     assert_eq!(body(&get(&front, "/")), "abcd");
     assert_eq!(body(&get(&front, "/")), "abcd");
     assert_eq!(origin.count("/"), 3);
-    end(front);
 }
 
 /// As players and download managers ask for it.
@@ -152,7 +147,6 @@ fn a_range_of_all_of_it_is_one_fetch_of_all_of_it() {
         (206, "abcd", 1)
     );
     assert!(status(&part).ends_with("; detail=no-store"), "{part:?}");
-    end(front);
 }
 
 #[test]
@@ -177,7 +171,6 @@ fn what_is_stale_is_validated_and_updated() {
         status(&validated).contains("fwd-status=304"),
         "{validated:?}"
     );
-    end(front);
 }
 
 #[test]
@@ -196,7 +189,6 @@ fn a_304_about_something_else_is_not_believed() {
     assert_eq!(body(&get(&front, "/")), "1");
     // The second fetch was the one that was answered 304.
     assert_eq!(body(&get(&front, "/")), "3");
-    end(front);
 }
 
 /// What the backend says of the response in one language is not said of the one in another.
@@ -231,7 +223,6 @@ fn a_304_changes_the_response_alone_that_answers_the_request() {
             let seen = (body(&page), field(&page, "content-language"));
             assert_eq!(seen, (language, Some(language)), "{validator}");
         }
-        end(front);
     }
 }
 
@@ -260,7 +251,6 @@ fn browsers_share_what_the_origin_codes_alike() {
         assert_eq!(body(&get_as(&front, "/", &fields)), expected, "{accepts}");
     }
     assert_eq!(origin.count("/"), 3);
-    end(front);
 }
 
 #[test]
@@ -282,7 +272,6 @@ fn a_change_takes_away_what_it_changes() {
     for (target, expected) in [("/a", "3"), ("/b", "2"), ("/c", "1"), ("/refused", "1")] {
         assert_eq!(body(&get(&front, target)), expected, "{target}");
     }
-    end(front);
 }
 
 #[test]
@@ -294,7 +283,6 @@ fn what_a_query_rule_leaves_out_is_not_sent() {
     for target in ["/?a=1&utm_x=2", "/?utm_y=3&a=1", "/?a=1"] {
         assert_eq!(body(&get(&front, target)), "/?a=1 1");
     }
-    end(front);
 }
 
 #[test]
@@ -313,7 +301,6 @@ fn each_sending_is_edited_for_its_client() {
         .collect();
     assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
     assert_eq!(origin.count("/"), 1);
-    end(front);
 }
 
 #[test]
@@ -336,7 +323,6 @@ fn a_reload_keeps_what_is_stored_unless_requests_change() {
     rewritten.routes[0].rules = Some(Arc::new(rules));
     front.reload(rewritten).unwrap();
     assert_eq!(body(&get(&front, "/a")), "/inner/a 1");
-    end(front);
 }
 
 #[test]
@@ -358,5 +344,4 @@ fn a_response_without_a_length_is_stored_whole() {
     assert_eq!(origin.count("/chunked"), 1);
     // What ends with its connection may have been cut.
     assert_eq!(origin.count("/until-close"), 2);
-    end(front);
 }

@@ -21,7 +21,7 @@ fn attributes() -> Arc<RequestAttributes> {
 }
 
 /// A front before a backend that is told these attributes.
-fn telling(backend: BackendConfig, pages: CacheConfig) -> Running {
+fn telling(backend: BackendConfig, pages: CacheConfig) -> Front {
     let mut config = cached(backend, pages);
     config.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
     config.upstreams[0].attributes = Some(attributes());
@@ -75,7 +75,6 @@ fn a_page_of_one_tenant_is_not_another_ones() {
         }
     }
     assert!(status(&get_as(&front, "/", "X-Tenant: beta\r\n")).contains("hit"));
-    end(front);
 }
 
 #[test]
@@ -113,7 +112,6 @@ fn what_clients_send_tells_them_apart_though_backends_do_not_get_it() {
                 assert_eq!(body(&page), format!("None {}", at + 1), "{fields}");
             }
         }
-        end(front);
     }
 }
 
@@ -131,7 +129,6 @@ fn what_a_backend_did_not_get_is_not_what_it_got() {
         assert_eq!(body(&get_as(&front, "/", hidden)), "none");
         assert_eq!(body(&get_as(&front, "/", "X-Tenant: beta\r\n")), "beta");
     }
-    end(front);
 }
 
 #[test]
@@ -146,5 +143,4 @@ fn credentials_that_become_attributes_are_credentials() {
         assert_eq!(body(&get_as(&front, target, fields)), "2", "{fields}");
         assert_eq!(body(&get(&front, target)), "3", "{fields}");
     }
-    end(front);
 }

@@ -10,13 +10,12 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use catamaran_front::config::{BackendConfig, Config, Protocol, Protocols, RouteRules};
-use catamaran_front::{Running, start};
 use catamaran_testkit::http2::{END_HEADERS, Http2Client, Said, block, frame, kind, opening};
 use catamaran_testkit::{Peer, Script, ajp};
 
-use crate::{config, loopback, stop, tcp, to};
+use crate::{Front, config, loopback, start, tcp, to};
 
-fn front(backend: BackendConfig, change: impl FnOnce(&mut Config)) -> Running {
+fn front(backend: BackendConfig, change: impl FnOnce(&mut Config)) -> Front {
     let mut config = config(&[loopback()], vec![backend]);
     config.listeners[0].protocols = Protocols::Both;
     change(&mut config);
@@ -41,7 +40,7 @@ fn upload(stream: u32, announces: bool) -> Vec<u8> {
 
 /// Sixteen clients upload without a pause, each on connections of its own. Beside them one uploads
 /// [`ROUNDS`] times. All of them read each answer frame by frame.
-fn check(name: &str, running: &Running, status: u16, length: Option<usize>) {
+fn check(name: &str, running: &Front, status: u16, length: Option<usize>) {
     let expected = Expected {
         name,
         status,
@@ -117,7 +116,6 @@ fn an_answer_over_http1_is_whole_before_its_stream_is_reset() {
     let peer = Peer::start(script.send(answer.as_bytes()).stall());
     let running = front(to(&peer), |_| ());
     check("HTTP/1.1", &running, 413, Some(LENGTH));
-    stop(running);
 }
 
 #[test]
@@ -133,7 +131,6 @@ fn an_answer_over_ajp_is_whole_before_its_stream_is_reset() {
     };
     let running = front(backend, |_| ());
     check("AJP13", &running, 413, Some(LENGTH));
-    stop(running);
 }
 
 #[test]
@@ -146,7 +143,6 @@ fn an_answer_without_a_length_is_whole_before_its_stream_is_reset() {
     let peer = Peer::start(script.send(answer.as_bytes()).stall());
     let running = front(to(&peer), |_| ());
     check("chunked", &running, 401, Some(LENGTH));
-    stop(running);
 }
 
 #[test]
@@ -159,7 +155,6 @@ fn a_page_of_the_front_is_whole_before_its_stream_is_reset() {
         }));
     });
     check("page", &running, 413, None);
-    stop(running);
 }
 
 const NO_ERROR: u32 = 0;

@@ -4,7 +4,6 @@ use catamaran_front::config::FilesConfig;
 use catamaran_testkit::files::FileCase;
 
 use super::{Client, Tree, address, front};
-use crate::stop;
 
 #[test]
 fn every_kind_of_request_is_answered_as_the_standard_says() {
@@ -28,5 +27,4 @@ fn every_kind_of_request_is_answered_as_the_standard_says() {
     assert_eq!(FileCase::ALL.len(), 126);
     let [hit, open, ..] = running.counters().files;
     assert!(hit > open, "{hit} {open}");
-    stop(running);
 }

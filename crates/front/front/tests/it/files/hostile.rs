@@ -8,7 +8,7 @@ use catamaran_front::config::FilesConfig;
 use catamaran_testkit::{Failure, HttpClient, without_override};
 
 use super::{Client, Tree, address, front, pattern};
-use crate::{stop, wait_for_reason};
+use crate::wait_for_reason;
 
 /// A file that shrinks, or is written to, while it is sent is cut, and the client sees that.
 #[test]
@@ -35,7 +35,6 @@ fn a_file_that_is_changed_while_it_is_sent_is_cut_visibly() {
         assert!(!whole, "all of a file that is none");
     }
     wait_for_reason(&running, "front:file-changed");
-    stop(running);
 }
 
 /// While files are replaced, truncated and written to, nobody gets a whole response of mixed bytes: a page
@@ -78,7 +77,6 @@ fn pages_are_whole_while_they_are_replaced() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    stop(running);
 }
 
 #[test]
@@ -124,7 +122,6 @@ fn names_that_are_to_do_harm_show_nothing() {
     }
     // The others are served.
     assert_eq!(Client::Http1.get(address, "/page.html").body, pattern(1456));
-    stop(running);
 }
 
 #[test]
@@ -139,7 +136,6 @@ fn a_file_that_may_not_be_read_is_refused() {
         403
     );
     wait_for_reason(&running, "front:files-denied");
-    stop(running);
 }
 
 /// A client that does not read holds a descriptor and little memory, and others are served.
@@ -169,7 +165,6 @@ fn a_client_that_reads_nothing_is_waited_for_alone() {
             (running.counters().files_open == 0).then_some(())
         })
         .unwrap();
-    stop(running);
 }
 
 /// Requests one after the other on a connection: HEAD, 304, 206 and errors leave it in order.
@@ -193,7 +188,6 @@ fn a_connection_is_kept_after_every_kind_of_answer() {
     ] {
         assert_eq!(ask(lines).unwrap(), status, "{lines}");
     }
-    stop(running);
 }
 
 /// More than the kernel takes for two sockets.

@@ -9,7 +9,6 @@ use catamaran_front::config::FilesConfig;
 use catamaran_testkit::HttpClient;
 
 use super::{Client, Tree, address, front, pattern};
-use crate::stop;
 
 fn tree() -> Tree {
     let tree = Tree::new();
@@ -57,7 +56,6 @@ fn whole_files_and_parts_arrive_as_they_are() {
         write!(expected, "\r\n--{boundary}--\r\n").unwrap();
         assert!(parts.body == expected, "{client:?}");
     }
-    stop(running);
 }
 
 /// What follows a file on a connection is not sent before the file's end.
@@ -81,7 +79,6 @@ fn responses_follow_each_other_on_one_connection() {
         assert_eq!(got.status, status);
         assert!(len.is_none_or(|len| got.body == pattern(len)), "{len:?}");
     }
-    stop(running);
 }
 
 /// While one client reads nothing of its file, the same worker serves others.
@@ -107,7 +104,6 @@ fn a_client_that_reads_nothing_holds_nobody_up() {
     for client in &mut slow {
         assert!(client.receive().unwrap().body == pattern(LEN));
     }
-    stop(running);
 }
 
 /// To make a digest of it takes about an hour. Until then nobody would get a byte, and the front could not end.
@@ -122,7 +118,6 @@ fn a_file_that_is_too_large_for_a_digest_is_sent_without_a_tag() {
     let part = Client::Http1.ask(address(&running), "GET", "/huge", &range);
     assert_eq!((part.status, part.header("etag")), (206, ""));
     assert_eq!(part.body, [0; 10]);
-    stop(running);
 }
 
 /// Many windows, and a part of one.

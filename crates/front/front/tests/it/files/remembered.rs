@@ -5,7 +5,6 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use catamaran_front::Running;
 use catamaran_front::config::{
     Coding, CompressConfig, Config, EtagRule, FilesConfig, RouteConfig, RouteRules, RouteTarget,
 };
@@ -14,15 +13,15 @@ use flate2::read::MultiGzDecoder;
 use tokio::time::Instant;
 
 use super::{Client, Tree, address, front, pattern};
+use crate::Front;
 use crate::compress::{accept, decode};
-use crate::stop;
 
 fn alone(config: &mut Config) {
     config.server.workers = std::num::NonZeroUsize::MIN;
 }
 
 /// How many requests were answered by what was remembered, and by what was opened.
-fn counted(running: &Running) -> (u64, u64) {
+fn counted(running: &Front) -> (u64, u64) {
     let [hit, open, thread, ..] = running.counters().files;
     (hit, open + thread)
 }
@@ -85,7 +84,6 @@ fn what_is_remembered_is_answered_as_what_is_opened() {
     }
     let bytes = running.counters().files_bytes;
     assert!((1456..16 << 20).contains(&bytes), "{bytes}");
-    stop(running);
 }
 
 /// Without memory each request opens its file.
@@ -103,7 +101,6 @@ fn nothing_is_remembered_if_nothing_may_be() {
     }
     assert_eq!(counted(&running), (0, 3));
     assert_eq!(running.counters().files_bytes, 0);
-    stop(running);
 }
 
 /// What is done to a file, how, and what a client gets then.
@@ -180,7 +177,6 @@ fn a_change_is_seen_within_a_second() {
             before = after;
         }
     }
-    stop(running);
 }
 
 fn compressing(root: std::path::PathBuf, codings: Vec<Coding>, config: &mut Config) {
@@ -251,7 +247,6 @@ fn a_coding_of_what_is_in_memory_is_kept() {
         let part = client.ask(address, "GET", "/text.txt", &part);
         assert_eq!((part.status, &part.body[..]), (206, &b"line"[..]));
     }
-    stop(running);
 }
 
 /// A file in memory is in Brotli from the second request on; one that is larger never is.
@@ -299,7 +294,6 @@ fn a_file_in_memory_is_kept_in_brotli() {
         let got = client.ask(address, "GET", "/text.txt", &accept("gzip"));
         assert_eq!(got.header("content-encoding"), "gzip");
     }
-    stop(running);
 }
 
 #[test]
@@ -331,7 +325,6 @@ fn tags_of_content_are_those_of_the_bytes() {
         let coded = client.ask(address, "GET", "/app.js", &gzip);
         assert_ne!(coded.header("etag"), tags[3]);
     }
-    stop(running);
 }
 
 /// Images of containers have files of 1970.
@@ -352,5 +345,4 @@ fn a_file_of_1970_has_a_tag_of_its_content_and_no_date() {
         let same = client.ask(address(&running), "GET", "/page.html", &known);
         assert_eq!(same.status, 304);
     }
-    stop(running);
 }

@@ -16,7 +16,6 @@ use catamaran_testkit::{Deadline, Failure, HttpClient};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{Client, Tree, address, front};
-use crate::stop;
 
 /// Each version of a file is of one letter, and its length says how it came to be.
 #[derive(Clone, Copy)]
@@ -229,7 +228,7 @@ fn storm(change: impl FnOnce(&mut Config)) -> (Tally, [u64; FileResult::ALL.len(
     }
     assert!(tally.sum() >= CHANGES / REQUEST_EACH - 1, "{}", tally.sum());
     let files = running.counters().files;
-    stop(running);
+    drop(running);
     (tally, files)
 }
 

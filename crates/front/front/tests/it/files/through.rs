@@ -9,7 +9,7 @@ use catamaran_testkit::Deadline;
 use http::HeaderValue;
 
 use super::{Client, Tree, address, front, pattern, route};
-use crate::{backend, stop, to, wait_for_reason};
+use crate::{backend, to, wait_for_reason};
 
 fn app() -> RouteTarget {
     RouteTarget::Upstream("app".to_owned())
@@ -45,7 +45,6 @@ fn an_application_gets_what_is_no_file() {
             assert!(got.body == expected, "{client:?} {method} {path}");
         }
     }
-    stop(running);
 }
 
 /// The directory of a release may be missing for a moment: the application still serves.
@@ -65,7 +64,6 @@ fn an_application_serves_without_the_directory() {
     assert_eq!(Client::Http1.get(address, "/app/x").body, b"application");
     assert_eq!(Client::Http1.get(address, "/x").status, 503);
     wait_for_reason(&running, "front:files-root");
-    stop(running);
 }
 
 #[test]
@@ -108,7 +106,6 @@ fn guards_come_before_any_file() {
         let got = Client::Http1.get(address, path);
         assert_eq!(got.status, status, "{path}");
     }
-    stop(running);
 }
 
 #[test]
@@ -143,7 +140,6 @@ fn a_rewritten_path_is_looked_up_and_the_clients_is_redirected() {
             assert_eq!(got.header("location"), location, "{path}");
         }
     }
-    stop(running);
 }
 
 #[test]
@@ -173,7 +169,6 @@ fn a_page_of_a_browser_has_a_fallback_and_a_missing_script_has_none() {
             assert_eq!(got.header("cache-control"), "no-store", "{path}");
         }
     }
-    stop(running);
 }
 
 /// What the front counts of files, and what the log says.
@@ -196,7 +191,6 @@ fn files_are_counted() {
                 .then_some(())
         })
         .unwrap();
-    stop(running);
 }
 
 /// A release is a link that is swapped: within a second every page is of the new one, and none is of both.
@@ -228,5 +222,4 @@ fn a_release_by_the_swap_of_a_link_is_seen_within_a_second() {
             is_new.then_some(())
         })
         .unwrap();
-    stop(running);
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_front::Running;
 use catamaran_front::config::{BackendConfig, Config, Protocols, RouteRules};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
@@ -12,10 +11,10 @@ use catamaran_testkit::http2::{
 use catamaran_testkit::{Deadline, Outcome, Peer, Script};
 
 use super::{AGREE, front, wait_for_no_tunnel};
-use crate::{stop, tcp, to, wait_for_reason};
+use crate::{Front, tcp, to, wait_for_reason};
 
 /// A front whose one route allows `websocket` and [`OTHER`].
-fn h2_front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Running {
+fn h2_front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Front {
     front(backends, |config| {
         config.listeners[0].protocols = Protocols::Both;
         allow(config, |_| ());
@@ -65,14 +64,14 @@ fn data(stream: u32, flags: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A client that has sent the opening and `bytes`, in pieces of `cut`.
-fn client(running: &Running, bytes: &[u8], cut: usize) -> Http2Client {
+fn client(running: &Front, bytes: &[u8], cut: usize) -> Http2Client {
     let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
     client.send(&[&opening(65_535), bytes].concat(), cut);
     client
 }
 
 /// A client whose tunnel is open on stream 1.
-fn open(running: &Running) -> Http2Client {
+fn open(running: &Front) -> Http2Client {
     let mut client = client(running, &connect(1, OTHER, &[]), usize::MAX);
     assert_eq!(client.next_said().unwrap(), Said::Status(1, 200));
     client
@@ -117,7 +116,6 @@ fn bytes_go_both_ways_and_each_way_ends_by_itself() {
         assert!(counters.tunnel_bytes[0] >= 39 && counters.tunnel_bytes[1] >= 32);
         assert!(counters.reasons.is_empty(), "{counters:?}");
         drop(client);
-        stop(running);
     }
 }
 
@@ -129,7 +127,7 @@ fn it_is_announced_only_where_a_route_allows_a_tunnel() {
     let announced = (ENABLE_CONNECT_PROTOCOL, 1);
     assert!(allows.settings().contains(&announced));
     drop(allows);
-    stop(running);
+    drop(running);
 
     let running = h2_front(vec![to(&peer)], |config| config.routes[0].rules = None);
     let mut client = client(&running, &connect(1, OTHER, &[]), usize::MAX);
@@ -138,8 +136,6 @@ fn it_is_announced_only_where_a_route_allows_a_tunnel() {
     assert!(!ids.into_iter().any(|id| id == ENABLE_CONNECT_PROTOCOL));
     wait_for_reason(&running, "client:h2-refused");
     assert_eq!(peer.connections(), 1, "only the first one's");
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -201,7 +197,6 @@ fn what_is_refused_reaches_no_backend() {
     wait_for_reason(&running, "client:connect");
     wait_for_reason(&running, "client:h2-content-length");
     assert_eq!(peer.connections(), 0);
-    stop(running);
 }
 
 #[test]
@@ -229,7 +224,6 @@ fn a_success_without_agreement_opens_nothing() {
         let sent = String::from_utf8(peer.received(0)).unwrap();
         assert!(!sent.contains("for the tunnel"), "{sent}");
         drop(client);
-        stop(running);
     }
 }
 
@@ -250,7 +244,6 @@ fn a_key_of_the_clients_is_kept_and_its_answer_passed_on() {
         let sent = String::from_utf8(peer.received(0)).unwrap();
         assert_eq!(sent.matches(own[0].1).count(), 1, "{sent}");
         drop(client);
-        stop(running);
     }
 }
 
@@ -267,8 +260,6 @@ fn the_front_makes_the_key_and_checks_the_answer() {
     let keys = sent.to_ascii_lowercase();
     assert_eq!(keys.matches("sec-websocket-key: ").count(), 1, "{sent}");
     assert!(!sent.contains(own[0].1), "{sent}");
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -284,8 +275,6 @@ fn a_silent_tunnel_is_ended_and_reset() {
     assert_eq!(client.next_said().unwrap(), Said::Reset(1, CANCEL));
     assert_eq!(peer.wait_outcome(0), Outcome::Completed);
     wait_for_reason(&running, "client:tunnel-idle");
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -309,7 +298,6 @@ fn a_reset_ends_one_tunnel_and_not_its_neighbour() {
         assert_eq!(running.counters().tunnels_open, 1);
         drop(client);
         wait_for_no_tunnel(&running);
-        stop(running);
     }
 }
 
@@ -321,8 +309,6 @@ fn a_backend_that_breaks_has_the_stream_reset() {
     client.send(&data(1, 0, b"go"), usize::MAX);
     assert_eq!(client.next_said().unwrap(), Said::Reset(1, CANCEL));
     wait_for_reason(&running, "backend:io");
-    drop(client);
-    stop(running);
 }
 
 #[test]
@@ -351,7 +337,6 @@ fn a_client_that_takes_nothing_is_cut_and_others_go_on() {
     assert_eq!(running.counters().tunnels_open, 1);
     drop(client);
     wait_for_no_tunnel(&running);
-    stop(running);
 }
 
 #[test]
@@ -374,7 +359,6 @@ fn pings_do_not_keep_a_tunnel_whose_bytes_nobody_takes() {
     assert_eq!(said, Said::Reset(1, CANCEL));
     wait_for_reason(&running, "client:write-timeout");
     wait_for_no_tunnel(&running);
-    stop(running);
 }
 
 #[test]
