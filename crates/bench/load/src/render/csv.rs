@@ -2,7 +2,6 @@
 //! reference of its columns.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use catamaran_stats::{Histogram, Spread};
@@ -22,15 +21,12 @@ pub fn header() -> String {
         );
     }
     names.push("warnings".to_owned());
-    names.join(",") + "\n"
+    line(&names)
 }
 
 /// The run, with a line end. Figures that it has not are empty.
 pub fn row(report: &Report) -> String {
-    let mut cells: Vec<String> = COLUMNS
-        .iter()
-        .map(|(_, cell)| quoted(&cell(report)))
-        .collect();
+    let mut cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(report)).collect();
     for (_, times) in TIMES {
         let times = times(report).filter(|times| !times.is_empty());
         cells.extend(FIGURES.iter().map(|(_, figure)| {
@@ -40,17 +36,14 @@ pub fn row(report: &Report) -> String {
     }
     let warnings: Vec<&str> = report.warnings.iter().map(Warning::token).collect();
     cells.push(warnings.join(" "));
-    cells.join(",") + "\n"
+    line(&cells)
 }
 
-/// As RFC 4180, section 2, wants a cell that has a comma or a quote.
-fn quoted(cell: &str) -> String {
-    if !cell.contains([',', '"', '\n', '\r']) {
-        return cell.to_owned();
-    }
-    let mut text = String::new();
-    write!(text, "\"{}\"", cell.replace('"', "\"\"")).expect("a string takes all");
-    text
+fn line(cells: &[String]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells).expect("memory takes all");
+    let line = writer.into_inner().expect("memory takes all");
+    String::from_utf8(line).expect("cells are text")
 }
 
 type Cell = fn(&Report) -> String;
