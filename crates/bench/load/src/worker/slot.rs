@@ -31,12 +31,12 @@ pub(super) fn key_of(token: Token) -> usize {
     token.0 & KEY_MASK
 }
 
-/// Calls the same method of whichever slot it is.
+/// Calls the same method of whichever slot it is, or of its place.
 macro_rules! either {
-    ($slot:expr, $name:ident($($argument:expr),*)) => {
+    ($slot:expr, $($name:ident).+($($argument:expr),*)) => {
         match $slot {
-            Self::Sequential(slot) => slot.$name($($argument),*),
-            Self::Multiplexed(slot) => slot.$name($($argument),*),
+            Self::Sequential(slot) => slot.$($name).+($($argument),*),
+            Self::Multiplexed(slot) => slot.$($name).+($($argument),*),
         }
     };
 }
@@ -54,12 +54,13 @@ impl Slot {
 
     /// The poll's token of its connection.
     pub(super) fn token(&self) -> Token {
-        either!(self, token())
+        either!(self, place.token())
     }
 
     /// It is out of the queue of free slots: takes a request, if there is one.
     pub(super) fn start(&mut self, lent: &mut SlotResources) {
-        either!(self, start(lent));
+        either!(self, place.leave_queue());
+        either!(self, advance(lent));
     }
 
     /// The pause is over.
@@ -69,7 +70,7 @@ impl Slot {
 
     /// Waits until `at` before its first request.
     pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
-        either!(self, wait_until(at, lent));
+        either!(self, place.wait_until(at, lent));
     }
 
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
@@ -83,7 +84,7 @@ impl Slot {
 
     /// How long it should have been busy from `from` to `to`: all the time since it began.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
-        either!(self, expected_busy(from, to))
+        either!(self, place.expected_busy(from, to))
     }
 
     /// The run is over: hands over what is under way.

@@ -4,33 +4,23 @@
 //! It takes part in the queue of free slots as long as another stream may begin. A server that wants
 //! no more requests on a connection (GOAWAY) gets none; those that it has not looked at, and says so,
 //! are sent once more. Of a stream that fails, only its request fails.
-//!
-//! ```text
-//!            ticket            connected        the connection ends, or is spent
-//! Closed ─────────► Dialling ─────────────► Open ───────────────────────────────► Closed
-//!    ▲                  │ failed
-//!    └──── Pausing ◄────┘
-//! ```
 
 use std::collections::VecDeque;
 use std::{io, mem};
 
-use mio::Token;
 use mio::event::Event;
 
-use super::place::Place;
+use super::place::{Place, State};
 use crate::client::LastHeads;
 use crate::http2::{self, Broken, Http2};
 use crate::record::Flight;
 use crate::report::FailureKind;
-use crate::stream::Stream;
 use crate::worker::lent::SlotResources;
 
 /// A place for a connection.
 #[derive(Debug)]
 pub(in crate::worker) struct Multiplexed {
-    place: Place,
-    state: State,
+    pub(super) place: Place<Box<Http2>>,
     /// Requests that were taken and are on no stream, in order.
     waiting: VecDeque<Flight>,
     /// Requests under way, by the key of their stream.
@@ -57,14 +47,6 @@ struct Vacancy {
     is_full: bool,
 }
 
-#[derive(Debug)]
-enum State {
-    Closed,
-    Pausing,
-    Dialling(Stream),
-    Open(Box<Http2>),
-}
-
 impl Vacancy {
     /// Nothing can begin now.
     fn end(&mut self) {
@@ -84,7 +66,6 @@ impl Multiplexed {
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         Self {
             place: Place::new(key, client_number, lent),
-            state: State::Closed,
             waiting: VecDeque::new(),
             flights: Vec::new(),
             open: 0,
@@ -97,31 +78,16 @@ impl Multiplexed {
         }
     }
 
-    pub(super) fn token(&self) -> Token {
-        self.place.token()
-    }
-
-    pub(super) fn start(&mut self, lent: &mut SlotResources) {
-        self.place.leave_queue();
-        self.advance(lent);
-    }
-
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
-        if matches!(self.state, State::Pausing) {
-            self.state = State::Closed;
+        if self.place.end_pause() {
             // The pause was meant, so nothing is late by it.
             self.place.free_at = self.vacancy.begin(lent.now);
         }
         self.advance(lent);
     }
 
-    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
-        self.state = State::Pausing;
-        lent.pause(at, self.place.key);
-    }
-
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
-        if let State::Dialling(stream) = &mut self.state {
+        if let State::Dialling(stream) = &mut self.place.state {
             lent.look_at_the_clock();
             match stream.go_on_dialling(event) {
                 Ok(false) => {}
@@ -138,7 +104,7 @@ impl Multiplexed {
         let mut was_late = false;
         for key in 0..self.flights.len() {
             if let Some(flight) = self.flights[key].take_if(|flight| is_late(flight)) {
-                if let State::Open(http2) = &mut self.state {
+                if let State::Open(http2) = &mut self.place.state {
                     http2.reset(key);
                 }
                 self.open -= 1;
@@ -152,15 +118,11 @@ impl Multiplexed {
         }
         if was_late {
             self.place.free_at = self.vacancy.begin(now);
-            if matches!(self.state, State::Dialling(_)) {
-                self.close(lent);
+            if matches!(self.place.state, State::Dialling(_)) {
+                self.place.close(lent);
             }
             self.advance(lent);
         }
-    }
-
-    pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
-        self.place.expected_busy(from, to)
     }
 
     pub(super) fn abandon(&mut self) -> Vec<Flight> {
@@ -169,7 +131,7 @@ impl Multiplexed {
     }
 
     /// Does what the state allows: takes requests, dials, moves bytes, or rests.
-    fn advance(&mut self, lent: &mut SlotResources) {
+    pub(super) fn advance(&mut self, lent: &mut SlotResources) {
         for round in 1.. {
             self.fill(lent);
             self.dial(lent);
@@ -181,7 +143,7 @@ impl Multiplexed {
                 return lent.pause(lent.now, self.place.key);
             }
         }
-        let has_room = match self.state {
+        let has_room = match self.place.state {
             State::Closed => self.waiting.is_empty(),
             State::Open(_) => self.room(lent) > 0,
             State::Pausing | State::Dialling(_) => false,
@@ -194,7 +156,7 @@ impl Multiplexed {
 
     /// How many more requests may begin on the connection.
     fn room(&mut self, lent: &SlotResources) -> usize {
-        let State::Open(http2) = &mut self.state else {
+        let State::Open(http2) = &mut self.place.state else {
             return 0;
         };
         let options = &lent.board.plan.connections;
@@ -207,7 +169,7 @@ impl Multiplexed {
 
     /// Takes as many requests as the connection carries at once, and sends them.
     fn fill(&mut self, lent: &mut SlotResources) {
-        if matches!(self.state, State::Closed) && self.waiting.is_empty() {
+        if matches!(self.place.state, State::Closed) && self.waiting.is_empty() {
             let taken = self.place.take(false, lent);
             self.waiting.extend(taken);
         }
@@ -224,7 +186,7 @@ impl Multiplexed {
 
     /// Sends a request; `false`: it goes on another connection.
     fn send(&mut self, mut flight: Flight, lent: &mut SlotResources) -> bool {
-        let State::Open(http2) = &mut self.state else {
+        let State::Open(http2) = &mut self.place.state else {
             return false;
         };
         self.counts = flight.counted;
@@ -250,34 +212,32 @@ impl Multiplexed {
 
     /// Connects, if there is something to send and no connection.
     fn dial(&mut self, lent: &mut SlotResources) {
-        if self.waiting.is_empty() || !matches!(self.state, State::Closed) {
+        if self.waiting.is_empty() || !matches!(self.place.state, State::Closed) {
             return;
         }
-        match self.place.dial(lent) {
-            Ok(stream) => self.state = State::Dialling(stream),
-            Err((kind, error)) => self.fail_connect(kind, &error, lent),
+        if let Err((kind, error)) = self.place.dial(lent) {
+            self.fail_connect(kind, &error, lent);
         }
     }
 
     /// The connection is there.
     fn ready(&mut self, lent: &mut SlotResources) {
-        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
-            return;
-        };
-        if let Err(error) = stream.expect_http2() {
-            self.state = State::Dialling(stream);
+        if let State::Dialling(stream) = &self.place.state
+            && let Err(error) = stream.expect_http2()
+        {
             return self.fail_connect(FailureKind::Tls, &error, lent);
         }
-        let flight = self.waiting.front_mut();
-        self.place.connected(&mut stream, flight, lent);
-        self.state = State::Open(Box::new(Http2::begin(stream)));
+        let Some(stream) = self.place.connected(self.waiting.front_mut(), lent) else {
+            return;
+        };
+        self.place.state = State::Open(Box::new(Http2::begin(stream)));
         (self.sent, self.served, self.framing) = (0, 0, 0);
         self.place.free_at = self.vacancy.begin(lent.now);
     }
 
     /// Moves bytes and takes what came; whether another request may begin by that.
     fn turn(&mut self, lent: &mut SlotResources) -> bool {
-        let State::Open(http2) = &mut self.state else {
+        let State::Open(http2) = &mut self.place.state else {
             return false;
         };
         let mut events = mem::take(&mut self.events);
@@ -304,10 +264,10 @@ impl Multiplexed {
         match ended {
             Some(why) => self.end(why, lent),
             None if self.open == 0 && is_leaving => self.end(Broken::Closed, lent),
-            None if self.open == 0 && self.is_used_up(lent) => self.close(lent),
+            None if self.open == 0 && self.is_used_up(lent) => self.place.close(lent),
             None => {}
         }
-        has_begun || self.open < before || matches!(self.state, State::Closed)
+        has_begun || self.open < before || matches!(self.place.state, State::Closed)
     }
 
     /// The connection has had as many requests as the plan gives one.
@@ -405,7 +365,7 @@ impl Multiplexed {
         lent.connections.reset += u64::from(kind == FailureKind::Reset);
         let is_closed = kind == FailureKind::EarlyClose && self.sent > 0;
         lent.connections.closed_idle += u64::from(is_closed);
-        self.close(lent);
+        self.place.close(lent);
         if self.sent == 0
             && let Some(flight) = self.waiting.pop_front()
         {
@@ -416,21 +376,12 @@ impl Multiplexed {
 
     /// A connect failed: the request that needed it has failed, and the next one waits a little.
     fn fail_connect(&mut self, kind: FailureKind, error: &io::Error, lent: &mut SlotResources) {
-        self.close(lent);
+        self.place.close(lent);
         self.place.free_at = lent.now;
         while let Some(flight) = self.waiting.pop_front() {
             lent.fail(&flight, kind, Some(error));
         }
-        self.state = State::Pausing;
         self.place.pause(lent);
-    }
-
-    /// Closes the connection; what waits will be sent on another one.
-    fn close(&mut self, lent: &mut SlotResources) {
-        match mem::replace(&mut self.state, State::Closed) {
-            State::Closed | State::Pausing => {}
-            State::Dialling(_) | State::Open(_) => lent.opened(-1),
-        }
     }
 }
 

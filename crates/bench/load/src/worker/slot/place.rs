@@ -1,7 +1,7 @@
-//! What every slot has, whatever is spoken on its connection: its number, its connects, and the
-//! requests that it takes.
+//! What every slot has, whatever is spoken on its connection: its number, the state of its connection,
+//! its connects, and the requests that it takes.
 
-use std::io;
+use std::{io, mem};
 
 use mio::Token;
 
@@ -13,9 +13,10 @@ use crate::worker::lent::SlotResources;
 
 /// A place for a connection.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Place<C> {
     /// Its number in the worker.
     pub(super) key: usize,
+    pub(super) state: State<C>,
     /// The number of its connection: an event of an earlier one is not its own.
     generation: u32,
     /// Its number in the run.
@@ -37,14 +38,29 @@ pub(super) struct Place {
     is_resting: bool,
 }
 
+/// ```text
+///            ticket            connected         it ends, or is of no more use
+/// Closed ─────────► Dialling ─────────────► Open ─────────────────────────────► Closed
+///    ▲                  │ failed
+///    └──── Pausing ◄────┘
+/// ```
+#[derive(Debug)]
+pub(super) enum State<C> {
+    Closed,
+    Pausing,
+    Dialling(Stream),
+    Open(C),
+}
+
 /// The part of a token that is the slot's number.
 pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
-impl Place {
+impl<C> Place<C> {
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         Self {
             key,
+            state: State::Closed,
             generation: 0,
             client_number,
             target,
@@ -74,6 +90,21 @@ impl Place {
             self.is_resting = true;
             lent.idle.push_back(self.key);
         }
+    }
+
+    /// Waits until `at` before its next request.
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
+        self.state = State::Pausing;
+        lent.pause(at, self.key);
+    }
+
+    /// It is woken; whether that ends a pause.
+    pub(super) fn end_pause(&mut self) -> bool {
+        let is_pausing = matches!(self.state, State::Pausing);
+        if is_pausing {
+            self.state = State::Closed;
+        }
+        is_pausing
     }
 
     /// How long it should have been busy from `from` to `to`: all the time since it began.
@@ -125,7 +156,7 @@ impl Place {
     pub(super) fn dial(
         &mut self,
         lent: &mut SlotResources,
-    ) -> Result<Stream, (FailureKind, io::Error)> {
+    ) -> Result<(), (FailureKind, io::Error)> {
         self.since = lent.now;
         self.generation = self.generation.wrapping_add(1);
         lent.connections.attempted += 1;
@@ -136,16 +167,19 @@ impl Place {
         let registered = stream.register(&lent.registry, self.token());
         registered.map_err(|error| (stream::connect_failure(&error), error))?;
         lent.opened(1);
-        Ok(stream)
+        self.state = State::Dialling(stream);
+        Ok(())
     }
 
-    /// The connection is there; `flight` is the request that it was made for.
+    /// The connection is there, and is the caller's to open; `flight` is the request that it was made for.
     pub(super) fn connected(
         &mut self,
-        stream: &mut Stream,
         flight: Option<&mut Flight>,
         lent: &mut SlotResources,
-    ) {
+    ) -> Option<Stream> {
+        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
+            return None;
+        };
         let duration = lent.now.saturating_sub(self.since).max(1);
         lent.connections.opened += 1;
         if let Some(flight) = flight {
@@ -163,12 +197,21 @@ impl Place {
             stream.set_nodelay();
         }
         self.pause = 0;
+        Some(stream)
     }
 
     /// A connect failed: the slot is woken after a pause, which is longer each time.
     pub(super) fn pause(&mut self, lent: &mut SlotResources) {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-        lent.pause(lent.now + self.pause, self.key);
+        self.wait_until(lent.now + self.pause, lent);
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&mut self, lent: &mut SlotResources) {
+        match mem::replace(&mut self.state, State::Closed) {
+            State::Closed | State::Pausing => {}
+            State::Dialling(_) | State::Open(_) => lent.opened(-1),
+        }
     }
 }
 

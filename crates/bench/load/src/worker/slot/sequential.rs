@@ -4,21 +4,13 @@
 //! It registers with the poll once per connection; bytes that the socket did not take are written when
 //! it is writable again. A connection that the peer will close is given to
 //! [`lingering`](crate::worker::lingering), and the slot continues at once.
-//!
-//! ```text
-//!            ticket            connected         answered and not kept, fault, limit
-//! Closed ─────────► Dialling ─────────────► Open ────────────────────────────────► Closed
-//!    ▲                  │ failed
-//!    └──── Pausing ◄────┘
-//! ```
 
 use std::collections::VecDeque;
 use std::{io, mem};
 
-use mio::Token;
 use mio::event::Event;
 
-use super::place::Place;
+use super::place::{Place, State};
 use crate::client::{Client, OwnSide, Step};
 use crate::plan::Resend;
 use crate::record::Flight;
@@ -30,8 +22,7 @@ use crate::worker::outgoing::Outgoing;
 /// A place for a connection.
 #[derive(Debug)]
 pub(in crate::worker) struct Sequential {
-    place: Place,
-    state: State,
+    pub(super) place: Place<Stream>,
     client: Client,
     /// Requests under way, in order.
     flights: VecDeque<Flight>,
@@ -44,19 +35,10 @@ pub(in crate::worker) struct Sequential {
     peer_closed: bool,
 }
 
-#[derive(Debug)]
-enum State {
-    Closed,
-    Pausing,
-    Dialling(Stream),
-    Open(Stream),
-}
-
 impl Sequential {
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let place = Place::new(key, client_number, lent);
         Self {
-            state: State::Closed,
             client: Client::new(lent.board.targets[place.target].codec),
             flights: VecDeque::new(),
             outgoing: Outgoing::default(),
@@ -67,31 +49,16 @@ impl Sequential {
         }
     }
 
-    pub(super) fn token(&self) -> Token {
-        self.place.token()
-    }
-
-    pub(super) fn start(&mut self, lent: &mut SlotResources) {
-        self.place.leave_queue();
-        self.advance(lent);
-    }
-
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
-        if matches!(self.state, State::Pausing) {
-            self.state = State::Closed;
+        if self.place.end_pause() {
             // The pause was meant, so nothing is late by it.
             self.place.free_at = lent.now;
         }
         self.advance(lent);
     }
 
-    pub(super) fn wait_until(&mut self, at: u64, lent: &mut SlotResources) {
-        self.state = State::Pausing;
-        lent.pause(at, self.place.key);
-    }
-
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut SlotResources) {
-        match &mut self.state {
+        match &mut self.place.state {
             State::Closed | State::Pausing => {}
             State::Dialling(stream) => {
                 lent.look_at_the_clock();
@@ -130,23 +97,19 @@ impl Sequential {
         }
     }
 
-    pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
-        self.place.expected_busy(from, to)
-    }
-
     pub(super) fn abandon(&mut self) -> Vec<Flight> {
         self.flights.drain(..).collect()
     }
 
     /// Does what the state allows: takes requests, dials, writes, or rests.
-    fn advance(&mut self, lent: &mut SlotResources) {
+    pub(super) fn advance(&mut self, lent: &mut SlotResources) {
         self.fill(lent);
         self.dial(lent);
         if !self.write(lent) {
             self.fill(lent);
             self.dial(lent);
         }
-        let is_free = matches!(self.state, State::Closed | State::Open(_));
+        let is_free = matches!(self.place.state, State::Closed | State::Open(_));
         if is_free && self.flights.is_empty() {
             self.place.rest(lent);
         }
@@ -155,7 +118,7 @@ impl Sequential {
     /// Takes as many requests as the connection carries at once.
     fn fill(&mut self, lent: &mut SlotResources) {
         let options = &lent.board.plan.connections;
-        let room = match self.state {
+        let room = match self.place.state {
             State::Closed => 1,
             State::Open(_) => {
                 let left = options
@@ -166,7 +129,7 @@ impl Sequential {
             _ => 0,
         };
         while (self.flights.len() as u64) < room {
-            let is_reused = matches!(self.state, State::Open(_)) && self.served > 0;
+            let is_reused = matches!(self.place.state, State::Open(_)) && self.served > 0;
             let Some(flight) = self.place.take(is_reused, lent) else {
                 return;
             };
@@ -179,30 +142,27 @@ impl Sequential {
 
     /// Tells the protocol which request the next answer is to.
     fn expect_answer(&mut self, lent: &SlotResources) {
-        if let (State::Open(_), Some(flight)) = (&self.state, self.flights.front()) {
+        if let (State::Open(_), Some(flight)) = (&self.place.state, self.flights.front()) {
             self.client.expect(lent.request(flight));
         }
     }
 
     /// Connects, if there is something to send and no connection.
     fn dial(&mut self, lent: &mut SlotResources) {
-        if self.flights.is_empty() || !matches!(self.state, State::Closed) {
+        if self.flights.is_empty() || !matches!(self.place.state, State::Closed) {
             return;
         }
-        match self.place.dial(lent) {
-            Ok(stream) => self.state = State::Dialling(stream),
-            Err((kind, error)) => self.break_off(kind, Some(&error), lent),
+        if let Err((kind, error)) = self.place.dial(lent) {
+            self.break_off(kind, Some(&error), lent);
         }
     }
 
     /// The connection is there.
     fn ready(&mut self, lent: &mut SlotResources) {
-        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
+        let Some(stream) = self.place.connected(self.flights.front_mut(), lent) else {
             return;
         };
-        let flight = self.flights.front_mut();
-        self.place.connected(&mut stream, flight, lent);
-        self.state = State::Open(stream);
+        self.place.state = State::Open(stream);
         self.client = Client::new(lent.board.targets[self.place.target].codec);
         self.served = 0;
         self.peer_closed = false;
@@ -211,7 +171,7 @@ impl Sequential {
 
     /// Writes what there is to write; `false`: the connection broke.
     fn write(&mut self, lent: &mut SlotResources) -> bool {
-        let State::Open(stream) = &mut self.state else {
+        let State::Open(stream) = &mut self.place.state else {
             return true;
         };
         match self.outgoing.write(stream, &mut self.flights, lent) {
@@ -236,7 +196,7 @@ impl Sequential {
 
     fn read(&mut self, lent: &mut SlotResources) {
         let mut scratch = mem::take(&mut lent.scratch);
-        while let State::Open(stream) = &mut self.state {
+        while let State::Open(stream) = &mut self.place.state {
             match stream.read(&mut scratch) {
                 Ok(0) => {
                     lent.look_at_the_clock();
@@ -314,7 +274,7 @@ impl Sequential {
                     return self.break_off(kind, said.as_ref(), lent);
                 }
             }
-            if !matches!(self.state, State::Open(_)) {
+            if !matches!(self.place.state, State::Open(_)) {
                 return;
             }
         }
@@ -349,7 +309,7 @@ impl Sequential {
             self.send_again(lent);
         } else {
             if resend == Resend::Never
-                && let State::Open(stream) = &mut self.state
+                && let State::Open(stream) = &mut self.place.state
                 && stream.take_error().is_err()
             {
                 // ab's poll tells of a reset behind the end that was read.
@@ -374,7 +334,7 @@ impl Sequential {
     /// Whether what is under way may be sent on another connection, now that the peer has closed
     /// this one without a byte of an answer.
     fn can_send_again(&self, lent: &SlotResources) -> bool {
-        let State::Open(stream) = &self.state else {
+        let State::Open(stream) = &self.place.state else {
             return false;
         };
         if self.served == 0 || self.flights.iter().any(|flight| flight.retried) {
@@ -461,8 +421,8 @@ impl Sequential {
 
     /// Leaves the connection to its peer, which will close it.
     fn linger(&mut self, lent: &mut SlotResources) {
-        let token = self.token();
-        if let State::Open(stream) = mem::replace(&mut self.state, State::Closed) {
+        let token = self.place.token();
+        if let State::Open(stream) = mem::replace(&mut self.place.state, State::Closed) {
             lent.lingering.add(token, stream, lent.now);
             lent.opened(-1);
         }
@@ -487,17 +447,13 @@ impl Sequential {
             }
         }
         if kind.is_connect() {
-            self.state = State::Pausing;
             self.place.pause(lent);
         }
     }
 
     /// Closes the connection; what is still under way will be sent on another one.
     fn close(&mut self, lent: &mut SlotResources) {
-        match mem::replace(&mut self.state, State::Closed) {
-            State::Closed | State::Pausing => {}
-            State::Dialling(_) | State::Open(_) => lent.opened(-1),
-        }
+        self.place.close(lent);
         self.outgoing.reset();
         self.kept.clear();
         for flight in &mut self.flights {
