@@ -36,7 +36,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use backend::{Backend, Front as Whose, Id, Protocol};
 use catamaran_e2e::{Front, Httpd, Nginx};
 use catamaran_testkit::{Deadline, Failure, HttpClient, Response};
@@ -45,12 +45,22 @@ use row::{Case, Required, title};
 
 /// A server with a recording backend behind it.
 struct Subject {
+    /// Its name, then its version.
     title: String,
     address: SocketAddr,
     backend: Backend,
     /// Keeps the server running.
     _server: Box<dyn std::any::Any + Send + Sync>,
 }
+
+impl Subject {
+    fn name(&self) -> &str {
+        self.title.split(' ').next().unwrap_or(&self.title)
+    }
+}
+
+/// What a server does with a case; `None` is what is required.
+type Cell = Option<String>;
 
 /// Starts a server that nothing was done to yet.
 type Start<'a> = &'a (dyn Fn() -> anyhow::Result<Subject> + Sync);
@@ -59,7 +69,12 @@ fn main() -> anyhow::Result<()> {
     let (nginx, httpd) = (version("nginx", "-v")?, version("apache2", "-v")?);
     let nginx = || other(&nginx, Protocol::Http, Nginx::to, Nginx::address);
     let module = |protocol, name: &str, start: fn(SocketAddr) -> anyhow::Result<Httpd>| {
-        other(&format!("{httpd}, {name}"), protocol, start, Httpd::address)
+        other(
+            &format!("{name} of {httpd}"),
+            protocol,
+            start,
+            Httpd::address,
+        )
     };
     let proxy_http = || module(Protocol::Http, "mod_proxy_http", Httpd::with_mod_proxy_http);
     let proxy_ajp = || module(Protocol::Ajp, "mod_proxy_ajp", Httpd::with_mod_proxy_ajp);
@@ -144,7 +159,14 @@ fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> 
             title(name)
         };
         last = name;
-        line(page, &shown, &case.bytes, &required(&case.required), &cells);
+        let differing = differing(&subjects, &cells, &case.bytes)?;
+        line(
+            page,
+            &shown,
+            &case.bytes,
+            &required(&case.required),
+            &differing,
+        );
     }
     Ok(())
 }
@@ -182,7 +204,14 @@ fn response_table(
         if case.request != Request::Get {
             let _ = write!(shown, " ({:?})", case.request);
         }
-        line(page, &shown, &case.bytes, &outcome(&case.required), &cells);
+        let differing = differing(&subjects, &cells, &case.bytes)?;
+        line(
+            page,
+            &shown,
+            &case.bytes,
+            &outcome(&case.required),
+            &differing,
+        );
     }
     Ok(())
 }
@@ -190,8 +219,8 @@ fn response_table(
 /// What `cells` says of each case, in order. Most of the time is waiting for nothing to happen.
 fn in_parallel<T: Sync>(
     cases: &[T],
-    cells: impl Fn(&T) -> anyhow::Result<Vec<String>> + Sync,
-) -> anyhow::Result<Vec<Vec<String>>> {
+    cells: impl Fn(&T) -> anyhow::Result<Vec<Cell>> + Sync,
+) -> anyhow::Result<Vec<Vec<Cell>>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..PARALLEL {
@@ -211,20 +240,44 @@ fn in_parallel<T: Sync>(
 }
 
 fn header(page: &mut String, sends: &str, subjects: &[Subject]) {
-    let titles = subjects.iter().map(|subject| subject.title.as_str());
-    let titles = ["Row", sends, "Required"].into_iter().chain(titles);
-    let titles: Vec<&str> = titles.collect();
-    let _ = writeln!(page, "| {} |", titles.join(" | "));
-    let _ = writeln!(page, "|{}", "---|".repeat(titles.len()));
-}
-
-fn line(page: &mut String, name: &str, bytes: &[u8], required: &str, cells: &[String]) {
-    let bytes = code(&bytes.escape_ascii().to_string());
+    let others = subjects
+        .iter()
+        .skip(1)
+        .map(|subject| subject.title.as_str());
+    let others: Vec<&str> = others.collect();
     let _ = writeln!(
         page,
-        "| {name} | {bytes} | {required} | {} |",
-        cells.join(" | ")
+        "Compared with {}.\n\n| Row | {sends} | Required | What differs |\n|---|---|---|---|",
+        others.join(", ")
     );
+}
+
+/// What the other servers do, those of one answer together. The first subject is the front, which does what
+/// is required.
+fn differing(subjects: &[Subject], cells: &[Cell], bytes: &[u8]) -> anyhow::Result<String> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (subject, cell) in subjects.iter().zip(cells) {
+        let Some(text) = cell else { continue };
+        ensure!(
+            subject.title != OURS,
+            "{} is answered by the front with {text}",
+            bytes.escape_ascii()
+        );
+        match groups.iter_mut().find(|(other, _)| other == text) {
+            Some((_, names)) => names.push(subject.name()),
+            None => groups.push((text, vec![subject.name()])),
+        }
+    }
+    let texts = groups
+        .iter()
+        .map(|(text, names)| format!("{}: {text}", names.join(", ")));
+    let texts: Vec<String> = texts.collect();
+    Ok(texts.join("; "))
+}
+
+fn line(page: &mut String, name: &str, bytes: &[u8], required: &str, differing: &str) {
+    let bytes = code(&bytes.escape_ascii().to_string());
+    let _ = writeln!(page, "| {name} | {bytes} | {required} | {differing} |");
 }
 
 /// A code span in a table, abridged, of a text whose characters are bytes.
@@ -272,7 +325,7 @@ fn outcome(required: &Outcome) -> String {
     }
 }
 
-fn request_cell(subject: &Subject, case: &Case) -> String {
+fn request_cell(subject: &Subject, case: &Case) -> Cell {
     let is_about_routes = matches!(
         case.required,
         Required::Refused {
@@ -281,11 +334,11 @@ fn request_cell(subject: &Subject, case: &Case) -> String {
         }
     );
     if is_about_routes && subject.title != OURS {
-        return "-".to_owned();
+        return Some("not compared".to_owned());
     }
     let id = Id::new();
     let Ok(mut client) = HttpClient::connect(subject.address) else {
-        return "refuses the connection".to_owned();
+        return Some("refuses the connection".to_owned());
     };
     client.set_deadline(Deadline::after(SILENCE));
     // Whoever closes early may do so.
@@ -324,7 +377,7 @@ fn request_cell(subject: &Subject, case: &Case) -> String {
         }
     };
     if fine {
-        return "as required".to_owned();
+        return None;
     }
     let mut cell = status;
     if answer.is_ok() && !matches!(case.required, Required::Served { closes: false, .. }) && !closes
@@ -338,19 +391,20 @@ fn request_cell(subject: &Subject, case: &Case) -> String {
         [] if reached => cell.push_str(", relays a part"),
         [] => {}
         seen => {
-            let texts: Vec<String> = seen.iter().map(|text| code(text)).collect();
+            let texts = seen.iter().map(|text| code(&without_own_host(text)));
+            let texts: Vec<String> = texts.collect();
             let _ = write!(cell, ", relays {}", texts.join(", "));
         }
     }
-    cell
+    Some(cell)
 }
 
-fn response_cell(subject: &Subject, case: &ResponseCase) -> String {
+fn response_cell(subject: &Subject, case: &ResponseCase) -> Cell {
     let id = Id::new();
     let backend = &subject.backend;
     backend.answer(&id, case.answer(vec![usize::MAX]));
     let Ok(mut client) = HttpClient::connect(subject.address) else {
-        return "refuses the connection".to_owned();
+        return Some("refuses the connection".to_owned());
     };
     client.set_deadline(Deadline::after(SILENCE));
     let _ = client.send(&case.request.bytes(&id));
@@ -389,7 +443,7 @@ fn response_cell(subject: &Subject, case: &ResponseCase) -> String {
         cell.push_str(", **next wrong**");
         fine = false;
     }
-    if fine { "as required".to_owned() } else { cell }
+    (!fine).then_some(cell)
 }
 
 /// A response on one line, without `Server`. The second attempt at a request is answered with its
@@ -451,6 +505,12 @@ fn failed(failure: &Failure) -> String {
     }
 }
 
+/// A request without the `Host` that nginx and Apache give it by default.
+fn without_own_host(text: &str) -> String {
+    text.replace(" | host: app", "")
+        .replace(" | host: BACKEND", "")
+}
+
 /// A request without its `Host`, and without how its body is framed.
 fn essence(text: &str) -> String {
     let (head, body) = text.rsplit_once(" | ").unwrap_or((text, ""));
@@ -483,17 +543,17 @@ const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
 
 Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
 application server, and which it forwards, in which form. Attackers use such bytes for request smuggling,
-for cache poisoning and to mix up the responses of clients. If you run nginx or Apache today, the page also
-shows what changes for you: compare their columns with the column \"Required\".
+for cache poisoning and to mix up the responses of clients. If you run nginx or Apache today, the column
+\"What differs\" shows what changes for you.
 
-- [Under fire](#3-under-fire): what a few clients can take from the others, beside nginx and HAProxy
 - [Requests](#1-requests) of clients
 - [Responses over HTTP/1.1](#2a-responses-of-http11-backends) and [over AJP13](#2b-responses-of-ajp13-backends) of backends
+- [Under fire](#3-under-fire): what a few clients can take from the others, beside nginx and HAProxy
 
-Every row of sections 1 and 2 is an end-to-end test (`dev/e2e/tests/it/hardening`). The tests also send
-the bytes over Unix sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and
-Apache, all in front of the same recording backend. nginx and Apache are those of Debian, with their default
-settings for parsing.
+Every row of sections 1 and 2 is an end-to-end test (`dev/e2e/tests/it/hardening`), and Catamaran does what
+the column \"Required\" says in all of them: over TCP and Unix sockets, and wherever the bytes are split. For the
+comparison each row was sent whole over TCP to Debian's nginx and Apache with their default settings for parsing,
+in front of the same recording backend.
 
 This page is generated; do not edit it. These commands write it anew:
 
@@ -504,24 +564,22 @@ cargo run -p catamaran-e2e --example hardening > docs/hardening.md
 
 How to read the tables:
 
-- The number in a row's name is that of the catalogue. A row may cover several numbers.
-- `$` stands for a name by which the backend recognises the request.
-- A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
-  without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
-  only the body's own framing tells. A field that begins with `!` should not be there at all.
-- \"as required\" means the same answer as the one required. A request that is served must also
-  look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
-  the framing of its body. `-` marks rows about routes, because only Catamaran had routes.
-- A response is written as `STATUS | field: value | body`, without `Server`.
-- \"cut\" means that the client can see that something is missing.
-- \"kept\" means that the connection to the backend is still open half a second later although it should
-  be closed.
-- \"next wrong\" means that one of the next eight clients gets something else than the answer to its
+- The number in a row's name is that of the catalogue. A row may cover several numbers. `$` stands for a name by
+  which the backend recognises the request.
+- A server that is not named under \"What differs\" does what is required. A request that is served must look
+  the same at the backend, except for `Host` and for the framing of its body. \"Not compared\" marks rows about
+  routes, which only Catamaran had. A difference is not always a fault: a row may be stricter than its RFC, or
+  choose between two good ways.
+- A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it, without the
+  fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`) and without a `Host` of the server's own. `?` stands for
+  a length that only the body's own framing tells. A field that begins with `!` should not be there at all.
+- A response is written as `STATUS | field: value | body`, without `Server`. \"cut\" means that the client can see
+  that something is missing.
+- \"kept\" means that the connection to the backend is still open half a second later although it should be
+  closed. \"next wrong\" means that one of the next eight clients gets something else than the answer to its
   request. Where it is missing, a later client may still have got the wrong answer.
 - \"Bytes after the end\" holds for bytes that had arrived when the end of the response was read. The front
   finds later bytes at once by its event loop, or when it takes the connection from the pool. Bytes that
   arrive between that check and the next request are read as the beginning of its response, as by every
   client of these protocols.
-- A difference is not always a fault. A row may be stricter than its RFC, and some rows choose between two
-  good ways.
 ";

@@ -31,7 +31,6 @@ pub(crate) async fn row(stage: &Stage) -> anyhow::Result<Row> {
     }
     Ok(Row {
         attack: "40 cancels a second on a balancer's connection".to_owned(),
-        counted: "others lost; connections needed",
         cells,
     })
 }

@@ -25,7 +25,6 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         }
         rows.push(Row {
             attack: format!("{rate} stalled handshakes a second"),
-            counted: "handshakes of others refused",
             cells,
         });
     }

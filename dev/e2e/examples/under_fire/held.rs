@@ -52,8 +52,7 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
             cells.push(run.await?);
         }
         rows.push(Row {
-            attack: format!("responses held by two clients that send {}", attack.name),
-            counted: "under way at the backend after 2, 30, 60 s; others not answered 200",
+            attack: format!("responses held with {}", attack.name),
             cells,
         });
     }

@@ -17,7 +17,6 @@ pub(crate) async fn row(stage: &Stage) -> anyhow::Result<Row> {
     }
     Ok(Row {
         attack: "none: `:scheme: https` of a balancer that speaks HTTP/2 in clear".to_owned(),
-        counted: "status",
         cells,
     })
 }
