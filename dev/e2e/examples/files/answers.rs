@@ -1,5 +1,6 @@
 //! What each server answers to the requests of the tests, as a page.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -27,10 +28,10 @@ pub(crate) fn page() -> anyhow::Result<()> {
         servers.push(kind.start(&root)?);
         titles.push(kind.title()?);
     }
-    println!("{INTRODUCTION}");
-    println!("| request | {} | |", titles.join(" | "));
-    println!("|---|---|---|---|---|");
+    let mut alike = String::new();
+    let mut differing = String::new();
     let mut differ = 0;
+    let mut reason_above = "";
     for case in FileCase::ALL {
         let mut cells = Vec::new();
         for (at, server) in servers.iter().enumerate() {
@@ -42,20 +43,34 @@ pub(crate) fn page() -> anyhow::Result<()> {
             }
             cells.push(answer.map_or_else(|| "no answer".to_owned(), |it| cell(case, &it)));
         }
-        let same = cells.iter().all(|cell| *cell == cells[0]);
-        let reason = match same {
-            true => "",
-            false => reasons::of(case.name)
-                .with_context(|| format!("{} differs without a reason: {cells:?}", case.name))?,
+        if cells.iter().all(|cell| *cell == cells[0]) {
+            writeln!(alike, "| {} | {} |", shown(case), cells[0])?;
+            continue;
+        }
+        let reason = reasons::of(case.name)
+            .with_context(|| format!("{} differs without a reason: {cells:?}", case.name))?;
+        let written = if reason == reason_above {
+            "As above."
+        } else {
+            reason
         };
-        differ += usize::from(!same);
-        println!("| {} | {} | {reason} |", shown(case), cells.join(" | "));
+        reason_above = reason;
+        differ += 1;
+        writeln!(
+            differing,
+            "| {} | {} | {written} |",
+            shown(case),
+            cells.join(" | ")
+        )?;
     }
     ensure!(FileCase::ALL.len() == 126, "some requests are missing");
-    println!(
-        "\nOf {} requests {differ} are answered differently.",
-        FileCase::ALL.len()
-    );
+    print!("{INTRODUCTION}");
+    println!("\n## {differ} requests that are answered differently\n");
+    println!("| request | {} | why |", titles.join(" | "));
+    print!("|---|---|---|---|---|\n{differing}");
+    let same = FileCase::ALL.len() - differ;
+    println!("\n## {same} requests that all answer alike\n");
+    print!("| request | answer |\n|---|---|\n{alike}");
     Ok(())
 }
 
