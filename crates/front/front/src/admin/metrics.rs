@@ -14,7 +14,7 @@ use catamaran_coding::Coding;
 use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
-use crate::admin::exposition::{Exposition, Family, Format, Kind};
+use crate::admin::exposition::{Exposition, Family, Format};
 use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
 use crate::cache::store::FETCH_AGES;
@@ -288,15 +288,22 @@ fn render_process(page: &mut Exposition, usage: &Usage) {
 pub fn metrics_reference() -> String {
     let mut page = String::from(REFERENCE_HEAD);
     for family in families() {
-        let Family {
-            name, help, labels, ..
-        } = family;
+        let (name, help) = (family.name, family.help);
         let kind = family.kind.name();
-        write!(page, "\n## `{name}`\n\n{help}\n\n- Type: {kind}.\n").expect("a string takes all");
-        if family.kind == Kind::Histogram {
-            page.push_str("- Label `le` of `_bucket`: the bucket's upper bound in seconds.\n");
+        write!(page, "\n## `{name}`\n\n{help}\n\n- Type: {kind}.").expect("a string takes all");
+        let (plain, explained): (Vec<_>, Vec<_>) = family
+            .labels
+            .iter()
+            .partition(|(_, meaning)| meaning.is_empty());
+        if !plain.is_empty() {
+            let names: Vec<String> = plain
+                .iter()
+                .map(|(label, _)| format!("`{label}`"))
+                .collect();
+            write!(page, " Labels: {}.", names.join(", ")).expect("a string takes all");
         }
-        for (label, meaning) in *labels {
+        page.push('\n');
+        for (label, meaning) in explained {
             writeln!(page, "- Label `{label}`: {meaning}.").expect("a string takes all");
         }
     }
@@ -317,16 +324,11 @@ const REFERENCE_HEAD: &str = "\
 
 `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) has these metrics, in Prometheus'
 text format 0.0.4, or as OpenMetrics 1.0 if the scraper accepts it. Counters begin at 0 with the process.
-Those of a backend stay with its upstream, protocol and address, whatever else a reload changes.
+Those of a backend stay with its upstream, protocol and address, whatever else a reload changes. The labels
+`upstream`, `backend` and `cache` are names of the configuration file; `le` of a histogram's `_bucket` is the bucket's
+upper bound in seconds.
 
-The same listener answers
-
-- `GET /healthz`: 200 as long as the process lives;
-- `GET /readyz`: 200 while the front can serve requests. It is 503 from the beginning of `drain_delay`, or of
-  the drain if there is no delay, and while every backend of every upstream is left out;
-- `GET /readyz?upstream=NAME`: 200 while that upstream has a backend that takes new sessions.
-
-[monitoring.md](monitoring.md) has a dashboard, alert rules and how to scrape.
+[monitoring.md](monitoring.md) has a dashboard, alert rules, how to scrape, and `/readyz`.
 
 (Written by `cargo run -p catamaran-front --example metrics > docs/metrics.md`.)
 ";

@@ -3,6 +3,7 @@
 use catamaran_upstream::BucketSums;
 
 use crate::admin::exposition::{Exposition, Family, Kind};
+use crate::admin::metrics::families::UPSTREAM;
 use crate::site::BackendStatus;
 
 /// Writes the samples of all backends.
@@ -77,8 +78,7 @@ pub(super) fn families() -> impl Iterator<Item = &'static Family> {
 }
 
 const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
-const UPSTREAM: (&str, &str) = ("upstream", "the name of the group");
-const BACKEND: (&str, &str) = ("backend", "the name of the backend");
+const BACKEND: (&str, &str) = ("backend", "");
 
 /// A family with one whole number of each backend.
 type BackendFamily = (&'static Family, fn(&BackendStatus) -> u64);

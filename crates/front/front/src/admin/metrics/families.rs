@@ -2,6 +2,10 @@
 
 use crate::admin::exposition::{Family, Kind};
 
+/// Labels that the head of the page explains for all metrics.
+pub(super) const UPSTREAM: (&str, &str) = ("upstream", "");
+const CACHE: (&str, &str) = ("cache", "");
+
 /// Every family of this module, in the order of the page.
 pub(super) static OF_FRONT: [&Family; 48] = [
     &BUILD_INFO,
@@ -135,7 +139,7 @@ pub(super) static CACHE_REQUESTS: Family = Family {
     kind: Kind::Counter,
     help: "Requests on routes with a cache.",
     labels: &[
-        ("cache", "the cache"),
+        CACHE,
         (
             "result",
             "`hit` from memory, `stale` from memory though it was to be fetched anew, `revalidated` after the \
@@ -150,7 +154,7 @@ pub(super) static CACHE_BYPASS: Family = Family {
     kind: Kind::Counter,
     help: "Why requests passed a cache by, and why responses were not stored.",
     labels: &[
-        ("cache", "the cache"),
+        CACHE,
         ("reason", "in one word, as `cache_reason` in the access log"),
     ],
 };
@@ -159,21 +163,21 @@ pub(super) static CACHE_BYTES: Family = Family {
     name: "catamaran_cache_bytes",
     kind: Kind::Gauge,
     help: "Memory that stored responses take.",
-    labels: &[("cache", "the cache")],
+    labels: &[CACHE],
 };
 
 pub(super) static CACHE_OBJECTS: Family = Family {
     name: "catamaran_cache_objects",
     kind: Kind::Gauge,
     help: "URLs of which a cache knows something.",
-    labels: &[("cache", "the cache")],
+    labels: &[CACHE],
 };
 
 pub(super) static CACHE_EVICTIONS: Family = Family {
     name: "catamaran_cache_evictions_total",
     kind: Kind::Counter,
     help: "URLs that made room for others.",
-    labels: &[("cache", "the cache")],
+    labels: &[CACHE],
 };
 
 pub(super) static CACHE_FILLS_OPEN: Family = Family {
@@ -181,7 +185,7 @@ pub(super) static CACHE_FILLS_OPEN: Family = Family {
     kind: Kind::Gauge,
     help: "Responses that are being fetched now for a cache.",
     labels: &[
-        ("cache", "the cache"),
+        CACHE,
         (
             "age",
             "for how long: `under-10s`, `under-1m`, `under-10m`, `older`",
@@ -193,14 +197,14 @@ pub(super) static CACHE_WAITERS: Family = Family {
     name: "catamaran_cache_waiters",
     kind: Kind::Gauge,
     help: "Requests that wait for, or read, a response that is being fetched.",
-    labels: &[("cache", "the cache")],
+    labels: &[CACHE],
 };
 
 pub(super) static CACHE_PURGES: Family = Family {
     name: "catamaran_cache_purges_total",
     kind: Kind::Counter,
     help: "Purges.",
-    labels: &[("cache", "the cache")],
+    labels: &[CACHE],
 };
 
 pub(super) static READY: Family = Family {
@@ -334,7 +338,7 @@ pub(super) static UPSTREAM_READY: Family = Family {
     kind: Kind::Gauge,
     help: "1 while an upstream accepts new clients, 0 while each of its backends is out, drained or \
            stopped.",
-    labels: &[("upstream", "the name of the group")],
+    labels: &[UPSTREAM],
 };
 
 pub(super) static SERVED_SINCE: Family = Family {
@@ -442,7 +446,7 @@ pub(super) static UPSTREAM_PANIC: Family = Family {
     kind: Kind::Gauge,
     help: "1 while more than `unwell_max` of the upstream's weight is unwell or cannot be connected to, \
            so that backends that are unwell serve where no other can; else 0.",
-    labels: &[("upstream", "the name of the group")],
+    labels: &[UPSTREAM],
 };
 
 /// What the process uses. The names are those of all client libraries of Prometheus.

@@ -3,6 +3,7 @@
 use catamaran_discover::Refusal;
 
 use crate::admin::exposition::{Exposition, Family, Kind};
+use crate::admin::metrics::families::UPSTREAM;
 use crate::control::discovered::MembersView;
 
 /// Every family of this module, in the order of the page.
@@ -20,7 +21,7 @@ static MEMBERS: Family = Family {
     kind: Kind::Gauge,
     help: "Members of an upstream that its source named, by how they stand.",
     labels: &[
-        ("upstream", "the name of the group"),
+        UPSTREAM,
         ("from", "the kind of its source, such as `file`"),
         (
             "state",
@@ -34,10 +35,7 @@ static AGE: Family = Family {
     kind: Kind::Gauge,
     help: "How long ago a source gave its last good answer. A file answers when it is changed: its age alone is \
            no trouble. There is no sample before the first good answer.",
-    labels: &[
-        ("upstream", "the name of the group"),
-        ("from", "the kind of its source"),
-    ],
+    labels: &[UPSTREAM, ("from", "the kind of its source")],
 };
 
 static ANSWERS: Family = Family {
@@ -45,7 +43,7 @@ static ANSWERS: Family = Family {
     kind: Kind::Counter,
     help: "Answers of a source. After one that failed or was empty the last list stays.",
     labels: &[
-        ("upstream", "the name of the group"),
+        UPSTREAM,
         ("from", "the kind of its source"),
         ("result", "`good` or `failed`"),
     ],
@@ -56,7 +54,7 @@ static REFUSED: Family = Family {
     kind: Kind::Counter,
     help: "What a source named and is no member, counted at each answer.",
     labels: &[
-        ("upstream", "the name of the group"),
+        UPSTREAM,
         ("from", "the kind of its source"),
         (
             "reason",
@@ -72,7 +70,7 @@ static MESSAGES: Family = Family {
     kind: Kind::Counter,
     help: "Messages of mod_cluster's nodes that were understood, by their command; only those that occurred.",
     labels: &[
-        ("upstream", "the name of the group"),
+        UPSTREAM,
         ("command", "such as `config`, `enable-app` or `status`"),
     ],
 };
@@ -82,7 +80,7 @@ static REFUSED_MESSAGES: Family = Family {
     kind: Kind::Counter,
     help: "What of nodes was refused; only what occurred.",
     labels: &[
-        ("upstream", "the name of the group"),
+        UPSTREAM,
         (
             "reason",
             "`peer`: not among `peers`; `garbage`: no HTTP/1.1, or too much; `syntax`: no message; `forged`: about \

@@ -7,6 +7,7 @@ use std::time::Duration;
 use catamaran_upstream::{BackendCounts, FiguresTotals};
 
 use super::*;
+use crate::admin::exposition::Kind;
 use crate::counters::{Culprit, LastReload, Reason};
 
 /// One sample: its labels and its value.
