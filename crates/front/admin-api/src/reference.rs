@@ -25,33 +25,28 @@ pub fn reference() -> String {
 
 fn write(page: &mut String, object: &ObjectDoc) {
     let meaning = sentence(object.meaning);
-    write!(
-        page,
-        "\n## {}\n\n{meaning}\n\n| Member | Type | What it says |\n|---|---|---|\n",
-        object.name
-    )
-    .expect("a string takes all");
+    write!(page, "\n## {}\n\n{meaning}\n\n", object.name).expect("a string takes all");
     for member in object.members {
-        writeln!(page, "{}", row(member)).expect("a string takes all");
+        writeln!(page, "{}", item(member)).expect("a string takes all");
     }
 }
 
-fn row(member: &MemberDoc) -> String {
+fn item(member: &MemberDoc) -> String {
     let meaning = sentence(member.meaning);
     if member.is_flat {
-        return format!("| all of {} | | {meaning} |", link(member.declared));
+        return format!("- all of {}: {meaning}", link(member.declared));
     }
     format!(
-        "| `{}` | {} | {meaning} |",
+        "- `{}` ({}): {meaning}",
         member.name,
         words(member.declared)
     )
 }
 
-/// The lines of a comment as one text, as a cell of a table has it.
+/// The lines of a comment as one text.
 fn sentence(lines: &[&str]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
-    lines.join(" ").replace('|', "\\|")
+    lines.join(" ")
 }
 
 /// A type of Rust in the words of JSON.
@@ -76,9 +71,9 @@ fn words(declared: &str) -> String {
     }
     match declared.as_str() {
         "String" => "text".to_owned(),
-        "bool" => "true or false".to_owned(),
+        "bool" => "boolean".to_owned(),
         "f64" => "number".to_owned(),
-        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "whole number".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "integer".to_owned(),
         object => link(object),
     }
 }
@@ -124,10 +119,7 @@ mod tests {
         for (declared, expected) in [
             ("Option<String>", "text or null"),
             ("Vec<Event>", "list of [Event](#event)"),
-            (
-                "Option<BTreeMap<String, u64>>",
-                "whole number by name or null",
-            ),
+            ("Option<BTreeMap<String, u64>>", "integer by name or null"),
             ("Vec<(String, String)>", "list of list of text and text"),
         ] {
             assert_eq!(words(declared), expected, "{declared}");
