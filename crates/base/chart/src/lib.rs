@@ -1,4 +1,4 @@
-//! Pictures as SVG: line charts, small ones beside each other, sparklines, strips of dots, bars of ratios. Data in, text out.
+//! Pictures as SVG: line charts, small ones beside each other, strips of dots, bars of ratios. Data in, text out.
 //!
 //! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
 //! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
@@ -71,14 +71,6 @@ svg.chart .s4 { stroke: light-dark(#8e3b9e, #cf93dc) }
 svg.chart .s5 { stroke: light-dark(#8a6d00, #d9bf55) }
 svg.chart .hang { fill: light-dark(#b3261e, #f2a09a) }
 svg.axes { position: absolute }
-";
-
-/// What a page has to have once for all sparklines.
-pub const SPARK_STYLE: &str = "\
-svg.spark { display: block; width: 100%; height: 28px; overflow: visible }
-svg.spark path { fill: none; stroke: light-dark(#1f6fb4, #6cb4ee); stroke-width: 1.5;
-  stroke-linejoin: round; vector-effect: non-scaling-stroke }
-svg.spark line { stroke: light-dark(#e4e4e4, #383838); vector-effect: non-scaling-stroke }
 ";
 
 impl Series {
@@ -206,36 +198,6 @@ fn line(svg: &mut String, number: usize, series: &Series, x: &Scale<'_>, y: &Sca
     }
 }
 
-/// A line without axes, from zero to its highest value, as wide and high as the page's style has it: at most
-/// `room` values, the last of them at the right end. What is not finite is a gap.
-#[must_use]
-pub fn sparkline(title: &str, values: &[f64], room: usize) -> String {
-    let room = room.max(2);
-    let values = &values[values.len().saturating_sub(room)..];
-    let finite = values.iter().copied().filter(|value| value.is_finite());
-    let top = finite.fold(0.0, f64::max);
-    let mut path = String::new();
-    let mut is_open = false;
-    for (place, value) in values.iter().enumerate() {
-        if !value.is_finite() {
-            is_open = false;
-            continue;
-        }
-        let x = (room - values.len() + place) as f64 / (room - 1) as f64 * SPARK_WIDTH;
-        let share = if top > 0.0 { value.max(0.0) / top } else { 0.0 };
-        let y = SPARK_HEIGHT - 1.0 - share * (SPARK_HEIGHT - 2.0);
-        let verb = if is_open { 'L' } else { 'M' };
-        is_open = true;
-        push(&mut path, format_args!("{verb}{x:.1} {y:.1}"));
-    }
-    format!(
-        "<svg class=\"spark\" role=\"img\" preserveAspectRatio=\"none\" viewBox=\"0 0 {SPARK_WIDTH} \
-         {SPARK_HEIGHT}\"><title>{}</title><line x1=\"0\" x2=\"{SPARK_WIDTH}\" y1=\"{SPARK_HEIGHT}\" \
-         y2=\"{SPARK_HEIGHT}\"/><path d=\"{path}\"/></svg>",
-        escaped(title)
-    )
-}
-
 /// What stands for line `number` in a legend of the page's own.
 #[must_use]
 pub fn line_key(number: usize) -> String {
@@ -287,10 +249,6 @@ const TICK_ROOM_X: f64 = 70.0;
 const TICK_ROOM_Y: f64 = 34.0;
 /// The width of a letter, at most on average.
 const LETTER: f64 = 7.0;
-/// The box of a sparkline, which its page stretches.
-const SPARK_WIDTH: f64 = 120.0;
-const SPARK_HEIGHT: f64 = 24.0;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,19 +278,6 @@ mod tests {
         }
         // From one corner to the middle of the decades 1 to 100.
         assert!(svg.contains("d=\"M58.0 198.0L618.0 112.0\""), "{svg}");
-    }
-
-    #[test]
-    fn a_sparkline_ends_at_the_right_and_has_gaps() {
-        let svg = sparkline("a < b", &[9.0, 1.0, f64::NAN, 2.0, 0.0], 4);
-        assert!(svg.contains("<title>a &lt; b</title>"), "{svg}");
-        assert!(
-            svg.contains("d=\"M0.0 12.0M80.0 1.0L120.0 23.0\""),
-            "the first is left out: {svg}"
-        );
-        let flat = sparkline("", &[0.0, 0.0], 4);
-        assert!(flat.contains("d=\"M80.0 23.0L120.0 23.0\""), "{flat}");
-        assert!(sparkline("", &[], 0).contains("d=\"\""));
     }
 
     #[test]

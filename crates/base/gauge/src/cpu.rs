@@ -50,19 +50,6 @@ pub fn of_process(id: u32) -> io::Result<Cpu> {
     })
 }
 
-/// What `root` and all below it have used so far, children that have ended included.
-///
-/// # Errors
-/// `/proc` cannot be read.
-pub fn of_tree(root: u32) -> io::Result<Cpu> {
-    let mut cpu = Cpu::default();
-    for stat in process::stats_of_tree(root)? {
-        cpu.user += ticks(stat.utime + stat.cutime.max(0).cast_unsigned());
-        cpu.system += ticks(stat.stime + stat.cstime.max(0).cast_unsigned());
-    }
-    Ok(cpu)
-}
-
 /// What this process and all its threads have used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_process() -> Duration {

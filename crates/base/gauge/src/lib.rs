@@ -19,10 +19,10 @@
 //! use catamaran_gauge::{cpu, memory, process};
 //!
 //! let own = std::process::id();
-//! let before = cpu::of_tree(own)?;
+//! let before = cpu::of_process(own)?;
 //! let memory = memory::shares(&process::tree(own)?)?;
 //! assert!(memory.proportional > 0);
-//! let used = (cpu::of_tree(own)? - before).total();
+//! let used = (cpu::of_process(own)? - before).total();
 //! assert!(used.as_secs() < 60);
 //! # Ok::<(), std::io::Error>(())
 //! ```

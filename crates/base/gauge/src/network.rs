@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use std::ops::Sub;
 use std::{fs, io};
 
-use procfs::net::TcpState;
-
 use crate::process::{fault, open};
 
 /// A network namespace at one moment.
@@ -117,25 +115,6 @@ pub fn of(id: u32) -> io::Result<Network> {
         sockets: sockets(&read("sockstat")?, &six),
         counters: Counters(counters),
     })
-}
-
-/// How many TCP connections are established at each local port, in the namespace that the process `id` is
-/// in. Each connection within the namespace counts at both of its ports. It takes a microsecond or two for
-/// each socket there is.
-///
-/// # Errors
-/// The process is gone, or its `/proc/ID/net` cannot be read.
-pub fn established(id: u32) -> io::Result<BTreeMap<u16, u64>> {
-    let process = open(id)?;
-    let mut ports = BTreeMap::new();
-    // A kernel without IPv6 has no such file.
-    let six = process.tcp6().unwrap_or_default();
-    for socket in process.tcp().map_err(fault)?.into_iter().chain(six) {
-        if socket.state == TcpState::Established {
-            *ports.entry(socket.local_address.port()).or_default() += 1;
-        }
-    }
-    Ok(ports)
 }
 
 fn interfaces(id: u32) -> io::Result<Vec<Interface>> {
@@ -250,20 +229,5 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_has_no_network() {
         assert!(of(5_000_000).is_err());
-    }
-
-    #[test]
-    fn connections_count_at_the_port_they_are_to() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let at_port = || {
-            let all = established(std::process::id()).unwrap();
-            all.get(&address.port()).copied().unwrap_or(0)
-        };
-        assert_eq!(at_port(), 0);
-        let clients = [(); 3].map(|()| TcpStream::connect(address).unwrap());
-        let served = clients.each_ref().map(|_| listener.accept().unwrap());
-        assert_eq!(at_port(), 3);
-        drop((clients, served));
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret, StatusView};
@@ -16,7 +17,7 @@ use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
 use super::lab::own_path;
-use super::look::{Look, LookSubject};
+use super::look::{self, LookSubject};
 use super::serve::without_file;
 use crate::failure::Failure;
 use crate::own_log;
@@ -34,13 +35,14 @@ pub(crate) struct Args {
     #[arg(long)]
     tls: bool,
 
-    /// Run a front and two applications as processes of their own, under a small load, and show on a page
-    /// what they do
+    /// Run a front and two applications as processes of their own, under a small load, and print how to
+    /// look at them
     #[arg(long, conflicts_with_all = ["listen", "tls"])]
     tier: bool,
 
-    #[command(flatten, next_help_heading = "With --tier")]
-    look: Look,
+    /// End --tier after so long, such as 10s
+    #[arg(long = "for", value_name = "TIME", value_parser = catamaran_units::parse_duration, requires = "tier")]
+    time: Option<Duration>,
 }
 
 impl Args {
@@ -53,24 +55,22 @@ impl Args {
 /// Runs until a signal.
 pub(crate) fn run(args: Args) -> ExitCode {
     let outcome = if args.tier {
-        show_tier(&args.look)
-    } else if args.look.is_given() {
-        let what = "--for, --save and --page are about the page of --tier; add it";
-        Err(Failure::Usage(what.to_owned()))
+        show_tier(args.time)
     } else {
         run_front(args).map(|()| ExitCode::SUCCESS)
     };
     outcome.unwrap_or_else(Failure::exit)
 }
 
-/// The same front and two applications as `lab up` would show them, without its need of root.
-fn show_tier(look: &Look) -> Result<ExitCode, Failure> {
+/// The same front and two applications as `lab up` would start them, without its need of root.
+fn show_tier(time: Option<Duration>) -> Result<ExitCode, Failure> {
     let experiment = builtin::demo();
-    look.seat()?.show(LookSubject {
+    look::show(LookSubject {
         experiment: &experiment,
         programs: doctor::programs(&own_path()?, &[]),
         is_shared: true,
         is_driven: true,
+        time,
     })
 }
 

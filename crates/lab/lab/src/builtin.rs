@@ -60,7 +60,7 @@ fn published(name: &str, form: Form) -> Result<Experiment, Faults> {
     Experiment::read(&format!("{name}.published.toml"), text, form)
 }
 
-/// A front of ours before two applications of ours, with a small load: what `catamaran demo --tier` shows.
+/// A front of ours before two applications of ours, with a small load: what `catamaran demo --tier` starts.
 /// It is no experiment to run, since nothing varies.
 ///
 /// # Panics

@@ -37,7 +37,7 @@ use self::counters::Counters;
 use self::crowd::Crowd;
 pub use self::crowd::READY;
 use self::evidence::{Spans, Surroundings, lost};
-pub(crate) use self::live::{Board, Traffic, live};
+pub(crate) use self::live::{Answers, live};
 pub(crate) use self::record::OWN;
 use self::record::StableWords;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};

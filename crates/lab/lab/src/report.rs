@@ -14,7 +14,6 @@ mod whole_forms;
 pub use html::html;
 pub use markdown::markdown;
 pub use picture::picture;
-pub(crate) use table::digits;
 pub use terminal::terminal;
 
 use crate::result::{CellResult, ResultDocument};

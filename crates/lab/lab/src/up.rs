@@ -1,69 +1,67 @@
-//! One cell of an experiment, up to be looked at: its servers are started by the code that runs start them
-//! by, its load is driven if that is asked for, and a page shows what goes on until somebody ends it.
+//! One cell of an experiment, up to be looked at: its servers are started by the code that starts those of
+//! runs, and its load is driven if that is asked for, until somebody ends it.
 //!
-//! Nothing is concluded from it: there are no rounds and no gates.
-
-mod drawing;
-mod moment;
-mod page;
-mod serve;
-mod topology;
+//! Nothing is measured or concluded: there are no rounds and no gates.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use catamaran_gauge::{Group, Syscalls};
+use catamaran_tier::{Space, SpaceFault};
 
-use self::moment::{Point, TierMoment};
-use self::page::{History, Setting};
-use self::serve::PageServer;
-use self::topology::{Node, Topology};
-use crate::drive::{Board, DriveFault, Driver, RunKey, RunningServer, Stage, Stages, live};
-use crate::experiment::{Experiment, Levels, Load, label};
-use crate::extra::{echo, now};
-use crate::template::Addresses;
+use crate::drive::{Answers, DriveFault, Driver, RunKey, RunningServer, Stage, Stages, live};
+use crate::experiment::Experiment;
+use crate::extra::now;
 
 /// What is to be up.
 #[derive(Debug)]
 pub struct UpRequest<'a> {
     /// What starts servers and loads.
     pub driver: &'a Driver,
-    /// Its only cell is the one that is shown: [`Experiment::only`].
+    /// Its only cell is the one that is started: [`Experiment::only`].
     pub experiment: &'a Experiment,
     /// Whether it is in the machine's own network and without cgroups, which needs no root.
     pub is_shared: bool,
     /// Whether the load is driven.
     pub is_driven: bool,
-    /// How long; `None`: until `stop`.
+    /// How long; `None`: until the driver's `stop`.
     pub time: Option<Duration>,
-    /// Where the page is served.
-    pub page: TcpListener,
 }
 
 /// What is up, for those who are told once it serves.
 #[derive(Clone, Debug)]
 pub struct TierView<'a> {
-    /// The servers as text, with the lines of who asks whom.
-    pub drawing: String,
+    /// The servers, from the front to the backmost.
+    pub servers: Vec<ServerView<'a>>,
     /// The network namespace; `None` in the machine's own.
     pub namespace: Option<&'a str>,
     /// What the load asks for, driven or not.
     pub url: &'a str,
-    /// Where the page is.
-    pub page: SocketAddr,
     /// Where the servers' files are.
     pub directory: &'a Path,
 }
 
-/// What it came to.
+/// A server that is up.
+#[derive(Clone, Debug)]
+pub struct ServerView<'a> {
+    /// Its name in the experiment.
+    pub name: &'a str,
+    /// Its kind.
+    pub target: &'a str,
+    /// Its first process.
+    pub pid: u32,
+    /// The core that it is pinned to.
+    pub core: Option<usize>,
+    /// Its ports that are listening, with their names: `ajp`.
+    pub ports: Vec<(&'a str, SocketAddr)>,
+}
+
+/// How it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// The page as it was last, which stands still.
-    pub page: String,
     /// How long it was up.
     pub time: Duration,
     /// Answers of all loads.
@@ -90,13 +88,13 @@ pub enum UpFault {
         /// The end of what it said.
         log: String,
     },
-    /// The page cannot be served.
-    #[error("the page: {0}")]
-    Page(#[from] io::Error),
+    /// What is up could not be said.
+    #[error(transparent)]
+    Say(#[from] io::Error),
 }
 
-/// Starts it, tells `say` once, and shows it until its time is over or a signal comes. Then nothing of it
-/// is left.
+/// Starts it, tells `say` once, and waits until its time is over or a signal comes. Then nothing of it is
+/// left.
 ///
 /// # Errors
 /// [`UpFault`]; nothing is left then, either.
@@ -123,220 +121,87 @@ pub fn run(
     let load = experiment
         .load(levels, &stage.addresses)
         .map_err(DriveFault::from)?;
-    let topology = topology(experiment, stage, &load, asked.is_driven)?;
-    let (syscalls, notes) = count(stage);
-    let mut place = vec![label(levels)];
-    place.retain(|text| !text.is_empty());
-    place.push(match stage.space.namespace() {
-        Some(name) => format!("network namespace {name}"),
-        None => "in the network of this machine".to_owned(),
-    });
-    let setting = Setting {
-        title: experiment.name.clone(),
-        question: experiment.question.clone(),
-        place: place.join(" · "),
-        notes,
-    };
-    let address = asked.page.local_addr()?;
-    let board = Board::default();
-    let mut watch = Watch {
-        stage,
-        topology: &topology,
-        setting: &setting,
-        syscalls: syscalls.as_ref(),
-        board: &board,
-        history: History::default(),
+    let servers = stage.servers.iter().rev();
+    let servers = servers.map(|server| ServerView::of(server, &stage.space));
+    say(&TierView {
+        servers: servers
+            .collect::<Result<_, _>>()
+            .map_err(DriveFault::from)?,
+        namespace: stage.space.namespace(),
+        url: &load.url,
+        directory: stage.space.directory(),
+    })?;
+    let answers = Answers::default();
+    let watch = Watch {
+        servers: &stage.servers,
         time: asked.time,
         stop: &driver.stop,
     };
-    let site = PageServer::start(asked.page, watch.page("it has just begun", true))?;
-    say(&TierView {
-        drawing: drawing::draw(&topology),
-        namespace: stage.space.namespace(),
-        url: &load.url,
-        page: address,
-        directory: stage.space.directory(),
-    })?;
+    let start = now();
     if asked.is_driven {
         let cell = (experiment, levels);
-        return live(driver, stage, cell, &board, |faults| {
-            watch.look(&site, faults)
-        })?;
+        live(driver, stage, cell, &answers, |faults| {
+            watch.wait(start, faults)
+        })??;
+    } else {
+        // Nobody sends.
+        let (_sender, faults) = sync_channel(0);
+        watch.wait(start, &faults)?;
     }
-    // Nobody sends.
-    let (_sender, faults) = sync_channel(0);
-    watch.look(&site, &faults)
-}
-
-/// Counts system calls where that can be done, and says what is not shown.
-fn count(stage: &Stage) -> (Option<Syscalls>, Vec<String>) {
-    let groups = stage.servers.iter().filter_map(|it| it.process.group());
-    let groups: Vec<&Group> = groups.collect();
-    if groups.is_empty() {
-        let notes = [
-            "System calls: the kernel counts them for root alone; `catamaran lab up` shows them.",
-            "CPU, network, disks and memory above are the whole machine's; connections opened are not counted.",
-        ];
-        return (None, notes.map(str::to_owned).to_vec());
-    }
-    match Syscalls::count(&groups) {
-        Ok(syscalls) => (Some(syscalls), Vec::new()),
-        Err(fault) => (None, vec![format!("System calls: {fault}")]),
-    }
-}
-
-fn topology(
-    experiment: &Experiment,
-    stage: &Stage,
-    load: &Load,
-    is_driven: bool,
-) -> Result<Topology, DriveFault> {
-    let levels = &experiment.cells[0];
-    let mut nodes = vec![load_node(
-        experiment,
-        levels,
-        &stage.addresses,
-        (load, is_driven),
-    )?];
-    nodes.extend(stage.servers.iter().map(server_node));
-    let hops = experiment.hops(levels, &stage.addresses)?;
-    Ok(Topology::of(nodes, &hops))
-}
-
-fn load_node(
-    experiment: &Experiment,
-    levels: &Levels,
-    addresses: &Addresses,
-    (load, is_driven): (&Load, bool),
-) -> Result<Node, DriveFault> {
-    let said = |load: &Load| {
-        let rate = load.rate.map(|rate| format!(", {rate} requests/s"));
-        let kept = if load.keep_alive { "kept" } else { "closed" };
-        format!(
-            "{} clients, {kept}{}",
-            load.clients,
-            rate.unwrap_or_default()
-        )
-    };
-    let mut lines = vec![said(load)];
-    let beside = experiment.beside(levels, addresses)?;
-    lines.extend(beside.iter().map(said));
-    if let Some(crowd) = &load.crowd {
-        lines.push(format!(
-            "{} clients that {}",
-            crowd.clients,
-            crowd.kind.name()
-        ));
-    }
-    if !is_driven {
-        lines.push("not driven (--load)".to_owned());
-    }
-    let is_echo = echo::EchoRequest::site(&load.url).is_some();
-    Ok(Node {
-        name: "load".to_owned(),
-        kind: if is_echo { "echo" } else { "catamaran bench" }.to_owned(),
-        lines,
-        core: load.core,
-        ..Node::default()
+    Ok(Over {
+        time: now().duration_since(start),
+        completed: answers.completed.into_inner(),
+        failed: answers.failed.into_inner(),
+        is_stopped: driver.stop.load(Ordering::Relaxed),
     })
 }
 
-fn server_node(server: &RunningServer) -> Node {
-    let ports = server.process.addresses();
-    let mut by_scheme: Vec<(String, Vec<SocketAddr>)> = Vec::new();
-    for (scheme, address) in ports {
-        match by_scheme.iter_mut().find(|(known, _)| known == scheme) {
-            Some((_, addresses)) => addresses.push(*address),
-            None => by_scheme.push((scheme.clone(), vec![*address])),
-        }
-    }
-    Node {
-        name: server.record.name.clone(),
-        kind: server.record.target.clone(),
-        lines: Vec::new(),
-        ports: by_scheme,
-        pid: Some(server.process.id()),
-        core: server.core,
+impl<'a> ServerView<'a> {
+    fn of(server: &'a RunningServer, space: &Space) -> Result<Self, SpaceFault> {
+        let ports = server.process.addresses();
+        // A port that its configuration does not use has an address all the same.
+        let listens = |(_, address): &&(String, SocketAddr)| TcpStream::connect(address).is_ok();
+        let ports = space.inside(|| ports.iter().filter(listens).collect::<Vec<_>>())?;
+        Ok(Self {
+            name: &server.record.name,
+            target: &server.record.target,
+            pid: server.process.id(),
+            core: server.core,
+            ports: ports
+                .into_iter()
+                .map(|(name, address)| (name.as_str(), *address))
+                .collect(),
+        })
     }
 }
 
-/// Looks at what is up, once a second.
+/// Waits for the end of what is up.
 struct Watch<'a> {
-    stage: &'a Stage,
-    topology: &'a Topology,
-    setting: &'a Setting,
-    syscalls: Option<&'a Syscalls>,
-    board: &'a Board,
-    history: History,
+    servers: &'a [RunningServer],
     time: Option<Duration>,
     stop: &'a AtomicBool,
 }
 
 impl Watch<'_> {
-    fn look(&mut self, site: &PageServer, faults: &Receiver<DriveFault>) -> Result<Over, UpFault> {
-        let start = now();
-        let mut before = self.moment();
-        loop {
-            let is_over = self.wait(start, faults)?;
-            let after = self.moment();
-            self.history.push(Point::between(&before, &after));
-            before = after;
-            let up = now().duration_since(start);
-            let traffic = before.traffic;
-            if is_over {
-                let state = format!(
-                    "ended after {:.1} s: {} answers, {} failed",
-                    up.as_secs_f64(),
-                    traffic.completed,
-                    traffic.failed
-                );
-                return Ok(Over {
-                    page: self.page(&state, false),
-                    time: up,
-                    completed: traffic.completed,
-                    failed: traffic.failed,
-                    is_stopped: self.stop.load(Ordering::Relaxed),
-                });
-            }
-            let state = format!(
-                "up for {} s, {} answers; lines are the last minute, and this page is loaded anew each second",
-                up.as_secs(),
-                traffic.completed
-            );
-            site.show(self.page(&state, true));
-        }
-    }
-
-    fn moment(&self) -> TierMoment {
-        let traffic = self.board.traffic();
-        TierMoment::read(self.stage, &self.topology.hops, self.syscalls, traffic)
-    }
-
-    /// Waits for the next whole second, or until it is over, which it says.
-    fn wait(&self, start: Instant, faults: &Receiver<DriveFault>) -> Result<bool, UpFault> {
-        let next = Duration::from_secs(now().duration_since(start).as_secs() + 1);
+    /// Until its time is over or a signal comes; a fault if a server or a load has ended by itself.
+    fn wait(&self, start: Instant, faults: &Receiver<DriveFault>) -> Result<(), UpFault> {
         loop {
             let up = now().duration_since(start);
-            let left = next.saturating_sub(up);
-            let rest = self.time.map(|time| time.saturating_sub(up));
-            if rest.is_some_and(|rest| rest.is_zero()) || self.stop.load(Ordering::Relaxed) {
-                return Ok(true);
+            let left = self.time.map_or(LOOK, |time| time.saturating_sub(up));
+            if left.is_zero() || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
             }
-            if left.is_zero() {
-                self.check_servers()?;
-                return Ok(false);
-            }
-            let wait = left.min(LOOK).min(rest.unwrap_or(LOOK));
-            if let Ok(fault) = faults.recv_timeout(wait) {
-                // A server that has ended is why the load has failed.
-                self.check_servers()?;
+            let fault = faults.recv_timeout(left.min(LOOK));
+            // A server that has ended is why the load has failed.
+            self.check_servers()?;
+            if let Ok(fault) = fault {
                 return Err(fault.into());
             }
         }
     }
 
     fn check_servers(&self) -> Result<(), UpFault> {
-        for server in &self.stage.servers {
+        for server in self.servers {
             if let Some(how) = server.process.ended() {
                 return Err(UpFault::Died {
                     name: server.record.name.clone(),
@@ -347,11 +212,7 @@ impl Watch<'_> {
         }
         Ok(())
     }
-
-    fn page(&self, state: &str, is_live: bool) -> String {
-        page::page(self.setting, self.topology, &self.history, (state, is_live))
-    }
 }
 
-/// How often a signal is looked for.
+/// How often a signal, and a server that has ended, is looked for.
 const LOOK: Duration = Duration::from_millis(100);

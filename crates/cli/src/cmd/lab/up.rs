@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use catamaran_lab::builtin;
 use catamaran_lab::experiment::Form;
 
 use super::prepare;
-use crate::cmd::look::{self, Look};
+use crate::cmd::look::{self, LookSubject};
 use crate::failure::Failure;
 
-/// Start the servers of one cell, draw them, and show on a page what they do, until ctrl-C
+/// Start the servers of one cell, and print their addresses and how to look at them, until ctrl-C
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// An experiment of `lab list`, or a file
@@ -38,8 +39,9 @@ pub(super) struct Args {
     #[arg(long)]
     install: bool,
 
-    #[command(flatten)]
-    look: Look,
+    /// End after so long, such as 10s
+    #[arg(long = "for", value_name = "TIME", value_parser = catamaran_units::parse_duration)]
+    time: Option<Duration>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -52,14 +54,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let cell = experiment.choose(&args.cell);
     let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
     let experiment = experiment.only(cell);
-    // A page that cannot be had is said before anything is installed.
-    let seat = args.look.seat()?;
     prepare::check(&experiment, &args.module, args.install)?;
-    let shown = look::LookSubject {
+    look::show(LookSubject {
         experiment: &experiment,
         programs: prepare::programs(&args.module)?,
         is_shared: false,
         is_driven: args.load,
-    };
-    seat.show(shown)
+        time: args.time,
+    })
 }

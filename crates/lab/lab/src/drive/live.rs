@@ -1,10 +1,8 @@
 //! A tier under its load for as long as somebody looks at it: nothing is measured for claims.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,69 +17,19 @@ use super::{DriveFault, Driver};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::echo;
 
-/// What the loads do now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Traffic {
-    /// Requests a second of all loads; `None` before the first second.
-    pub(crate) rate: Option<f64>,
-    /// Latency of the main load in the last second.
-    pub(crate) p50_ms: Option<f64>,
-    /// See [`Traffic::p50_ms`].
-    pub(crate) p99_ms: Option<f64>,
-    /// Answers of all loads so far.
-    pub(crate) completed: u64,
-    /// Requests of all loads that have failed so far.
-    pub(crate) failed: u64,
-}
-
-/// What a cell's loads have told.
+/// What a cell's loads have done so far, all together.
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<BTreeMap<String, LoadTicks>>);
-
-#[derive(Clone, Copy, Debug, Default)]
-struct LoadTicks {
-    last: Tick,
-    rate: Option<f64>,
-    /// Of load generators that have ended.
-    completed: u64,
-    failed: u64,
+pub(crate) struct Answers {
+    /// Answers.
+    pub(crate) completed: AtomicU64,
+    /// Requests that have failed.
+    pub(crate) failed: AtomicU64,
 }
 
-impl Board {
-    /// What all of them do now.
-    pub(crate) fn traffic(&self) -> Traffic {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut traffic = Traffic::default();
-        for (name, it) in told.iter() {
-            if let Some(rate) = it.rate {
-                traffic.rate = Some(traffic.rate.unwrap_or(0.0) + rate);
-            }
-            traffic.completed += it.completed + it.last.completed;
-            traffic.failed += it.failed + it.last.failed;
-            if name == MAIN {
-                traffic.p50_ms = it.last.p50_ms;
-                traffic.p99_ms = it.last.p99_ms;
-            }
-        }
-        traffic
-    }
-
-    /// A load generator's next line.
-    fn tick(&self, name: &str, tick: Tick) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let it = told.entry(name.to_owned()).or_default();
-        // Another generator has begun.
-        if tick.elapsed_s < it.last.elapsed_s {
-            it.completed += it.last.completed;
-            it.failed += it.last.failed;
-            it.last = Tick::default();
-        }
-        let seconds = tick.elapsed_s - it.last.elapsed_s;
-        if seconds > 0.0 {
-            let answers = tick.completed.saturating_sub(it.last.completed);
-            it.rate = Some(answers as f64 / seconds);
-        }
-        it.last = tick;
+impl Answers {
+    fn add(&self, completed: u64, failed: u64) {
+        self.completed.fetch_add(completed, Ordering::Relaxed);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
     }
 }
 
@@ -91,7 +39,7 @@ pub(crate) fn live<T>(
     driver: &Driver,
     stage: &Stage,
     (experiment, levels): (&Experiment, &Levels),
-    board: &Board,
+    answers: &Answers,
     look: impl FnOnce(&Receiver<DriveFault>) -> T,
 ) -> Result<T, DriveFault> {
     let load = experiment.load(levels, &stage.addresses)?;
@@ -109,7 +57,7 @@ pub(crate) fn live<T>(
         let names = std::iter::once(MAIN.to_owned()).chain(names);
         for (load, name) in std::iter::once(&load).chain(&beside).zip(names) {
             let told = Teller {
-                board,
+                answers,
                 over,
                 fault: fault.clone(),
             };
@@ -146,7 +94,7 @@ impl Drop for EndOnDrop<'_> {
 
 /// A load generator that is started again whenever it ends.
 struct Teller<'a> {
-    board: &'a Board,
+    answers: &'a Answers,
     over: &'a AtomicBool,
     fault: SyncSender<DriveFault>,
 }
@@ -167,7 +115,7 @@ impl Teller<'_> {
         }
     }
 
-    /// One load generator; its ticks are told as they come.
+    /// One load generator; its answers are counted as it tells of them.
     fn bench(
         &self,
         driver: &Driver,
@@ -184,9 +132,14 @@ impl Teller<'_> {
         };
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
+        let mut before = Tick::default();
         let ended = bench::ticking(driver, stage, call, (TICK, self.over), |tick| {
             fine = &DRIVEN;
-            self.board.tick(name, tick);
+            self.answers.add(
+                tick.completed.saturating_sub(before.completed),
+                tick.failed.saturating_sub(before.failed),
+            );
+            before = tick;
             ControlFlow::Continue(())
         });
         match ended {
@@ -211,68 +164,21 @@ impl Teller<'_> {
             time,
             seed: SEED,
         };
-        let document = match bench::run(driver, stage, call, (self.over, None)) {
-            Ok(report) => report.document,
-            Err(DriveFault::Interrupted) => return Ok(()),
-            Err(fault) => return Err(fault),
-        };
-        let millis = |micros: u64| Some(micros as f64 / 1000.0);
-        let tick = Tick {
-            elapsed_s: document.elapsed.as_secs_f64(),
-            completed: document.requests.completed,
-            failed: document.requests.failed,
-            p50_ms: millis(document.latency.total.p50_us),
-            p99_ms: millis(document.latency.total.p99_us),
-            ..Tick::default()
-        };
-        self.board.tick(name, Tick::default());
-        self.board.tick(name, tick);
-        Ok(())
+        match bench::run(driver, stage, call, (self.over, None)) {
+            Ok(report) => {
+                let requests = &report.document.requests;
+                self.answers.add(requests.completed, requests.failed);
+                Ok(())
+            }
+            Err(DriveFault::Interrupted) => Ok(()),
+            Err(fault) => Err(fault),
+        }
     }
 }
 
-/// The name of the load that latency is of.
+/// The name of the main load; others have a number behind it.
 const MAIN: &str = "load";
 /// A load generator is started again after so long.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How often a load generator tells how far it is.
 const TICK: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tick(elapsed_s: f64, completed: u64, failed: u64) -> Tick {
-        Tick {
-            elapsed_s,
-            completed,
-            failed,
-            p50_ms: Some(elapsed_s),
-            ..Tick::default()
-        }
-    }
-
-    #[test]
-    fn rates_are_of_the_last_tick_and_sums_outlive_a_generator() {
-        let board = Board::default();
-        assert_eq!(board.traffic(), Traffic::default());
-        board.tick("load", tick(1.0, 100, 0));
-        board.tick("load", tick(3.0, 300, 2));
-        board.tick("load2", tick(1.0, 50, 0));
-        let expected = Traffic {
-            rate: Some(150.0),
-            p50_ms: Some(3.0),
-            p99_ms: None,
-            completed: 350,
-            failed: 2,
-        };
-        assert_eq!(board.traffic(), expected);
-        // It has begun anew.
-        board.tick("load", tick(1.0, 40, 1));
-        let traffic = board.traffic();
-        assert_eq!(
-            (traffic.rate, traffic.completed, traffic.failed),
-            (Some(90.0), 390, 3)
-        );
-    }
-}

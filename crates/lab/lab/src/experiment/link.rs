@@ -8,7 +8,6 @@ use toml::Spanned;
 
 use super::Level;
 use super::file::{File, LinkKeys, Restart, ServerKeys};
-use super::hops::PlannedHop;
 use super::read::FileReader;
 use crate::template::Addresses;
 
@@ -93,25 +92,6 @@ pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a,
         }
     }
     Cow::Owned(seen)
-}
-
-/// Where a hop leads that a template plans: to the server's link, if that is between the two.
-pub(super) fn through_link(
-    server: &ServerKeys,
-    hop: PlannedHop,
-    addresses: &Addresses,
-) -> PlannedHop {
-    let is_behind = |link: &LinkKeys| link.to.all().contains(&hop.to);
-    let of_link = addresses.get(&name(server));
-    let port = of_link.and_then(|ports| ports.keys().next());
-    match (server.link.as_ref().is_some_and(is_behind), port) {
-        (true, Some(port)) => PlannedHop {
-            to: name(server),
-            port: port.clone(),
-            ..hop
-        },
-        _ => hop,
-    }
 }
 
 /// The same URL at an end of the link. None is there while a file is only checked.

@@ -1,13 +1,12 @@
 //! What a cell's templates make of servers, load and expectations.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use catamaran_tier::{Fault, Faults, Job, Priority};
 
 use super::file::{CrowdKeys, Restart, ServerKeys};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
-use crate::template::{Addresses, PortName, TemplateNames, ports_read, render};
+use crate::template::{Addresses, TemplateNames, render};
 
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -341,14 +340,6 @@ impl<'a> Texts<'a> {
         render(text, &self.names).unwrap_or_else(|what| {
             self.fault(what);
             String::new()
-        })
-    }
-
-    /// The ports whose addresses a text reads.
-    pub(super) fn ports_read(&mut self, text: &str) -> BTreeSet<PortName> {
-        ports_read(text, &self.names).unwrap_or_else(|what| {
-            self.fault(what);
-            BTreeSet::new()
         })
     }
 
