@@ -57,7 +57,7 @@ fn results_that_cannot_be_compared_are_no_verdict() {
         format!("{docs}/{name}/result.json")
     };
     for (other, said) in [
-        (result("echo"), "different experiments"),
+        (result("cache"), "different experiments"),
         ("/nonexistent/result.json".to_owned(), "/nonexistent"),
     ] {
         let (code, _, stderr) = outcome(&["lab", "compare", &result("front-page"), &other]);

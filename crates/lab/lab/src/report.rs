@@ -175,10 +175,14 @@ mod tests {
 
     #[test]
     fn the_setting_is_a_line_of_its_own() {
-        let (_, result) = committed().remove(0);
+        let (_, mut result) = committed().remove(0);
+        result.rounds = 6;
+        result.cells.iter_mut().for_each(|cell| cell.void = 0);
+        let line = setting(&result);
+        assert!(line.contains(", no run void. 2026-"), "{line}");
+        result.is_quick = true;
         let line = setting(&result);
         assert!(line.starts_with("The short form, whose claims are exploratory: 6 rounds of"));
-        assert!(line.contains(", no run void. 2026-"), "{line}");
         assert_eq!(date(0), "");
     }
 }
