@@ -105,6 +105,12 @@ mod tests {
         let results = committed();
         assert!(results.len() >= 2);
         for (path, result) in results {
+            let mut cells = result.cells.iter();
+            assert!(
+                cells.all(|cell| cell.over_time.is_none()),
+                "{} has values over time, which no committed page shows: see docs/lab.md",
+                path.display()
+            );
             let file = path.join("report.md");
             let text = fs::read_to_string(&file).unwrap();
             assert!(

@@ -114,8 +114,9 @@ pub struct CellResult {
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// The longest request of all valid runs, in milliseconds; no claim is made on it.
     pub max_ms: Option<f64>,
-    /// A run of it second by second; `None` where the runs' samples were not at hand.
-    #[serde(default)]
+    /// A run of it second by second; `None` where the runs' samples were not at hand, and of
+    /// committed results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_time: Option<OverTime>,
     /// The standard deviation of all their requests' latencies, in milliseconds; nor on that.
     #[serde(default)]
