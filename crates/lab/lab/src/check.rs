@@ -7,15 +7,23 @@ use catamaran_tier::{Fault, Faults, Settings, Target, builtin, builtin_names};
 use crate::experiment::{CellServer, Experiment, Levels};
 use crate::template::Addresses;
 
-/// Checks the server `number` of a cell, and adds addresses which it might have.
+/// A server with what its target makes of it.
+#[derive(Debug)]
+pub(crate) struct PreparedServer {
+    pub(crate) server: CellServer,
+    pub(crate) target: Target,
+    pub(crate) settings: Settings,
+}
+
+/// Checks the server `number` of a cell, if the cell has it, and adds addresses which it might have.
 pub(crate) fn server(
     experiment: &Experiment,
     cell: &Levels,
     number: usize,
     addresses: &mut Addresses,
-) -> Result<(), Faults> {
+) -> Result<Option<PreparedServer>, Faults> {
     let Some(server) = experiment.server(cell, number, addresses)? else {
-        return Ok(());
+        return Ok(None);
     };
     let (target, settings) = prepare(&server)?;
     let ports = target.ports(&settings)?;
@@ -24,8 +32,12 @@ pub(crate) fn server(
         (port, url)
     };
     let ports: BTreeMap<String, String> = ports.into_iter().map(url).collect();
-    addresses.insert(server.name, ports);
-    Ok(())
+    addresses.insert(server.name.clone(), ports);
+    Ok(Some(PreparedServer {
+        server,
+        target,
+        settings,
+    }))
 }
 
 /// The target and the settings of a server.

@@ -11,7 +11,7 @@ pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
 use catamaran_tier::{Faults, Need, Place, needs};
 
-use crate::check;
+use crate::check::{self, PreparedServer};
 use crate::experiment::{Experiment, Levels};
 use crate::gate::{self, GateFinding, Subject};
 use crate::host::slow_build;
@@ -251,12 +251,13 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Fau
     for cell in &experiment.cells {
         let mut addresses = Addresses::new();
         for number in 0..experiment.servers() {
-            let server = experiment.server(cell, number, &addresses)?;
-            check::server(experiment, cell, number, &mut addresses)?;
-            let Some(server) = server else {
+            let made = check::server(experiment, cell, number, &mut addresses)?;
+            let Some(PreparedServer {
+                target, settings, ..
+            }) = made
+            else {
                 continue;
             };
-            let (target, settings) = check::prepare(&server)?;
             let port = |name: String| (name, ([127, 0, 0, 1], 1).into());
             let ports: Vec<_> = target.ports(&settings)?.into_iter().map(port).collect();
             let place = Place {

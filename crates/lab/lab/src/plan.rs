@@ -78,9 +78,8 @@ impl Span {
         let mut addresses = Addresses::new();
         let mut virtual_machines = 0;
         for number in 0..experiment.servers() {
-            crate::check::server(experiment, levels, number, &mut addresses).ok()?;
-            let server = experiment.server(levels, number, &addresses).ok()?;
-            virtual_machines += u32::from(server.is_some_and(|it| is_java(&it.target)));
+            let made = crate::check::server(experiment, levels, number, &mut addresses).ok()?;
+            virtual_machines += u32::from(made.is_some_and(|it| is_java(&it.server.target)));
         }
         let load = experiment.load(levels, &addresses).ok()?;
         let spans = 1 + u32::from(experiment.counts_apart());

@@ -8,21 +8,23 @@ use std::collections::BTreeMap;
 
 use catamaran_tier::Kind;
 
+use super::Experiment;
 use super::claims::{Contrast, names_in};
-use super::{Experiment, Levels};
-use crate::check;
-use crate::template::Addresses;
+use crate::check::PreparedServer;
 
 /// The kind of a server and what would be compared of its settings.
 type CellSettings = (String, BTreeMap<String, String>);
 
-/// What is wrong with the server of each number.
-pub(super) fn check(experiment: &Experiment) -> Vec<(usize, String)> {
-    let made: Vec<Vec<Option<CellSettings>>> = experiment
-        .cells
-        .iter()
-        .map(|cell| servers(experiment, cell))
-        .collect();
+/// What is wrong with the server of each number; `made` are those of each cell.
+pub(super) fn check(
+    experiment: &Experiment,
+    made: &[Vec<Option<PreparedServer>>],
+) -> Vec<(usize, String)> {
+    let compared = |cell: &Vec<Option<PreparedServer>>| -> Vec<_> {
+        let servers = cell.iter();
+        servers.map(|made| made.as_ref().map(compared)).collect()
+    };
+    let made: Vec<Vec<Option<CellSettings>>> = made.iter().map(compared).collect();
     let mut found: Vec<(usize, String)> = Vec::new();
     let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
     for Contrast { above, below } in cases.flat_map(|case| &case.contrasts) {
@@ -70,26 +72,14 @@ fn differing(
     })
 }
 
-fn servers(experiment: &Experiment, cell: &Levels) -> Vec<Option<CellSettings>> {
-    let mut addresses = Addresses::new();
-    let mut made = Vec::new();
-    for number in 0..experiment.servers() {
-        let server = experiment.server(cell, number, &addresses);
-        // Faults of templates are said elsewhere.
-        let _ = check::server(experiment, cell, number, &mut addresses);
-        made.push(server.ok().flatten().and_then(|server| {
-            let (target, settings) = check::prepare(&server).ok()?;
-            let is_said = |name: &str| {
-                target.params().any(|param| {
-                    param.name == name
-                        && (!param.values.is_empty()
-                            || matches!(param.kind, Kind::Count | Kind::Duration))
-                })
-            };
-            let values = settings.iter().filter(|(name, _)| is_said(name));
-            let values = values.map(|(name, value)| (name.to_owned(), value));
-            Some((server.target, values.collect()))
-        }));
-    }
-    made
+fn compared(made: &PreparedServer) -> CellSettings {
+    let is_said = |name: &str| {
+        made.target.params().any(|param| {
+            param.name == name
+                && (!param.values.is_empty() || matches!(param.kind, Kind::Count | Kind::Duration))
+        })
+    };
+    let values = made.settings.iter().filter(|(name, _)| is_said(name));
+    let values = values.map(|(name, value)| (name.to_owned(), value));
+    (made.server.target.clone(), values.collect())
 }

@@ -10,6 +10,7 @@ use super::file::{
     AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
 };
 use super::{CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
+use crate::check::{self, PreparedServer};
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
 use crate::template::Addresses;
@@ -118,9 +119,9 @@ impl FileReader<'_> {
             text: self.text.to_owned(),
             cells,
         };
-        self.check_templates(&experiment, &file.server, &file.load);
+        let made = self.check_templates(&experiment, &file.server, &file.load);
         self.check_as_published(&experiment, &file.as_published);
-        for (number, what) in lines::check(&experiment) {
+        for (number, what) in lines::check(&experiment, &made) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
         experiment
@@ -461,7 +462,7 @@ impl FileReader<'_> {
         for cell in &experiment.cells {
             let mut addresses = Addresses::new();
             for (number, at) in servers.iter().enumerate() {
-                let checked = crate::check::server(experiment, cell, number, &mut addresses);
+                let checked = check::server(experiment, cell, number, &mut addresses);
                 if let Err(faults) = checked {
                     self.rendered(at, cell, faults);
                 }
@@ -484,23 +485,27 @@ impl FileReader<'_> {
         }
     }
 
-    /// That what can be rendered without a server renders in each cell.
+    /// That what can be rendered without a server renders in each cell. Gives the servers of each cell.
     fn check_templates<S, L>(
         &mut self,
         experiment: &Experiment,
         servers: &[Spanned<S>],
         load: &Spanned<L>,
-    ) {
+    ) -> Vec<Vec<Option<PreparedServer>>> {
+        let mut made = Vec::new();
         for cell in &experiment.cells {
             let mut addresses = Addresses::new();
             let mut is_fine = true;
+            let mut of_cell = Vec::new();
             for (number, at) in servers.iter().enumerate() {
-                if let Err(faults) = crate::check::server(experiment, cell, number, &mut addresses)
-                {
+                let checked = check::server(experiment, cell, number, &mut addresses);
+                of_cell.push(checked.unwrap_or_else(|faults| {
                     is_fine = false;
                     self.rendered(at, cell, faults);
-                }
+                    None
+                }));
             }
+            made.push(of_cell);
             // What needs the address of a server that cannot be is not at fault itself.
             if !is_fine {
                 continue;
@@ -522,6 +527,7 @@ impl FileReader<'_> {
                 }
             }
         }
+        made
     }
 
     /// Faults of a cell; those that other cells have had are not said again.

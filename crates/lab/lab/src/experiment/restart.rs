@@ -44,9 +44,9 @@ impl Experiment {
         let mut addresses = Addresses::new();
         let mut servers = Vec::new();
         for number in 0..self.servers() {
-            servers.extend(self.server(levels, number, &addresses).ok().flatten());
-            if check::server(self, levels, number, &mut addresses).is_err() {
-                break;
+            match check::server(self, levels, number, &mut addresses) {
+                Ok(made) => servers.extend(made.map(|made| made.server)),
+                Err(_) => break,
             }
         }
         servers
