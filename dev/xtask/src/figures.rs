@@ -240,21 +240,20 @@ fn measured(results: &[(String, LabResult)]) -> String {
         };
         let _ = write!(
             page,
-            "\n## {}: {}\n\n{}\n\n[Report](lab/{folder}/report.md), {form} of `{}`. {} of {} claims are decided.\n",
-            folder,
+            "\n## {folder}: {}\n\n[Report](lab/{folder}/report.md), {form} of `{}`. {} of {} claims are decided.\n",
             result.question,
-            result.answer,
             result.name,
             decided.len(),
             decided.len() + open,
         );
-        if !decided.is_empty() {
-            let _ = writeln!(
+        let _ = match decided.is_empty() {
+            true => writeln!(page, "\n{}", result.answer),
+            false => writeln!(
                 page,
-                "\n| claim | verdict | ratio | sentence |\n|---|---|---|---|\n{}",
+                "\n| claim | measure | verdict | ratio |\n|---|---|---|---|\n{}",
                 decided.join("\n")
-            );
-        }
+            ),
+        };
     }
     page.push_str(OTHERS);
     page
@@ -300,10 +299,10 @@ impl LabClaim {
             case => format!(" ({case})"),
         };
         format!(
-            "| {}{case} | {word}{against} | {} | {} |",
+            "| {}{case} | {} | {word}{against} | {} |",
             self.says,
-            self.ratio(),
-            self.sentence
+            self.measure,
+            self.ratio()
         )
     }
 }
@@ -407,9 +406,9 @@ const INTRODUCTION: &str = "\
 # What was measured
 
 This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
-median over starts of servers, with the interval that holds it with 95 % confidence. `against it` stands where a claim is
-refuted. One that is not decided is only in the report. `catamaran lab run NAME` repeats an experiment;
-`cargo xtask figures` writes this page from `docs/lab/*/result.json`.
+median over starts of servers, with the interval that holds it with 95 % confidence; [the lab](lab.md#templates-and-measures)
+explains the measures. `against it` stands where a claim is refuted. One that is not decided is only in the report.
+`catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from `docs/lab/*/result.json`.
 ";
 
 const OTHERS: &str = "
