@@ -134,6 +134,15 @@ impl HttpClient {
         self.socket.write_all(bytes)
     }
 
+    /// Sends `bytes` as they are, and reads one response.
+    ///
+    /// # Errors
+    /// As [`HttpClient::send`] and [`HttpClient::receive`].
+    pub fn ask(&mut self, bytes: impl AsRef<[u8]>) -> Result<Response, Failure> {
+        self.send(bytes.as_ref())?;
+        self.receive()
+    }
+
     /// Sends all that `body` gives, as it is.
     ///
     /// # Errors

@@ -95,8 +95,7 @@ fn f2_killing_and_restarting_one_of_three_fails_no_request() {
                 while !over.load(Ordering::Relaxed) && limit.remaining().is_some() {
                     let mut client = HttpClient::connect(http).unwrap();
                     for _ in 0..20 {
-                        client.send(REQUEST).unwrap();
-                        assert_eq!(client.receive().unwrap().status, 200);
+                        assert_eq!(client.ask(REQUEST).unwrap().status, 200);
                     }
                 }
             });
@@ -156,8 +155,7 @@ fn socket(directory: &Path, name: &str) -> String {
 fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut client = HttpClient::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    client.send(request.as_bytes()).unwrap();
-    let response = client.receive().unwrap();
+    let response = client.ask(request).unwrap();
     (response.status, response.text())
 }
 

@@ -180,10 +180,10 @@ fn unix_sockets_from_end_to_end() {
     let front = start(&["serve", "--listen", &listen, "--upstream", &upstream]);
     bound(&front, format!("listening on http+unix:{front_path}"));
     let mut client = HttpClient::connect(Address::Unix(front_path.into())).unwrap();
-    client
-        .send(b"GET /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n")
+    let answer = client
+        .ask(b"GET /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n")
         .unwrap();
-    assert_eq!(client.receive().unwrap().body.len(), 5);
+    assert_eq!(answer.body.len(), 5);
     stop(front, Signal::Terminate);
     stop(app, Signal::Terminate);
 }

@@ -20,8 +20,7 @@ fn pages_keep_the_connection() {
         let tier = Tier::start(io);
         let mut client = tier.http();
         for _ in 0..3 {
-            client.send(&get("/")).unwrap();
-            let page = client.receive().unwrap();
+            let page = client.ask(&get("/")).unwrap();
             assert_eq!((page.status, page.body.len()), (200, 347));
             assert_eq!(
                 page.header("content-type"),
@@ -58,8 +57,7 @@ fn uploads_come_back_as_they_were() {
         for length in [1, 8186, 8_000_000] {
             let mut client = tier.http();
             let mut sender = HttpClient::connect(tier.address(Protocol::Http)).unwrap();
-            client.send(&post("/echo", 0)).unwrap();
-            assert_eq!(client.receive().unwrap().status, 200);
+            assert_eq!(client.ask(&post("/echo", 0)).unwrap().status, 200);
             // Sent and received at the same time: the echo keeps no more than a few buffers.
             let echoed = std::thread::scope(|scope| {
                 sender.send(&post("/echo", length)).unwrap();
@@ -90,8 +88,7 @@ fn chunked_uploads_come_back_chunked() {
         let echo = client.receive().unwrap();
         assert_eq!(echo.header("transfer-encoding"), Some("chunked"));
         assert!(echo.body.ends_with(&Pattern::bytes(100_000)));
-        client.send(&get("/")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
     });
 }
 
@@ -119,8 +116,7 @@ fn head_has_the_length_and_no_body() {
             .unwrap();
         let head = client.receive_head().unwrap();
         assert_eq!(head.header("content-length"), Some("123456789012"));
-        client.send(&get("/")).unwrap();
-        assert_eq!(client.receive().unwrap().body.len(), 347);
+        assert_eq!(client.ask(&get("/")).unwrap().body.len(), 347);
     });
 }
 
@@ -143,15 +139,12 @@ fn a_response_does_not_wait_for_a_body_that_nobody_reads() {
     on_each_driver(|io| {
         let tier = Tier::start(io);
         let mut client = tier.http();
-        client.send(&post("/", 10)).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(&post("/", 10)).unwrap().status, 200);
         client.send(b"0123456789").unwrap();
-        client.send(&get("/status/418")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 418);
+        assert_eq!(client.ask(&get("/status/418")).unwrap().status, 418);
 
         let mut large = tier.http();
-        large.send(&post("/status/403", 1 << 40)).unwrap();
-        let refused = large.receive().unwrap();
+        let refused = large.ask(&post("/status/403", 1 << 40)).unwrap();
         assert_eq!(
             (refused.status, refused.header("connection")),
             (403, Some("close"))
@@ -165,8 +158,7 @@ fn the_oldest_clients_are_served_and_closed() {
     on_each_driver(|io| {
         let tier = Tier::start(io);
         let mut client = tier.http();
-        client.send(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-        let page = client.receive().unwrap();
+        let page = client.ask(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         assert_eq!((page.status, page.body.len()), (200, 347));
         assert_eq!(client.receive_to_end().unwrap(), b"");
     });
@@ -189,8 +181,8 @@ fn streams_arrive_piece_by_piece() {
     on_each_driver(|io| {
         let tier = Tier::start(io);
         let mut client = tier.http();
-        client.send(&get("/stream/3/10")).unwrap();
-        assert_eq!(client.receive().unwrap().text().lines().count(), 3);
+        let answer = client.ask(&get("/stream/3/10")).unwrap();
+        assert_eq!(answer.text().lines().count(), 3);
     });
 }
 
@@ -206,10 +198,10 @@ fn snoop_tells_the_ends_of_the_connection() {
             .as_socket()
             .unwrap()
             .port();
-        client
-            .send(b"GET /snoop?a=%20b HTTP/1.1\r\nHost: Example:8080\r\nX-A: 1\r\n\r\n")
-            .unwrap();
-        let seen = client.receive().unwrap().text();
+        let seen = client
+            .ask(b"GET /snoop?a=%20b HTTP/1.1\r\nHost: Example:8080\r\nX-A: 1\r\n\r\n")
+            .unwrap()
+            .text();
         for line in [
             "\"connector\": \"http\"".to_owned(),
             "\"remote_addr\": \"127.0.0.1\"".to_owned(),
@@ -246,8 +238,7 @@ fn clients_that_leave_midway_harm_nobody() {
         both.unwrap();
         tier.wait_until_quiet();
         let mut client = tier.http();
-        client.send(&get("/")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
     });
 }
 
@@ -275,10 +266,8 @@ fn a_handler_that_panics_answers_500_and_nothing_else_suffers() {
         };
         let tier = Tier::serving(io, handler, |_| {});
         let (mut witness, mut victim) = (tier.http(), tier.http());
-        victim.send(&get("/panic")).unwrap();
-        assert_eq!(victim.receive().unwrap().status, 500);
-        witness.send(&get("/")).unwrap();
-        assert_eq!(witness.receive().unwrap().text(), "fine");
+        assert_eq!(victim.ask(&get("/panic")).unwrap().status, 500);
+        assert_eq!(witness.ask(&get("/")).unwrap().text(), "fine");
         assert_eq!(tier.refused("handler-panic"), 1);
     });
 }
@@ -291,8 +280,7 @@ fn an_application_is_a_function() {
         };
         let tier = Tier::serving(io, handler, |_| {});
         let mut client = tier.http();
-        client.send(&get("/made")).unwrap();
-        let made = client.receive().unwrap();
+        let made = client.ask(&get("/made")).unwrap();
         assert_eq!((made.status, made.text().as_str()), (201, "/made"));
     });
 }
@@ -305,8 +293,7 @@ fn a_fault_is_answered_and_the_connection_closed() {
         client
             .send(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
-        client.send(&get("/")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 400);
+        assert_eq!(client.ask(&get("/")).unwrap().status, 400);
         assert!(matches!(client.receive(), Err(Failure::Closed)));
         assert_eq!(tier.running.counters().requests, 0);
     });

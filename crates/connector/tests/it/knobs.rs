@@ -140,10 +140,8 @@ fn a_body_that_is_too_long_is_refused_before_it_is_served() {
         let tier = limited(io);
         let mut client = tier.http();
         client.send(&upload("/echo", 5)).unwrap();
-        client.send(b"hello").unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
-        client.send(&upload("/echo", 6)).unwrap();
-        let refusal = client.receive().unwrap();
+        assert_eq!(client.ask(b"hello").unwrap().status, 200);
+        let refusal = client.ask(&upload("/echo", 6)).unwrap();
         assert_eq!(
             (refusal.status, refusal.header("connection")),
             (413, Some("close"))
@@ -165,8 +163,7 @@ fn a_body_that_turns_out_too_long_is_cut_off() {
         let mut client = tier.http();
         let head = b"POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
         client.send(head).unwrap();
-        client.send(b"5\r\nhello\r\n1\r\n!\r\n").unwrap();
-        assert_eq!(client.receive().unwrap().status, 413);
+        assert_eq!(client.ask(b"5\r\nhello\r\n1\r\n!\r\n").unwrap().status, 413);
         let mut wire = tier.packets();
         let chunked = field("transfer-encoding", "chunked");
         wire.send(
@@ -200,19 +197,16 @@ fn confidential_paths_are_redirected_to_tls() {
             config.redirect_port = NonZeroU16::new(8443).unwrap();
         });
         let mut client = tier.http();
-        client
-            .send(b"GET /%73noop?q=1 HTTP/1.1\r\nHost: A.example:8080\r\n\r\n")
+        let answer = client
+            .ask(b"GET /%73noop?q=1 HTTP/1.1\r\nHost: A.example:8080\r\n\r\n")
             .unwrap();
-        let answer = client.receive().unwrap();
         let location = answer.header("location");
         assert_eq!(answer.status, 302);
         assert_eq!(location, Some("https://a.example:8443/%73noop?q=1"));
         // A body that nobody wants does not cost the connection.
         client.send(&upload("/admin/x", 5)).unwrap();
-        client.send(b"hello").unwrap();
-        assert_eq!(client.receive().unwrap().status, 302);
-        client.send(&get("/")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(b"hello").unwrap().status, 302);
+        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
         assert_eq!(tier.running.counters().requests, 1);
         let mut wire = tier.packets();
         wire.send(&forward().uri(text("/snoop")).packet());

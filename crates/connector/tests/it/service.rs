@@ -61,12 +61,10 @@ fn a_router_is_served_over_both_protocols() {
             );
         let tier = serving(io, router);
         let mut http = tier.http();
-        http.send(&get("/greet/you%20all")).unwrap();
-        let greeting = http.receive().unwrap();
+        let greeting = http.ask(&get("/greet/you%20all")).unwrap();
         assert_eq!(greeting.text(), "hello, you all");
         assert_eq!(greeting.header("content-length"), Some("14"));
-        http.send(&get("/nowhere")).unwrap();
-        assert_eq!(http.receive().unwrap().status, 404);
+        assert_eq!(http.ask(&get("/nowhere")).unwrap().status, 404);
 
         let mut ajp = tier.ajp();
         assert_eq!(ajp.get("/greet/me").text(), "hello, me");
@@ -151,8 +149,7 @@ fn what_fails_is_a_500_or_a_visible_cut_and_harms_nobody() {
         });
         let tier = Tier::running(io, Application::service(service), |_| {});
         let mut victim = tier.http();
-        victim.send(&get("/panic")).unwrap();
-        assert_eq!(victim.receive().unwrap().status, 500);
+        assert_eq!(victim.ask(&get("/panic")).unwrap().status, 500);
         assert_eq!(tier.refused("handler-panic"), 1);
         let mut ajp = tier.ajp();
         ajp.send_head(&Exchange::get("/"));
@@ -182,9 +179,9 @@ fn an_early_answer_does_not_wait_for_the_body() {
             (413, false, true)
         );
         let mut http = tier.http();
-        http.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n")
+        let answer = http
+            .ask(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n")
             .unwrap();
-        let answer = http.receive().unwrap();
         assert_eq!(
             (answer.status, answer.header("connection")),
             (413, Some("close"))

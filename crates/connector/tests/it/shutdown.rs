@@ -13,8 +13,7 @@ fn idle_connections_are_closed_and_new_ones_refused() {
         let tier = Tier::start(io);
         let address = tier.address(Protocol::Http);
         let (mut http, mut ajp) = (tier.http(), tier.ajp());
-        http.send(&get("/")).unwrap();
-        assert_eq!(http.receive().unwrap().status, 200);
+        assert_eq!(http.ask(&get("/")).unwrap().status, 200);
         assert!(ajp.get("/").reuse);
         tier.running.shutdown(AMPLE);
         assert_eq!(http.receive_to_end().unwrap(), b"");

@@ -29,8 +29,7 @@ fn connections_are_counted_by_what_they_are_about() {
         let (mut idle, mut head, mut body, mut slow) =
             (tier.http(), tier.http(), tier.ajp(), tier.http());
         let silent = tier.ajp();
-        idle.send(&get("/")).unwrap();
-        assert_eq!(idle.receive().unwrap().status, 200);
+        assert_eq!(idle.ask(&get("/")).unwrap().status, 200);
         head.send(b"GET / HT").unwrap();
         body.send_head(&Exchange::get("/delay/3600000"));
         slow.send(&get("/bytes/1000000000000")).unwrap();
@@ -56,14 +55,13 @@ fn the_view_tells_each_listener_apart() {
         let tier = viewed(io);
         assert_eq!(tier.ajp().get("/bytes/100").body.len(), 100);
         let mut client = tier.http();
-        client
-            .send(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n")
+        let answer = client
+            .ask(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
-        assert_eq!(client.receive().unwrap().status, 400);
+        assert_eq!(answer.status, 400);
         let mut client = tier.http();
         for round in 0..2 {
-            client.send(&get_with("")).unwrap();
-            let seen = client.receive().unwrap();
+            let seen = client.ask(&get_with("")).unwrap();
             assert_eq!(
                 (seen.status, seen.header("content-type")),
                 (200, Some("application/json"))
@@ -95,8 +93,7 @@ fn a_browser_gets_a_page() {
     on_each_driver(|io| {
         let tier = viewed(io);
         let mut client = tier.http();
-        client.send(&get_with("Accept: text/html,*/*\r\n")).unwrap();
-        let page = client.receive().unwrap();
+        let page = client.ask(&get_with("Accept: text/html,*/*\r\n")).unwrap();
         assert_eq!(
             page.header("content-type"),
             Some("text/html; charset=utf-8")
@@ -110,10 +107,10 @@ fn a_browser_gets_a_page() {
             .send(b"GET /_status?format=json HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n")
             .unwrap();
         assert!(client.receive().unwrap().text().starts_with('{'));
-        client
-            .send(b"DELETE /_status HTTP/1.1\r\nHost: a\r\n\r\n")
+        let answer = client
+            .ask(b"DELETE /_status HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
-        assert_eq!(client.receive().unwrap().status, 405);
+        assert_eq!(answer.status, 405);
     });
 }
 
@@ -127,8 +124,8 @@ fn whoever_comes_through_a_front_from_elsewhere_is_refused() {
             "Forwarded: for=a",
             "X-Forwarded-For: 127.0.0.1",
         ] {
-            client.send(&get_with(&format!("{field}\r\n"))).unwrap();
-            assert_eq!(client.receive().unwrap().status, 403, "{field}");
+            let answer = client.ask(get_with(&format!("{field}\r\n"))).unwrap();
+            assert_eq!(answer.status, 403, "{field}");
         }
         for (remote, status) in [("192.0.2.1", 403), ("localhost", 403), ("127.0.0.1", 200)] {
             let mut wire = tier.packets();
@@ -145,8 +142,7 @@ fn whoever_comes_through_a_front_from_elsewhere_is_refused() {
             });
         });
         let mut client = nobody.http();
-        client.send(&get_with("")).unwrap();
-        assert_eq!(client.receive().unwrap().status, 403);
+        assert_eq!(client.ask(&get_with("")).unwrap().status, 403);
     });
 }
 
@@ -157,7 +153,6 @@ fn without_a_view_the_path_is_the_applications() {
             |request: &Request| Response::new(StatusCode::OK, Body::Full(request.path.clone()));
         let tier = Tier::serving(io, handler, |_| {});
         let mut client = tier.http();
-        client.send(&get_with("")).unwrap();
-        assert_eq!(client.receive().unwrap().text(), "/_status");
+        assert_eq!(client.ask(&get_with("")).unwrap().text(), "/_status");
     });
 }

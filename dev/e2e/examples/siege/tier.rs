@@ -76,8 +76,9 @@ impl Besieged {
     /// The sum of all samples of a metric, or of those with exactly these labels.
     pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
         let mut client = HttpClient::connect(self.admin)?;
-        client.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")?;
-        let page = client.receive()?.text();
+        let page = client
+            .ask(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")?
+            .text();
         let of = |line: &str| {
             let rest = line.strip_prefix(name)?;
             let (labels, value) = rest.rsplit_once(' ')?;

@@ -39,8 +39,9 @@ pub(crate) fn stands(front: &Front, name: &str) -> Option<Standing> {
 /// The status of `/demo` on a node, as the front tells other nodes: `ENABLED`, `DISABLED` or `STOPPED`.
 pub(crate) fn context(name: &str) -> anyhow::Result<Option<String>> {
     let mut client = HttpClient::connect(network::address(MCMP))?;
-    client.send(b"INFO / HTTP/1.1\r\nHost: front\r\nConnection: close\r\n\r\n")?;
-    let told = client.receive()?.text();
+    let told = client
+        .ask(b"INFO / HTTP/1.1\r\nHost: front\r\nConnection: close\r\n\r\n")?
+        .text();
     let node = told.lines().find_map(|line| {
         let (number, rest) = line.strip_prefix("Node: [")?.split_once("],Name: ")?;
         rest.starts_with(&format!("{name},")).then_some(number)

@@ -140,8 +140,7 @@ fn a_fifo_without_a_reader_holds_up_neither_the_start_nor_the_end() {
     let mut client = front.connect().unwrap();
     let request = front.head("GET", &format!("/{}", "x".repeat(4000)), "");
     for _ in 0..100 {
-        client.send(request.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().status, 404);
+        assert_eq!(client.ask(&request).unwrap().status, 404);
     }
     front.process().signal(Signal::Terminate).unwrap();
     let status = front.process().wait(Deadline::default()).unwrap();

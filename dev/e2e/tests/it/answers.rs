@@ -19,10 +19,7 @@ fn an_answer_of_the_front_keeps_the_connection() {
         ("OPTIONS", "*", "Max-Forwards: 0\r\n", 204),
         ("GET", "/gone", "Max-Forwards: 0\r\n", 410),
     ] {
-        client
-            .send(front.head(method, target, fields).as_bytes())
-            .unwrap();
-        let answer = client.receive().unwrap();
+        let answer = client.ask(front.head(method, target, fields)).unwrap();
         assert_eq!(answer.status, status, "{method} {target} {fields}");
         assert_eq!(answer.header("connection"), None, "{method} {target}");
         let allow = answer.header("allow").unwrap_or_default();
@@ -44,8 +41,10 @@ fn a_request_without_host_on_a_unix_socket_is_for_localhost() {
         .unwrap();
         let socket = front.directory().join("front.sock");
         let mut client = HttpClient::connect(socket).unwrap();
-        client.send(b"GET /snoop.jsp HTTP/1.0\r\n\r\n").unwrap();
-        let text = client.receive().unwrap().text();
+        let text = client
+            .ask(b"GET /snoop.jsp HTTP/1.0\r\n\r\n")
+            .unwrap()
+            .text();
         assert_eq!(value(&text, "header.host"), "localhost", "{connector:?}");
         assert_eq!(value(&text, "url"), "http://localhost/snoop.jsp");
     }

@@ -16,8 +16,7 @@ fn front(tables: &str, connector: Connector) -> Front {
 fn ask(front: &Front, from: IpAddr, fields: &str) -> String {
     let mut client = HttpClient::connect_from(from, front.address()).unwrap();
     let request = front.head("GET", "/attributes.jsp", fields);
-    client.send(request.as_bytes()).unwrap();
-    let answer = client.receive().unwrap();
+    let answer = client.ask(request).unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.text()
 }

@@ -127,8 +127,10 @@ fn a_verified_backend_serves_over_kept_and_resumed_connections() {
     let mut client = HttpClient::connect(front.address()).unwrap();
     let answers: Vec<String> = (0..4)
         .map(|_| {
-            client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-            client.receive().unwrap().text()
+            client
+                .ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .unwrap()
+                .text()
         })
         .collect();
     // The client keeps to one worker, and so to one pool.

@@ -96,8 +96,7 @@ fn ask(front: SocketAddr, path: &str, cookie: &str) -> String {
         cookie => format!("Cookie: {cookie}\r\n"),
     };
     let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{cookie}\r\n");
-    client.send(head.as_bytes()).unwrap();
-    let answer = client.receive().unwrap();
+    let answer = client.ask(head).unwrap();
     match answer.status {
         200 => answer.text(),
         status => status.to_string(),

@@ -17,10 +17,7 @@ fn downloads_of_every_length() {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             let target = format!("/download.jsp?bytes={length}");
-            client
-                .send(front.head("GET", &target, "").as_bytes())
-                .unwrap();
-            let answer = client.receive().unwrap();
+            let answer = client.ask(front.head("GET", &target, "")).unwrap();
             assert_eq!(
                 answer.header("content-length"),
                 Some(length.to_string().as_str())
@@ -36,10 +33,7 @@ fn downloads_of_unknown_length() {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             let target = format!("/download.jsp?bytes={length}&framing=chunked");
-            client
-                .send(front.head("GET", &target, "").as_bytes())
-                .unwrap();
-            let answer = client.receive().unwrap();
+            let answer = client.ask(front.head("GET", &target, "")).unwrap();
             assert_eq!(answer.header("x-bytes"), Some(length.to_string().as_str()));
             assert!(answer.body == Pattern::bytes(length), "{length}");
         }
@@ -195,10 +189,10 @@ fn uploads_and_downloads_at_the_same_time() {
                     upload(front, &mut client, length);
                     check_upload(&client.receive().unwrap().text(), length);
                     let target = format!("/download.jsp?bytes={length}");
-                    client
-                        .send(front.head("GET", &target, "").as_bytes())
-                        .unwrap();
-                    assert!(client.receive().unwrap().body == Pattern::bytes(length));
+                    assert!(
+                        client.ask(front.head("GET", &target, "")).unwrap().body
+                            == Pattern::bytes(length)
+                    );
                 }
             });
         }

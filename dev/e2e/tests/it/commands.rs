@@ -35,8 +35,7 @@ fn listening(process: &Process, scheme: &str) -> std::net::SocketAddr {
 fn get(address: std::net::SocketAddr, target: &str) -> catamaran_testkit::Response {
     let mut client = HttpClient::connect(address).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    client.send(request.as_bytes()).unwrap();
-    client.receive().unwrap()
+    client.ask(request).unwrap()
 }
 
 fn ends_well(mut process: Process) {

@@ -50,10 +50,10 @@ fn two_hundred_clients_never_get_each_others_answers() {
                     let mut connection = front.connect().unwrap();
                     for turn in 0..20 {
                         let target = format!("/snoop.jsp?who={client}-{turn}");
-                        connection
-                            .send(front.head("GET", &target, "").as_bytes())
-                            .unwrap();
-                        let text = connection.receive().unwrap().text();
+                        let text = connection
+                            .ask(front.head("GET", &target, ""))
+                            .unwrap()
+                            .text();
                         assert_eq!(value(&text, "parameter.who"), format!("{client}-{turn}"));
                     }
                 });

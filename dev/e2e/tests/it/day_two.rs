@@ -311,9 +311,9 @@ fn a_front_without_a_file_has_the_secret_of_tomcat() {
         });
         let mut client = HttpClient::connect(address.unwrap()).unwrap();
         client
-            .send(b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
-        client.receive().unwrap().status
+            .ask(b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap()
+            .status
     };
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&["--secret-file", secret.to_str().unwrap()]), 200);

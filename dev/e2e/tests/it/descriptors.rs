@@ -57,10 +57,7 @@ fn without_descriptors_a_file_is_refused_and_counted() {
     let id = front.process().id();
     let request = front.head("GET", "/page.html", "");
     let mut client = front.connect().unwrap();
-    let mut ask = || {
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap()
-    };
+    let mut ask = || client.ask(&request).unwrap();
     assert_eq!(ask().text(), "page");
     // What is open stays so; the limit is of what is opened.
     limit(id, "3");

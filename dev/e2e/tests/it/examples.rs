@@ -338,11 +338,8 @@ fn websocket_beside_ajp() {
     let elsewhere = example
         .front
         .head("GET", "/snoop.jsp", websocket::HANDSHAKE);
-    assert_eq!(
-        example.front.ask(elsewhere).unwrap().status,
-        200,
-        "no tunnel there"
-    );
+    let answer = example.front.ask(elsewhere).unwrap();
+    assert_eq!(answer.status, 200, "no tunnel there");
 }
 
 #[test]
@@ -421,8 +418,7 @@ fn behind_a_proxy() {
     let ask = |to: SocketAddr, before: &str, path: &str, fields: &str| {
         let mut client = HttpClient::connect(to).unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        client.send((before.to_owned() + &head).as_bytes()).unwrap();
-        client.receive().unwrap()
+        client.ask(before.to_owned() + &head).unwrap()
     };
     let by_proxy = |client: &str, path: &str| {
         let before = format!("PROXY TCP4 {client} 10.1.0.1 40000 80\r\n");

@@ -56,8 +56,7 @@ fn a_hundred_thousand_files_are_served_within_the_limits() {
         let mut client = front.connect().unwrap();
         let mut ask = |path: &str| {
             let request = front.head("GET", path, "");
-            client.send(request.as_bytes()).unwrap();
-            client.receive().unwrap()
+            client.ask(request).unwrap()
         };
         for file in (0..IN_DIRECTORY).step_by(ASKED_EACH) {
             let path = format!("/d{directory}/f{file}.txt");
@@ -100,8 +99,7 @@ fn all_names_are_found_and_what_is_no_file_is_not() {
     let mut client = front.connect().unwrap();
     let mut ask = |path: &str| {
         let request = front.head("GET", path, "");
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap()
+        client.ask(request).unwrap()
     };
     let mut found = 0;
     for byte in bytes() {
@@ -167,8 +165,7 @@ fn a_release_under_load_is_new_within_a_second() {
                 let mut client = front.connect().unwrap();
                 while !is_over.load(Ordering::SeqCst) {
                     let oldest = due.load(Ordering::SeqCst);
-                    client.send(front.head("GET", "/", "").as_bytes()).unwrap();
-                    let text = client.receive().unwrap().text();
+                    let text = client.ask(front.head("GET", "/", "")).unwrap().text();
                     let newest = released.load(Ordering::SeqCst);
                     let seen = (oldest..=newest).find(|release| text == page(*release));
                     assert!(

@@ -57,8 +57,7 @@ fn ask(client: &mut Option<HttpClient>, front: SocketAddr, (host, path): (&str, 
         None => HttpClient::connect(front).unwrap(),
     };
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-    open.send(head.as_bytes()).unwrap();
-    let answer = open.receive().unwrap();
+    let answer = open.ask(head).unwrap();
     if answer.header("connection") != Some("close") {
         *client = Some(open);
     }

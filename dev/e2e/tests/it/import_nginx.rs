@@ -109,8 +109,7 @@ fn answer(server: SocketAddr, (path, fields, names): &Request) -> String {
         false => "Host: www.example.org\r\n",
     };
     let head = format!("GET {path} HTTP/1.1\r\n{host}{fields}\r\n");
-    client.send(head.as_bytes()).unwrap();
-    let found = client.receive().unwrap();
+    let found = client.ask(head).unwrap();
     let mut lines = vec![found.status.to_string()];
     for name in *names {
         let values = found.headers_named(name);

@@ -55,8 +55,7 @@ fn status(server: SocketAddr, target: &str, fields: &str) -> u16 {
         false => "Host: www.example.org\r\n",
     };
     let head = format!("GET {target} HTTP/1.1\r\n{host}{fields}\r\n");
-    client.send(head.as_bytes()).unwrap();
-    client.receive().unwrap().status
+    client.ask(head).unwrap().status
 }
 
 #[test]

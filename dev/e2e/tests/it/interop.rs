@@ -103,10 +103,10 @@ fn serves_everything(container: Container) {
 /// A request without a body has no parameters but its query's, and is not waited for.
 fn bodiless(front: &Front, client: &mut HttpClient) {
     for (method, fields) in [("GET", ""), ("POST", "Content-Length: 0\r\n"), ("PUT", "")] {
-        client
-            .send(front.head(method, "/form?a=1", fields).as_bytes())
-            .unwrap();
-        let text = client.receive().unwrap().text();
+        let text = client
+            .ask(front.head(method, "/form?a=1", fields))
+            .unwrap()
+            .text();
         assert_eq!(value(&text, "method"), method);
         assert_eq!(parameters(&text), ["a=1"], "{text}");
     }

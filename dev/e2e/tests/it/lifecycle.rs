@@ -75,9 +75,8 @@ fn a_drain_finishes_what_has_begun() {
 fn a_drain_does_not_wait_for_idle_connections() {
     let mut front = front(Connector::Ajp);
     let mut idle = front.connect().unwrap();
-    idle.send(front.head("GET", "/page.html", "").as_bytes())
-        .unwrap();
-    assert_eq!(idle.receive().unwrap().status, 200);
+    let answer = idle.ask(front.head("GET", "/page.html", "")).unwrap();
+    assert_eq!(answer.status, 200);
     let mut unused = front.connect().unwrap();
     front.process().signal(Signal::Terminate).unwrap();
     assert_eq!(idle.receive_to_end().unwrap(), b"");
@@ -190,8 +189,7 @@ fn a_drain_begins_by_itself_when_its_delay_is_over() {
 fn requests_until_close(address: Address, request: &[u8]) {
     while let Ok(mut client) = HttpClient::connect(&address) {
         loop {
-            client.send(request).unwrap();
-            let answer = client.receive().unwrap();
+            let answer = client.ask(request).unwrap();
             assert_eq!((answer.status, answer.body.len()), (200, 20_000));
             if answer.header("connection") == Some("close") {
                 break;

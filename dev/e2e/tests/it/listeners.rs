@@ -251,8 +251,7 @@ fn a_header_of_the_proxy_protocol_does_not_change_the_listener() {
             "PROXY TCP4 192.0.2.1 127.0.0.1 40000 {port}\r\n\
              GET /listen/{name} HTTP/1.1\r\nHost: a.test:{port}\r\n\r\n"
         );
-        client.send(head.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().status, 404, "{name}");
+        assert_eq!(client.ask(head).unwrap().status, 404, "{name}");
     }
 }
 
@@ -302,8 +301,10 @@ fn the_boundary_holds_through_reloads_and_upgrades() {
     let at = |name: &str| Address::from(directory.join(format!("{name}.sock")));
     let connect = |name: &str| HttpClient::connect(at(name)).unwrap();
     let ask = |client: &mut HttpClient| {
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        client.receive().unwrap().status
+        client
+            .ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap()
+            .status
     };
     let (mut open, mut inner) = (connect("open"), connect("inner"));
     let mut check = || {
@@ -336,8 +337,8 @@ fn a_removed_listener_has_no_routes() {
     let mut front = Front::with_config(&(parted(["open", "inner"]) + &upstream)).unwrap();
     let directory = front.directory().to_owned();
     let mut open = HttpClient::connect(Address::from(directory.join("open.sock"))).unwrap();
-    open.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    assert_eq!(open.receive().unwrap().status, 403);
+    let answer = open.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!(answer.status, 403);
     // A request that has begun keeps its connection while the listener drains.
     open.send(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
     let alone = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n";

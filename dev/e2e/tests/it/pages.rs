@@ -77,10 +77,7 @@ fn head_has_the_fields_of_get_and_no_body() {
             .unwrap();
         let head = client.receive_head().unwrap();
         // On the same connection: nothing of a body may stand between the two.
-        client
-            .send(front.head("GET", "/page.html", "").as_bytes())
-            .unwrap();
-        let get = client.receive().unwrap();
+        let get = client.ask(front.head("GET", "/page.html", "")).unwrap();
         assert_eq!((head.status, get.status), (200, 200));
         for name in ["content-length", "content-type", "etag", "last-modified"] {
             assert!(head.header(name).is_some(), "{name}");
@@ -93,27 +90,20 @@ fn head_has_the_fields_of_get_and_no_body() {
 fn an_unchanged_page_is_not_sent_again() {
     every_connector(|front, _| {
         let mut client = front.connect().unwrap();
-        client
-            .send(front.head("GET", "/page.html", "").as_bytes())
-            .unwrap();
-        let page = client.receive().unwrap();
+        let page = client.ask(front.head("GET", "/page.html", "")).unwrap();
         let since = page.header("last-modified").unwrap();
         let etag = page.header("etag").unwrap();
         for fields in [
             format!("If-Modified-Since: {since}\r\n"),
             format!("If-None-Match: {etag}\r\n"),
         ] {
-            client
-                .send(front.head("GET", "/page.html", &fields).as_bytes())
+            let answer = client
+                .ask(front.head("GET", "/page.html", &fields))
                 .unwrap();
-            let answer = client.receive().unwrap();
             assert_eq!(answer.status, 304, "{fields}");
             assert_eq!(answer.header("etag"), Some(etag));
         }
-        client
-            .send(front.head("GET", "/page.html", "").as_bytes())
-            .unwrap();
-        let again = client.receive().unwrap();
+        let again = client.ask(front.head("GET", "/page.html", "")).unwrap();
         // All but the date is the same.
         assert_eq!((again.status, &again.body), (page.status, &page.body));
         assert_eq!(again.header("etag"), Some(etag));
@@ -129,10 +119,7 @@ fn statuses_redirects_and_repeated_fields_pass() {
             200, 201, 202, 204, 205, 400, 401, 403, 404, 410, 418, 500, 501, 503,
         ] {
             let target = format!("/status.jsp?code={code}");
-            client
-                .send(front.head("GET", &target, "").as_bytes())
-                .unwrap();
-            let answer = client.receive().unwrap();
+            let answer = client.ask(front.head("GET", &target, "")).unwrap();
             assert_eq!(answer.status, code);
             assert_eq!(
                 answer.headers_named("set-cookie").collect::<Vec<_>>(),
@@ -147,17 +134,11 @@ fn statuses_redirects_and_repeated_fields_pass() {
             ),
         ] {
             let target = format!("/status.jsp?to={to}");
-            client
-                .send(front.head("GET", &target, "").as_bytes())
-                .unwrap();
-            let answer = client.receive().unwrap();
+            let answer = client.ask(front.head("GET", &target, "")).unwrap();
             assert_eq!(answer.status, 302);
             assert_eq!(answer.header("location"), Some(location.as_str()));
         }
-        client
-            .send(front.head("GET", "/no-such-page", "").as_bytes())
-            .unwrap();
-        let missing = client.receive().unwrap();
+        let missing = client.ask(front.head("GET", "/no-such-page", "")).unwrap();
         assert_eq!(missing.status, 404);
         assert!(
             missing.text().contains("Apache Tomcat"),
@@ -200,10 +181,9 @@ fn pipelined_requests_are_answered_in_order() {
 fn a_client_of_http_1_0_gets_a_close_and_no_chunks() {
     every_connector(|front, _| {
         let mut client = front.connect().unwrap();
-        client
-            .send(b"GET /download.jsp?bytes=20000&framing=chunked HTTP/1.0\r\n\r\n")
+        let answer = client
+            .ask(b"GET /download.jsp?bytes=20000&framing=chunked HTTP/1.0\r\n\r\n")
             .unwrap();
-        let answer = client.receive().unwrap();
         assert_eq!(answer.header("transfer-encoding"), None);
         assert_eq!(answer.body.len(), 20_000);
         assert_eq!(client.receive_to_end().unwrap(), b"");

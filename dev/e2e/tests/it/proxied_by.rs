@@ -129,10 +129,9 @@ fn nginx_tells_the_client() {
 fn tells(front: &Front, proxy: SocketAddr, number: usize) {
     let source = format!("127.0.0.{number}");
     let mut client = HttpClient::connect_from(source.parse().unwrap(), proxy).unwrap();
-    client
-        .send(b"GET /snoop HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    let answer = client
+        .ask(b"GET /snoop HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .unwrap();
-    let answer = client.receive().unwrap();
     assert_eq!(answer.status, 200, "{proxy}");
     assert!(answer.text().contains(&source), "{}", answer.text());
     front

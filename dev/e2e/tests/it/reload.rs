@@ -33,8 +33,7 @@ pub(crate) fn ask_until(stopped: &AtomicBool, address: &Address, keep_alive: boo
         if asked >= 10 && stopped.load(Ordering::Relaxed) {
             return;
         }
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        let answer = client.receive().unwrap();
+        let answer = client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         assert_eq!((answer.status, answer.body.len()), (200, 347));
         if !keep_alive || answer.header("connection") == Some("close") {
             client = connect();

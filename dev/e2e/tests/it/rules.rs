@@ -39,8 +39,7 @@ fn only_networks_that_are_named_are_served() {
     let mut client = front.connect().unwrap();
     for _ in 0..2 {
         let request = front.head("GET", "/snoop", "");
-        client.send(request.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().status, 403);
+        assert_eq!(client.ask(request).unwrap().status, 403);
     }
     assert_eq!(get(&front, "/", "").status, 200);
 }

@@ -40,10 +40,9 @@ fn type_command(front: &Front, command: &str) -> (Option<i32>, String) {
 fn ask_until(stopped: &AtomicBool, front: std::net::SocketAddr, asked: &AtomicUsize) {
     let mut client = HttpClient::connect(front).unwrap();
     while !stopped.load(Ordering::Relaxed) {
-        client
-            .send(b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n")
+        let answer = client
+            .ask(b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
-        let answer = client.receive().unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         asked.fetch_add(1, Ordering::Relaxed);
         if answer.header("connection") == Some("close") {

@@ -37,10 +37,7 @@ impl Client {
             fields += &format!("Cookie: {}\r\n", self.cookie);
         }
         let mut client = HttpClient::connect(front.address()).unwrap();
-        client
-            .send(front.head(method, &self.link, &fields).as_bytes())
-            .unwrap();
-        client.receive().unwrap()
+        client.ask(front.head(method, &self.link, &fields)).unwrap()
     }
 }
 

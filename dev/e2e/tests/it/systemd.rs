@@ -151,8 +151,8 @@ fn calls_of_a_life() -> Vec<String> {
         })
         .unwrap();
     let mut client = HttpClient::connect(address).unwrap();
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    assert_eq!(client.receive().unwrap().status, 200);
+    let answer = client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!(answer.status, 200);
     drop(client);
     let admin = format!("unix:{at}/admin.sock");
     for arguments in [&["status"][..], &["weight", "app/a", "2"], &["reload"]] {

@@ -29,8 +29,7 @@ fn get(space: &Space, server: &Process) -> (usize, bool) {
     let ask = || {
         let mut client = HttpClient::connect(address).unwrap();
         let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-        client.send(request).unwrap();
-        let length = client.receive().unwrap().text().len();
+        let length = client.ask(request).unwrap().text().len();
         let kept = client.send(request).is_ok() && client.receive().is_ok();
         (length, kept)
     };

@@ -116,10 +116,7 @@ fn open_fifo(path: &Path) -> File {
 fn ask(address: SocketAddr, path: &str, count: usize) -> Vec<u16> {
     let mut client = HttpClient::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    let mut asked = || {
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap().status
-    };
+    let mut asked = || client.ask(&request).unwrap().status;
     (0..count).map(|_| asked()).collect()
 }
 

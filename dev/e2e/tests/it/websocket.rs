@@ -208,18 +208,10 @@ fn a_refused_handshake_is_an_ordinary_response() {
     let mut client = front.connect().unwrap();
     let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 1\r\n\
                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    client
-        .send(front.head("GET", ECHO, fields).as_bytes())
-        .unwrap();
-    assert_eq!(client.receive().unwrap().status, 426);
-    client
-        .send(front.head("GET", "/page.html", "").as_bytes())
-        .unwrap();
-    assert_eq!(
-        client.receive().unwrap().status,
-        200,
-        "the connection stays"
-    );
+    let answer = client.ask(front.head("GET", ECHO, fields)).unwrap();
+    assert_eq!(answer.status, 426);
+    let answer = client.ask(front.head("GET", "/page.html", "")).unwrap();
+    assert_eq!(answer.status, 200, "the connection stays");
 }
 
 #[test]

@@ -140,8 +140,7 @@ fn request(command: &str, path: &str, form: &str) -> String {
 
 fn say(client: &mut HttpClient, command: &str, path: &str, form: &str) -> Response {
     let request = request(command, path, form);
-    client.send(request.as_bytes()).unwrap();
-    client.receive().unwrap()
+    client.ask(request).unwrap()
 }
 
 /// One request of the recording: all its bytes, and its command.
@@ -167,8 +166,7 @@ fn play(log: &str, speech: Speech, place: &str) {
     let mut known = false;
     let mut commands = 0;
     for (command, bytes) in requests(log) {
-        client.send(bytes.as_bytes()).unwrap();
-        let answer = client.receive().unwrap();
+        let answer = client.ask(&bytes).unwrap();
         let is_last = bytes.starts_with("REMOVE-APP /* ");
         let says_nothing_of_a_node = command == "INFO" || command == "PING";
         known |= command == "CONFIG";

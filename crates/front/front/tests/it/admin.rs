@@ -25,8 +25,7 @@ pub(crate) fn admin(running: &Front) -> SocketAddr {
 
 fn request(address: SocketAddr, request: &str) -> Response {
     let mut client = HttpClient::connect(address).unwrap();
-    client.send(request.as_bytes()).unwrap();
-    let response = client.receive().unwrap();
+    let response = client.ask(request).unwrap();
     assert_eq!(client.receive_to_end().unwrap(), b"", "it is closed");
     response
 }

@@ -381,8 +381,7 @@ fn a_backend_gets_the_tag_that_it_gave() {
         let running = front(&peer);
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
         let request = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
-        client.send(request.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(request).unwrap().status, 200);
         let received = String::from_utf8(peer.received(0)).unwrap();
         let name = fields
             .rsplit("\r\n")

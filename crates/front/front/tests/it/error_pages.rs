@@ -132,8 +132,7 @@ fn an_answer_before_the_upload_is_read_is_replaced_too() {
     let running = start(replacing(&peer)).unwrap();
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
-    client.send(head).unwrap();
-    let answer = client.receive().unwrap();
+    let answer = client.ask(head).unwrap();
     assert_eq!((answer.status, answer.text()), (500, PAGE.to_owned()));
 }
 
@@ -182,8 +181,7 @@ fn stopped_backends_are_a_maintenance_and_failed_ones_are_not() {
         }
         let running = start(config).unwrap();
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-        client.send(REQUEST).unwrap();
-        let answer = client.receive().unwrap();
+        let answer = client.ask(REQUEST).unwrap();
         assert_eq!((answer.status, &answer.text()[..]), (503, text));
         let seconds = if stopped { "60" } else { "1" };
         assert_eq!(answer.header("retry-after"), Some(seconds));

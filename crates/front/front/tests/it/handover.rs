@@ -81,10 +81,10 @@ fn the_admin_listener_goes_on() {
             .unwrap(),
     )
     .unwrap();
-    client
-        .send(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+    let answer = client
+        .ask(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
         .unwrap();
-    assert_eq!(client.receive().unwrap().text(), "ready\n");
+    assert_eq!(answer.text(), "ready\n");
 }
 
 #[test]
@@ -99,8 +99,7 @@ fn handovers_under_load_fail_no_request() {
                 scope.spawn(move || {
                     let mut client = HttpClient::connect(address).unwrap();
                     for _ in 0..500 {
-                        client.send(REQUEST).unwrap();
-                        let answer = client.receive().unwrap();
+                        let answer = client.ask(REQUEST).unwrap();
                         assert_eq!(answer.text(), "app");
                         if !keep_alive || answer.header("connection") == Some("close") {
                             client = HttpClient::connect(address).unwrap();

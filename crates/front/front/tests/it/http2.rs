@@ -324,8 +324,7 @@ fn crumbs_count_and_measure_as_the_one_line_that_they_become() {
     let lines = format!("Cookie: {}\r\n", "c".repeat(5000)).repeat(2);
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
-    client.send(request.as_bytes()).unwrap();
-    assert_eq!(client.receive().unwrap().status, 431);
+    assert_eq!(client.ask(request).unwrap().status, 431);
     wait_for_reason(&running, "client:field-too-long");
 }
 

@@ -95,8 +95,7 @@ fn tcp(running: &Running, index: usize) -> SocketAddr {
 
 /// One request on a kept-alive connection.
 fn ask(client: &mut HttpClient) -> Response {
-    client.send(REQUEST).unwrap();
-    client.receive().unwrap()
+    client.ask(REQUEST).unwrap()
 }
 
 /// One request on a connection of its own.

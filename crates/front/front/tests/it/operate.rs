@@ -37,8 +37,7 @@ fn admin(running: &Front) -> Address {
 
 fn send(running: &Front, request: &str) -> Response {
     let mut client = HttpClient::connect(admin(running)).unwrap();
-    client.send(request.as_bytes()).unwrap();
-    client.receive().unwrap()
+    client.ask(request).unwrap()
 }
 
 /// The page of metrics.
@@ -81,8 +80,7 @@ fn what_is_explained_has_no_value_of_a_variable_for_those_who_have_no_token() {
         let mut client = HttpClient::connect(address).unwrap();
         let target = "/api/v1/explain?url=http://a/";
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap().text()
+        client.ask(request).unwrap().text()
     };
     let tcp: Address = match &running.admin_addresses()[1] {
         BoundAddress::Tcp(address) => (*address).into(),
@@ -398,8 +396,7 @@ fn over_tcp_nothing_is_changed_without_a_token() {
     };
     let ask = |text: String| {
         let mut client = HttpClient::connect(address).unwrap();
-        client.send(text.as_bytes()).unwrap();
-        client.receive().unwrap()
+        client.ask(text).unwrap()
     };
     let status = ask(format!(
         "GET /api/v1/status HTTP/1.1\r\nHost: {address}\r\n\r\n"

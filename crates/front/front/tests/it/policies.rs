@@ -24,8 +24,7 @@ fn hashing(by: HashBy, peers: &[Peer]) -> Config {
 fn served(running: &Front, target: &str, fields: &str) -> String {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    client.send(request.as_bytes()).unwrap();
-    client.receive().unwrap().text()
+    client.ask(request).unwrap().text()
 }
 
 #[test]

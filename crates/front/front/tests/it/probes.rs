@@ -298,8 +298,7 @@ fn a_status_that_is_to_be_retried_is_had_elsewhere_if_the_request_may_run_twice(
     let running = start(config(&[loopback()], vec![first, last])).unwrap();
     let ask = |request: &[u8]| {
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-        client.send(request).unwrap();
-        client.receive().unwrap()
+        client.ask(request).unwrap()
     };
     for _ in 0..3 {
         assert_eq!(ask(REQUEST).text(), "steady");

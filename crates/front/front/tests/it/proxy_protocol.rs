@@ -66,8 +66,8 @@ fn the_header_tells_who_the_client_is_however_it_is_cut() {
             client_end.socket().set_tcp_nodelay(true).unwrap();
             client_end.send(&whole[..cut]).unwrap();
             std::thread::yield_now();
-            client_end.send(&whole[cut..]).unwrap();
-            assert_eq!(client_end.receive().unwrap().status, 200, "cut at {cut}");
+            let answer = client_end.ask(&whole[cut..]).unwrap();
+            assert_eq!(answer.status, 200, "cut at {cut}");
         }
         assert_eq!(told(&backend), client);
     }
@@ -169,8 +169,7 @@ fn a_unix_socket_is_believed_by_its_mode() {
     let _running = crate::start(config).unwrap();
     let path = directory.path().join("front.sock");
     let mut client = HttpClient::connect(catamaran_testkit::Address::Unix(path)).unwrap();
-    client.send(&[LINE, REQUEST].concat()).unwrap();
-    assert_eq!(client.receive().unwrap().status, 200);
+    assert_eq!(client.ask(&[LINE, REQUEST].concat()).unwrap().status, 200);
     assert_eq!(told(&backend), "192.0.2.7");
 }
 
@@ -211,8 +210,8 @@ fn tls_that_the_proxy_ends_is_the_clients() {
     });
     let (tls, clear) = (of_tls(1), of_tls(0));
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-    client.send(&[&tls[..], REQUEST].concat()).unwrap();
-    assert_eq!(client.receive().unwrap().status, 200);
+    let answer = client.ask(&[&tls[..], REQUEST].concat()).unwrap();
+    assert_eq!(answer.status, 200);
     assert_eq!(told_as(&backend, "x-forwarded-proto: "), "https");
     for (header, scheme, status) in [
         (&tls, "https", 200),
@@ -275,8 +274,7 @@ fn fields_that_only_look_like_a_proxys_are_removed() {
             .map(|name| format!("{name}: 1\r\n"));
         let claims: String = claims.collect();
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{claims}X-Own: 1\r\n\r\n");
-        client.send(request.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().status, 200);
+        assert_eq!(client.ask(request).unwrap().status, 200);
         let sent = String::from_utf8(backend.received(0))
             .unwrap()
             .to_lowercase();

@@ -209,12 +209,10 @@ fn whom_to_trust_follows_the_configuration_of_the_request() {
     let running = start(first).unwrap();
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n";
-    client.send(request).unwrap();
-    client.receive().unwrap();
+    client.ask(request).unwrap();
     let before = app.received(0).len();
     running.reload(second).unwrap();
-    client.send(request).unwrap();
-    client.receive().unwrap();
+    client.ask(request).unwrap();
     let received = app.received(0);
     let (first, second) = received.split_at(before);
     let claims = |head: &[u8]| String::from_utf8_lossy(head).contains("192.0.2.7");

@@ -30,8 +30,7 @@ fn begin(running: &Front) -> HttpClient {
 }
 
 fn finish(mut client: HttpClient) {
-    client.send(b"body").unwrap();
-    assert_eq!(client.receive().unwrap().text(), "old");
+    assert_eq!(client.ask(b"body").unwrap().text(), "old");
 }
 
 fn sample(running: &Front, backend: &str) -> Option<String> {

@@ -38,8 +38,7 @@ fn second_with(retry_sent: RetrySent, request: &[u8], last: &'static [u8]) -> (u
     let running = start(config).unwrap();
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     assert_eq!(ask(&mut client).status, 200);
-    client.send(request).unwrap();
-    let status = client.receive().unwrap().status;
+    let status = client.ask(request).unwrap().status;
     drop(running);
     (status, peer)
 }

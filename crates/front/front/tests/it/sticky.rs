@@ -30,8 +30,7 @@ fn sticky(upstream: &mut UpstreamConfig) -> &mut StickyConfig {
 pub(crate) fn ask(running: &Front, target: &str, fields: &str) -> Response {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    client.send(request.as_bytes()).unwrap();
-    client.receive().unwrap()
+    client.ask(request).unwrap()
 }
 
 /// Waits until so many exchanges had this outcome: they are counted once they are over.

@@ -95,8 +95,7 @@ fn a_wait_for_a_connection_is_counted() {
     until_counted(&running, "narrow", |it| it.counts.open == 1);
     second.send(crate::REQUEST).unwrap();
     until_counted(&running, "narrow", |it| it.counts.waiting == 1);
-    first.send(b"body").unwrap();
-    assert_eq!(first.receive().unwrap().status, 200);
+    assert_eq!(first.ask(b"body").unwrap().status, 200);
     assert_eq!(second.receive().unwrap().status, 200);
     until_counted(&running, "narrow", |it| {
         (it.totals.queued.count(), it.totals.responses[2]) == (1, 2)

@@ -133,8 +133,8 @@ fn requests_that_ask_in_another_way_are_served_like_any_other() {
         let peer = Peer::start(turn.stall());
         let running = front(vec![to(&peer)], as_it_is);
         let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-        client.send(request.as_bytes()).unwrap();
-        assert_eq!(client.receive().unwrap().text(), "ok", "{request}");
+        let answer = client.ask(&request).unwrap();
+        assert_eq!(answer.text(), "ok", "{request}");
         let sent = String::from_utf8(peer.received(0)).unwrap();
         let (head, _) = sent.split_once("\r\n\r\n").unwrap();
         assert!(!head.to_ascii_lowercase().contains("upgrade"), "{sent}");
@@ -156,8 +156,7 @@ fn another_status_is_an_ordinary_response_and_the_connection_stays() {
     let mut client = ask(&running);
     let refused = client.receive().unwrap();
     assert_eq!((refused.status, refused.text()), (403, "no".to_owned()));
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let next = client.receive().unwrap();
+    let next = client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert_eq!((next.status, next.text()), (200, "two".to_owned()));
     assert_eq!(
         peer.connections(),

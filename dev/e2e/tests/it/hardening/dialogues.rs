@@ -52,8 +52,7 @@ fn row_097_expect_waits_for_100() {
             let mut client = site.connect(transport);
             client.send(&named(&head, id.as_str())).unwrap();
             assert_eq!(client.receive_interim().unwrap(), 100);
-            client.send(body.as_bytes()).unwrap();
-            assert_eq!(client.receive().unwrap().status, 200);
+            assert_eq!(client.ask(body).unwrap().status, 200);
             let required = format!("POST /{} | host: a | {seen}", id.as_str());
             assert_eq!(site.backend.seen(&id), [required]);
             another(&mut client);
@@ -149,6 +148,5 @@ fn gone(backend: &Backend, id: &Id) {
 fn another(client: &mut HttpClient) {
     let id = Id::new();
     let request = format!("GET /{} HTTP/1.1\r\nHost: again\r\n\r\n", id.as_str());
-    client.send(request.as_bytes()).unwrap();
-    assert_eq!(client.receive().unwrap().text(), id.as_str());
+    assert_eq!(client.ask(request).unwrap().text(), id.as_str());
 }

@@ -75,8 +75,7 @@ fn what_the_key_does_not_know_does_not_poison() {
             ""
         };
         let request = format!("GET /p HTTP/1.1\r\nHost: a\r\n{fields}\r\n{payload}");
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap();
+        client.ask(request).unwrap();
         let victim = get(&front, "/p");
         // The front itself tells the backend the host that was asked for.
         assert_eq!(body(&victim), "/p [\"a\"]", "{fields}");
@@ -132,8 +131,7 @@ fn hosts_do_not_share() {
     let of = |host: &str, target: &str| {
         let mut client = HttpClient::connect(tcp(&front, 0)).unwrap();
         let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        client.send(request.as_bytes()).unwrap();
-        client.receive().unwrap()
+        client.ask(request).unwrap()
     };
     assert_eq!(body(&of("a", "/")), "a");
     assert_eq!(body(&of("b", "/")), "b");

@@ -28,8 +28,7 @@ pub(super) fn admin(front: &Front, method: &str, path: &str, body: &str) -> (u16
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );
-    client.send(request.as_bytes()).unwrap();
-    let response = client.receive().unwrap();
+    let response = client.ask(request).unwrap();
     (response.status, String::from_utf8(response.body).unwrap())
 }
 

@@ -64,10 +64,9 @@ fn pages_are_whole_while_they_are_replaced() {
         });
         let mut client = HttpClient::connect(address).unwrap();
         for _ in 0..500 {
-            client
-                .send(b"GET /swapped HTTP/1.1\r\nHost: a\r\n\r\n")
+            let got = client
+                .ask(b"GET /swapped HTTP/1.1\r\nHost: a\r\n\r\n")
                 .unwrap();
-            let got = client.receive().unwrap();
             assert_eq!(got.status, 200);
             let first = got.body[0];
             assert!(got.body.iter().all(|byte| *byte == first), "a mixed page");
@@ -175,8 +174,7 @@ fn a_connection_is_kept_after_every_kind_of_answer() {
     let mut client = HttpClient::connect(address(&running)).unwrap();
     let mut ask = |lines: &str| -> Result<u16, Failure> {
         let request = format!("{lines} HTTP/1.1\r\nHost: a\r\n\r\n");
-        client.send(request.as_bytes()).unwrap();
-        client.receive().map(|response| response.status)
+        client.ask(request).map(|response| response.status)
     };
     for (lines, status) in [
         ("GET /page.html", 200),
