@@ -1,5 +1,6 @@
 //! `[upstream.NAME.sticky]`: how a session stays with its backend.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use catamaran_front::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCookie};
@@ -7,13 +8,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Surroundings;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{
-    FilePath, TextError, file_path, parse_cookie_path, parse_separator, parse_token,
-};
-use crate::value::{Choices, Durations, OneOrMore, OrOff, Parsed, Switch};
+use crate::value::text::{TextError, file_path, parse_cookie_path, parse_separator, parse_token};
+use crate::value::{Choices, Durations, OneOrMore, Optional, OrOff, Parsed, Switch};
 
 /// What an upstream says of sessions.
 #[derive(Debug, Default)]
@@ -24,6 +23,14 @@ pub(crate) enum Sticky {
     /// `"off"`, or something at fault.
     Off,
     On(StickyConfig),
+}
+
+/// The table as written.
+struct Written {
+    sticky: StickyConfig,
+    /// Without a name if there is to be none.
+    cookie: StickyCookie,
+    key_file: Option<PathBuf>,
 }
 
 /// Reads the table, or `"off"`.
@@ -39,17 +46,28 @@ pub(crate) fn read(
         return Sticky::Off;
     };
     let mut table = Table::new(&SECTION, place, entries);
-    let mut sticky = StickyConfig::default();
-    table.set(&COOKIES, &mut sticky.cookies);
-    table.set(&PARAMETERS, &mut sticky.parameters);
-    table.set(&FIRST, &mut sticky.first);
-    table.set(&SEPARATOR, &mut sticky.separator);
-    table.set(&FORCE, &mut sticky.force);
-    table.set(&SESSION_TIMEOUT, &mut sticky.session_timeout);
-    table.set(&COUNT_UNKNOWN, &mut sticky.count_unknown);
-    sticky.set_cookie = set_cookie(&mut table, surroundings);
+    let mut written = Written {
+        sticky: StickyConfig::default(),
+        cookie: StickyCookie::new(""),
+        key_file: None,
+    };
+    table.read(KEYS, &mut written);
+    let Written {
+        mut sticky,
+        mut cookie,
+        key_file,
+    } = written;
+    cookie.key = key_file.and_then(|path| key(path, &mut table, surroundings));
+    let has_cookie = table.has_named("set_cookie");
+    if !has_cookie {
+        for (name, place) in table.written(KEYS, |group| group == OWN_COOKIE) {
+            let message = format!("`{name}` has no effect without `set_cookie`");
+            table.push(Finding::warning(message, place).hint("add `set_cookie`, or remove it"));
+        }
+    }
+    sticky.set_cookie = (!cookie.name.is_empty()).then_some(cookie);
     let none = sticky.cookies.is_empty() && sticky.parameters.is_empty();
-    if none && !table.has(&SET_COOKIE) {
+    if none && !has_cookie {
         let message = "neither `cookies` nor `parameters` names anything, so no session is found";
         let hint = "name one, or add `set_cookie`, or write sticky = \"off\" in the upstream";
         table.push(Finding::fault(message, table.place()).hint(hint));
@@ -59,40 +77,8 @@ pub(crate) fn read(
     Sticky::On(sticky)
 }
 
-/// Reads the cookie of the front's own, if there is to be one.
-fn set_cookie(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<StickyCookie> {
-    let name = table.take(&SET_COOKIE);
-    let mut cookie = StickyCookie::new(name.clone().unwrap_or_default());
-    table.set(&COOKIE_PATH, &mut cookie.path);
-    table.set(&COOKIE_SAME_SITE, &mut cookie.same_site);
-    cookie.key = key(table, surroundings);
-    for (key, has, place) in [
-        (
-            COOKIE_PATH.name,
-            table.has(&COOKIE_PATH),
-            table.place_of(&COOKIE_PATH),
-        ),
-        (
-            COOKIE_SAME_SITE.name,
-            table.has(&COOKIE_SAME_SITE),
-            table.place_of(&COOKIE_SAME_SITE),
-        ),
-        (
-            COOKIE_KEY_FILE.name,
-            table.has(&COOKIE_KEY_FILE),
-            table.place_of(&COOKIE_KEY_FILE),
-        ),
-    ] {
-        if has && !table.has(&SET_COOKIE) {
-            let message = format!("`{key}` has no effect without `set_cookie`");
-            table.push(Finding::warning(message, place).hint("add `set_cookie`, or remove it"));
-        }
-    }
-    name.map(|_| cookie)
-}
-
-fn key(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
-    let path = surroundings.base.join(table.take(&COOKIE_KEY_FILE)?);
+fn key(path: PathBuf, table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
+    let path = surroundings.base.join(path);
     let long_enough = |key: String| match key.len() {
         0..KEY_MIN => Err(format!("is shorter than {KEY_MIN} characters")),
         _ => Ok(key),
@@ -101,7 +87,7 @@ fn key(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret>
         Ok(key) => Some(Secret::new(key)),
         Err(error) => {
             let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_of(&COOKIE_KEY_FILE)));
+            table.push(Finding::fault(message, table.place_at("cookie_key_file")));
             None
         }
     }
@@ -112,7 +98,7 @@ fn overwritten(table: &mut Table<'_>, sticky: &StickyConfig) {
     if own.is_some_and(|own| sticky.cookies.contains(own)) {
         let message = "`set_cookie` is one of `cookies`: it would overwrite the application's";
         let hint = "give it a name of its own, such as \"ROUTEID\"";
-        table.push(Finding::warning(message, table.place_of(&SET_COOKIE)).hint(hint));
+        table.push(Finding::warning(message, table.place_at("set_cookie")).hint(hint));
     }
 }
 
@@ -122,20 +108,8 @@ pub(crate) static SECTION: Section = Section {
             each session id (`3F2A.a`); the backend with that `jvm_route` gets the request. The \
             header alone turns it on; without it, or with `sticky = \"off\"` in the upstream, each \
             request goes to any backend. [sessions.md](sessions.md) explains it with examples.",
-    keys: &[
-        &COOKIES,
-        &PARAMETERS,
-        &FIRST,
-        &SEPARATOR,
-        &FORCE,
-        &SESSION_TIMEOUT,
-        &COUNT_UNKNOWN,
-        &SET_COOKIE,
-        &COOKIE_PATH,
-        &COOKIE_SAME_SITE,
-        &COOKIE_KEY_FILE,
-    ],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -144,179 +118,210 @@ const TOKEN: Parsed<String, TextError> = Parsed {
     parse: parse_token,
 };
 
-static COOKIES: Key<OneOrMore<Parsed<String, TextError>>> = Key {
-    name: "cookies",
-    values: OneOrMore(TOKEN),
-    doc: Doc {
-        preset: Preset::Value("\"JSESSIONID\""),
-        sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
-        effect: "The cookies that hold a session id. All of them are read, in the order received, \
-                 until one leads to a backend. Upper and lower case differ.",
-        extremes: "A name that is not Tomcat's `sessionCookieName` lets every session break: \
-                   requests show as `sticky=new`. `[]` reads none.",
-        elsewhere: "httpd `stickysession`; mod_jk `session_cookie`; nginx `sticky route`",
-    },
-};
-
-static PARAMETERS: Key<OneOrMore<Parsed<String, TextError>>> = Key {
-    name: "parameters",
-    values: OneOrMore(Parsed {
-        what: "a name such as \"jsessionid\"",
-        parse: parse_token,
-    }),
-    doc: Doc {
-        preset: Preset::Value("\"jsessionid\""),
-        sample: "[]",
-        effect: "The path parameters (`/page;jsessionid=3F2A.a`) that hold a session id, for clients \
-                 without cookies. Read in any segment of the path as received.",
-        extremes: "`[]` reads none. A parameter of the query is not one of these.",
-        elsewhere: "httpd `stickysession` after `|`; mod_jk `session_path`",
-    },
-};
-
-static FIRST: Key<Choices<IdFirst>> = Key {
-    name: "first",
-    values: Choices(&[("cookie", IdFirst::Cookie), ("path", IdFirst::Path)]),
-    doc: Doc {
-        preset: Preset::Value("\"cookie\""),
-        sample: "\"path\"",
-        effect: "Which is read first when a request has a session id in a cookie and one in its path. \
-                 Tomcat lets the cookie win.",
-        extremes: "With `\"path\"` a bookmark with an old `;jsessionid` leads to a backend that does \
-                   not have the session of the cookie.",
-        elsewhere: "httpd and mod_jk read the path first",
-    },
-};
-
-static SEPARATOR: Key<OrOff<Parsed<u8, TextError>>> = Key {
-    name: "separator",
-    values: OrOff(Parsed {
-        what: "one character, such as \".\"",
-        parse: parse_separator,
-    }),
-    doc: Doc {
-        preset: Preset::Value("\".\""),
-        sample: "\"!\"",
-        effect: "The character between a session id and its route: the route is the text after the \
-                 first one. If no backend has that route, the front looks for each part between \
-                 separators, from left to right. With `\"off\"` the whole value is the route.",
-        extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
-        elsewhere: "httpd `stickysessionsep`",
-    },
-};
-
-static FORCE: Key<Switch> = Key {
-    name: "force",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "If the backend of a session is out, the answer is 503 \
-                 (`front:sticky-backend-out`). Without `force` the session moves to another \
-                 backend, which may not know it.",
-        extremes: "With `true`, no session of that backend is served until it is back. A session \
-                   whose route no backend has still goes to any backend.",
-        elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
-    },
-};
-
-static SESSION_TIMEOUT: Key<Durations> = Key {
-    name: "session_timeout",
-    values: Durations {
-        min: Duration::from_secs(1),
-        max: Duration::from_secs(7 * 24 * 3600),
-    },
-    doc: Doc {
-        preset: Preset::Value("\"30m\""),
-        sample: "\"2h\"",
-        effect: "How long after its last request a session may come again: Tomcat's \
-                 `session-timeout`. For so long the front counts a session as one of its backend: \
-                 `status` shows the number, and a drain ends when no session of the backend was \
-                 seen for so long.",
-        extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
-                   Longer, drains last longer than they need to.",
-        elsewhere: "Tomcat `session-timeout`",
-    },
-};
-
-static COUNT_UNKNOWN: Key<Switch> = Key {
-    name: "count_unknown",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether a session counts whose id no response of the backend gave out through this front. \
-                 A client can invent ids that lead to a backend, and a drain would wait for them as long as \
-                 they come. In the first `session_timeout` after a start every id counts.",
-        extremes: "Turn it on where several fronts serve the same clients, and where session ids come \
-                   in links only and never in a `Set-Cookie`. Otherwise a drain may end while such \
-                   sessions last, and they move to another backend.",
-        elsewhere: "",
-    },
-};
-
-static SET_COOKIE: Key<Parsed<String, TextError>> = Key {
-    name: "set_cookie",
-    values: TOKEN,
-    doc: Doc {
-        preset: Preset::Unset("none is set"),
-        sample: "\"ROUTEID\"",
-        effect: "The name of a cookie of the front's own, for backends whose session ids have no \
-                 route. It is set on each response that was not `sticky=kept`, and is read after all \
-                 session ids. It is not passed on to backends. Its value names no backend.",
-        extremes: "Responses with `Cache-Control: public` or `s-maxage`, and 304, do not get it: a \
-                   cache would hand it to others.",
-        elsewhere: "HAProxy `cookie insert`; httpd `Header add Set-Cookie`; mod_jk \
-                    `set_session_cookie`; nginx `sticky cookie`",
-    },
-};
-
-static COOKIE_PATH: Key<Parsed<String, TextError>> = Key {
-    name: "cookie_path",
-    values: Parsed {
-        what: "a path such as \"/app\"",
-        parse: parse_cookie_path,
-    },
-    doc: Doc {
-        preset: Preset::Value("\"/\""),
-        sample: "\"/app\"",
-        effect: "The `Path` of that cookie.",
-        extremes: "Outside of it clients do not send the cookie, and their requests go anywhere.",
-        elsewhere: "mod_jk `session_cookie_path`",
-    },
-};
-
-static COOKIE_SAME_SITE: Key<Choices<SameSite>> = Key {
-    name: "cookie_same_site",
-    values: Choices(&[
-        ("lax", SameSite::Lax),
-        ("strict", SameSite::Strict),
-        ("none", SameSite::None),
-    ]),
-    doc: Doc {
-        preset: Preset::Value("\"lax\""),
-        sample: "\"none\"",
-        effect: "The `SameSite` of that cookie: whether browsers send it with requests that other \
-                 sites cause.",
-        extremes: "`\"none\"` is for applications inside frames of other sites; browsers take it \
-                   over TLS only.",
-        elsewhere: "nginx `sticky cookie samesite=`",
-    },
-};
-
-static COOKIE_KEY_FILE: Key<FilePath> = Key {
-    name: "cookie_key_file",
-    values: file_path("the path of a file"),
-    doc: Doc {
-        preset: Preset::Unset("a fixed key"),
-        sample: "\"sticky.key\"",
-        effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \
-                 are made with. Fronts with the same key agree on the values.",
-        extremes: "With the fixed key somebody can find out which value leads to which backend, and \
-                   send many requests to one. Another key lets every such cookie lead nowhere once.",
-        elsewhere: "HAProxy `dynamic-cookie-key`",
-    },
-};
-
 /// Characters in a key: 128 bits of hexadecimal digits.
 const KEY_MIN: usize = 32;
+
+/// Keys of the front's own cookie, which have no effect without it.
+const OWN_COOKIE: Group = Group("own cookie");
+
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "cookies",
+        group: ALL,
+        value: &Fill(OneOrMore(TOKEN), |written: &mut Written| {
+            &mut written.sticky.cookies
+        }),
+        doc: Doc {
+            preset: Preset::Value("\"JSESSIONID\""),
+            sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
+            effect: "The cookies that hold a session id. All of them are read, in the order received, \
+                     until one leads to a backend. Upper and lower case differ.",
+            extremes: "A name that is not Tomcat's `sessionCookieName` lets every session break: \
+                       requests show as `sticky=new`. `[]` reads none.",
+            elsewhere: "httpd `stickysession`; mod_jk `session_cookie`; nginx `sticky route`",
+        },
+    },
+    Record {
+        name: "parameters",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a name such as \"jsessionid\"",
+                parse: parse_token,
+            }),
+            |written: &mut Written| &mut written.sticky.parameters,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"jsessionid\""),
+            sample: "[]",
+            effect: "The path parameters (`/page;jsessionid=3F2A.a`) that hold a session id, for clients \
+                     without cookies. Read in any segment of the path as received.",
+            extremes: "`[]` reads none. A parameter of the query is not one of these.",
+            elsewhere: "httpd `stickysession` after `|`; mod_jk `session_path`",
+        },
+    },
+    Record {
+        name: "first",
+        group: ALL,
+        value: &Fill(
+            Choices(&[("cookie", IdFirst::Cookie), ("path", IdFirst::Path)]),
+            |written: &mut Written| &mut written.sticky.first,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"cookie\""),
+            sample: "\"path\"",
+            effect: "Which is read first when a request has a session id in a cookie and one in its path. \
+                     Tomcat lets the cookie win.",
+            extremes: "With `\"path\"` a bookmark with an old `;jsessionid` leads to a backend that does \
+                       not have the session of the cookie.",
+            elsewhere: "httpd and mod_jk read the path first",
+        },
+    },
+    Record {
+        name: "separator",
+        group: ALL,
+        value: &Fill(
+            OrOff(Parsed {
+                what: "one character, such as \".\"",
+                parse: parse_separator,
+            }),
+            |written: &mut Written| &mut written.sticky.separator,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\".\""),
+            sample: "\"!\"",
+            effect: "The character between a session id and its route: the route is the text after the \
+                     first one. If no backend has that route, the front looks for each part between \
+                     separators, from left to right. With `\"off\"` the whole value is the route.",
+            extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
+            elsewhere: "httpd `stickysessionsep`",
+        },
+    },
+    Record {
+        name: "force",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| &mut written.sticky.force),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "If the backend of a session is out, the answer is 503 \
+                     (`front:sticky-backend-out`). Without `force` the session moves to another \
+                     backend, which may not know it.",
+            extremes: "With `true`, no session of that backend is served until it is back. A session \
+                       whose route no backend has still goes to any backend.",
+            elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
+        },
+    },
+    Record {
+        name: "session_timeout",
+        group: ALL,
+        value: &Fill(
+            Durations {
+                min: Duration::from_secs(1),
+                max: Duration::from_secs(7 * 24 * 3600),
+            },
+            |written: &mut Written| &mut written.sticky.session_timeout,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"30m\""),
+            sample: "\"2h\"",
+            effect: "How long after its last request a session may come again: Tomcat's \
+                     `session-timeout`. For so long the front counts a session as one of its backend: \
+                     `status` shows the number, and a drain ends when no session of the backend was \
+                     seen for so long.",
+            extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
+                       Longer, drains last longer than they need to.",
+            elsewhere: "Tomcat `session-timeout`",
+        },
+    },
+    Record {
+        name: "count_unknown",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| {
+            &mut written.sticky.count_unknown
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether a session counts whose id no response of the backend gave out through this front. \
+                     A client can invent ids that lead to a backend, and a drain would wait for them as long as \
+                     they come. In the first `session_timeout` after a start every id counts.",
+            extremes: "Turn it on where several fronts serve the same clients, and where session ids come \
+                       in links only and never in a `Set-Cookie`. Otherwise a drain may end while such \
+                       sessions last, and they move to another backend.",
+            elsewhere: "",
+        },
+    },
+    Record {
+        name: "set_cookie",
+        group: ALL,
+        value: &Fill(TOKEN, |written: &mut Written| &mut written.cookie.name),
+        doc: Doc {
+            preset: Preset::Unset("none is set"),
+            sample: "\"ROUTEID\"",
+            effect: "The name of a cookie of the front's own, for backends whose session ids have no \
+                     route. It is set on each response that was not `sticky=kept`, and is read after all \
+                     session ids. It is not passed on to backends. Its value names no backend.",
+            extremes: "Responses with `Cache-Control: public` or `s-maxage`, and 304, do not get it: a \
+                       cache would hand it to others.",
+            elsewhere: "HAProxy `cookie insert`; httpd `Header add Set-Cookie`; mod_jk \
+                        `set_session_cookie`; nginx `sticky cookie`",
+        },
+    },
+    Record {
+        name: "cookie_path",
+        group: OWN_COOKIE,
+        value: &Fill(
+            Parsed {
+                what: "a path such as \"/app\"",
+                parse: parse_cookie_path,
+            },
+            |written: &mut Written| &mut written.cookie.path,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"/\""),
+            sample: "\"/app\"",
+            effect: "The `Path` of that cookie.",
+            extremes: "Outside of it clients do not send the cookie, and their requests go anywhere.",
+            elsewhere: "mod_jk `session_cookie_path`",
+        },
+    },
+    Record {
+        name: "cookie_same_site",
+        group: OWN_COOKIE,
+        value: &Fill(
+            Choices(&[
+                ("lax", SameSite::Lax),
+                ("strict", SameSite::Strict),
+                ("none", SameSite::None),
+            ]),
+            |written: &mut Written| &mut written.cookie.same_site,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"lax\""),
+            sample: "\"none\"",
+            effect: "The `SameSite` of that cookie: whether browsers send it with requests that other \
+                     sites cause.",
+            extremes: "`\"none\"` is for applications inside frames of other sites; browsers take it \
+                       over TLS only.",
+            elsewhere: "nginx `sticky cookie samesite=`",
+        },
+    },
+    Record {
+        name: "cookie_key_file",
+        group: OWN_COOKIE,
+        value: &Fill(
+            Optional(file_path("the path of a file")),
+            |written: &mut Written| &mut written.key_file,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("a fixed key"),
+            sample: "\"sticky.key\"",
+            effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \
+                     are made with. Fronts with the same key agree on the values.",
+            extremes: "With the fixed key somebody can find out which value leads to which backend, and \
+                       send many requests to one. Another key lets every such cookie lead nowhere once.",
+            elsewhere: "HAProxy `dynamic-cookie-key`",
+        },
+    },
+];
