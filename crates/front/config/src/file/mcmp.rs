@@ -1,7 +1,8 @@
 //! `[mcmp]`: where mod_cluster's nodes announce themselves.
 
-use std::net::{AddrParseError, IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use catamaran_front::config::{AdvertConfig, McmpSource};
 use ipnet::IpNet;
@@ -9,13 +10,13 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Surroundings;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::address::parse_socket;
-use crate::value::route::{PathError, parse_path};
-use crate::value::text::{FilePath, TextError, file_path, parse_network};
-use crate::value::{OneOrMore, Parsed, Switch};
+use crate::value::route::parse_path;
+use crate::value::text::{file_path, parse_network};
+use crate::value::{OneOrMore, Optional, Parsed, Switch};
 
 /// The table, placed by its header.
 #[derive(Debug)]
@@ -23,6 +24,19 @@ pub(crate) struct Mcmp {
     /// `None` if it is at fault.
     pub(crate) value: Option<McmpSource>,
     pub(crate) place: Range<usize>,
+}
+
+/// The table as written.
+#[derive(Default)]
+struct Written {
+    listen: Option<SocketAddr>,
+    peers: Option<Vec<IpNet>>,
+    members: Option<Vec<IpNet>>,
+    paths: Vec<String>,
+    advertises: bool,
+    group: Option<SocketAddrV4>,
+    interface: Option<Ipv4Addr>,
+    key_file: Option<PathBuf>,
 }
 
 /// Reads the table.
@@ -33,45 +47,28 @@ pub(crate) fn read(
 ) -> Option<Mcmp> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place.clone(), entries);
-    let listen = table.require(&LISTEN);
-    let peers = table.require(&PEERS);
-    if table.is_empty_list(PEERS.name) {
+    let mut written = Written::default();
+    table.read(KEYS, &mut written);
+    if table.is_empty_list("peers") {
         let message = "`peers` names nobody, so no node can announce itself";
         let hint = "write the networks that nodes connect from";
-        table.push(Finding::fault(message, table.place_of(&PEERS)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("peers")).hint(hint));
     }
-    let members = table.take(&MEMBERS);
-    let paths = table.take(&PATHS).unwrap_or_default();
-    let mut advertises = false;
-    table.set(&ADVERTISE, &mut advertises);
-    let advertise = match advertises {
-        true => advert(&mut table, listen, surroundings),
-        false => None,
-    };
-    for (key, has, at) in [
-        (GROUP.name, table.has(&GROUP), table.place_of(&GROUP)),
-        (
-            INTERFACE.name,
-            table.has(&INTERFACE),
-            table.place_of(&INTERFACE),
-        ),
-        (
-            KEY_FILE.name,
-            table.has(&KEY_FILE),
-            table.place_of(&KEY_FILE),
-        ),
-    ] {
-        if has && !advertises {
-            let message = format!("`{key}` has no effect without advertise = true");
-            table.push(Finding::warning(message, at).hint("write it, or remove this"));
+    let mut advertise = None;
+    if written.advertises {
+        advertise = advert(&mut table, &written, surroundings);
+    } else {
+        for (name, place) in table.written(KEYS, |group| group == ADVERT) {
+            let message = format!("`{name}` has no effect without advertise = true");
+            table.push(Finding::warning(message, place).hint("write it, or remove this"));
         }
     }
     table.finish(report);
-    let source = listen.zip(peers).map(|(listen, peers)| McmpSource {
+    let source = (written.listen.zip(written.peers)).map(|(listen, peers)| McmpSource {
         listen,
-        members: members.unwrap_or_else(|| peers.clone()),
+        members: written.members.unwrap_or_else(|| peers.clone()),
         peers,
-        paths,
+        paths: written.paths,
         nodes_max: 1000,
         advertise,
     });
@@ -83,41 +80,34 @@ pub(crate) fn read(
 
 fn advert(
     table: &mut Table<'_>,
-    listen: Option<SocketAddr>,
+    written: &Written,
     surroundings: &Surroundings<'_>,
 ) -> Option<AdvertConfig> {
-    let group = table
-        .take(&GROUP)
-        .unwrap_or(SocketAddrV4::new(GROUP_USUAL, PORT_USUAL));
+    let usual = SocketAddrV4::new(GROUP_USUAL, PORT_USUAL);
+    let group = written.group.unwrap_or(usual);
     if !group.ip().is_multicast() {
         let message = "`group` is no address of a group: those are 224.0.0.0 to 239.255.255.255";
-        table.push(Finding::fault(message, table.place_of(&GROUP)));
+        table.push(Finding::fault(message, table.place_at("group")));
     }
-    let own = match listen?.ip() {
+    let own = match written.listen?.ip() {
         IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
         _ => None,
     };
-    let interface = table.take(&INTERFACE).or(own);
+    let interface = written.interface.or(own);
     if interface.is_none() {
         let message = "with advertise = true `interface` must say through which address";
         let hint =
             "write interface = \"10.0.0.1\", the address of this machine that nodes can reach";
-        table.push(Finding::fault(message, table.place_of(&ADVERTISE)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("advertise")).hint(hint));
     }
-    let key = match table.take(&KEY_FILE) {
-        None => None,
-        Some(path) => {
-            let path = surroundings.base.join(path);
-            match (surroundings.read_secret)(&path) {
-                Ok(key) => Some(key),
-                Err(error) => {
-                    let message = format!("the file {} {error}", path.display());
-                    table.push(Finding::fault(message, table.place_of(&KEY_FILE)));
-                    None
-                }
-            }
-        }
-    };
+    let key = written.key_file.as_ref().and_then(|path| {
+        let path = surroundings.base.join(path);
+        let key = (surroundings.read_secret)(&path).map_err(|error| {
+            let message = format!("the file {} {error}", path.display());
+            table.push(Finding::fault(message, table.place_at("key_file")));
+        });
+        key.ok()
+    });
     Some(AdvertConfig {
         group: (*group.ip(), group.port()),
         interface: interface?,
@@ -134,128 +124,153 @@ pub(crate) static SECTION: Section = Section {
     intro: "Where nodes of mod_cluster (WildFly, JBoss EAP, Tomcat) announce themselves: they are the members of \
             the upstream with from = \"mcmp\". The front is told by nobody who a node is, so it believes whoever \
             is among `peers`. [fleet.md](fleet.md) has what WildFly needs.",
-    keys: &[
-        &LISTEN, &PEERS, &MEMBERS, &PATHS, &ADVERTISE, &GROUP, &INTERFACE, &KEY_FILE,
-    ],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[("use_alias", "write `hosts` in a [[route]]")],
 };
 
-static LISTEN: Key<Parsed<SocketAddr, &'static str>> = Key {
-    name: "listen",
-    values: Parsed {
-        what: "an address and port such as \"10.0.0.1:6666\"",
-        parse: parse_socket,
-    },
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"10.0.0.1:6666\"",
-        effect: "Where nodes connect to. It is no listener of clients, and has no TLS: use an address of an \
-                 inner network.",
-        extremes: "While another process has it, as at an upgrade, the front tries again ten times a second.",
-        elsewhere: "httpd `EnableMCMPReceive`",
-    },
-};
+/// Keys of what is told by multicast, which have no effect where nothing is.
+const ADVERT: Group = Group("advert");
 
-static PEERS: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
-    name: "peers",
-    values: OneOrMore(Parsed {
-        what: "an IP address or a network such as \"10.0.0.0/24\"",
-        parse: parse_network,
-    }),
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"10.0.0.0/24\"",
-        effect: "Who may connect. Connections of others are closed at once, and counted as `peer`.",
-        extremes: "Whoever is among them can get a part of the requests: name the nodes' network alone.",
-        elsewhere: "httpd `Require ip` of the `<VirtualHost>` for MCMP",
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "listen",
+        group: ALL,
+        value: &Fill(
+            Optional(Parsed {
+                what: "an address and port such as \"10.0.0.1:6666\"",
+                parse: parse_socket,
+            }),
+            |written: &mut Written| &mut written.listen,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"10.0.0.1:6666\"",
+            effect: "Where nodes connect to. It is no listener of clients, and has no TLS: use an address of an \
+                     inner network.",
+            extremes: "While another process has it, as at an upgrade, the front tries again ten times a second.",
+            elsewhere: "httpd `EnableMCMPReceive`",
+        },
     },
-};
-
-static MEMBERS: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
-    name: "members",
-    values: OneOrMore(Parsed {
-        what: "an IP address or a network such as \"10.0.1.0/24\"",
-        parse: parse_network,
-    }),
-    doc: Doc {
-        preset: Preset::Unset("the networks of `peers`"),
-        sample: "\"10.0.1.0/24\"",
-        effect: "Where members may be. A node that announces an address elsewhere, or a name, is refused.",
-        extremes: "A wide network lets a node send requests to whatever it names.",
-        elsewhere: "",
+    Record {
+        name: "peers",
+        group: ALL,
+        value: &Fill(
+            Optional(OneOrMore(Parsed {
+                what: "an IP address or a network such as \"10.0.0.0/24\"",
+                parse: parse_network,
+            })),
+            |written: &mut Written| &mut written.peers,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"10.0.0.0/24\"",
+            effect: "Who may connect. Connections of others are closed at once, and counted as `peer`.",
+            extremes: "Whoever is among them can get a part of the requests: name the nodes' network alone.",
+            elsewhere: "httpd `Require ip` of the `<VirtualHost>` for MCMP",
+        },
     },
-};
-
-static PATHS: Key<OneOrMore<Parsed<String, PathError>>> = Key {
-    name: "paths",
-    values: OneOrMore(Parsed {
-        what: "a path such as \"/\"",
-        parse: parse_path,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"/shop\"]",
-        effect: "Contexts at these paths and below become routes to the upstream, for any host, which send requests \
-                 to the nodes that have the context enabled. A route of the file with the same path wins. \
-                 Without `paths` the file alone has routes.",
-        extremes: "With \"/\" whatever is deployed on a node is public.",
-        elsewhere: "httpd `CreateBalancers`",
+    Record {
+        name: "members",
+        group: ALL,
+        value: &Fill(
+            Optional(OneOrMore(Parsed {
+                what: "an IP address or a network such as \"10.0.1.0/24\"",
+                parse: parse_network,
+            })),
+            |written: &mut Written| &mut written.members,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the networks of `peers`"),
+            sample: "\"10.0.1.0/24\"",
+            effect: "Where members may be. A node that announces an address elsewhere, or a name, is refused.",
+            extremes: "A wide network lets a node send requests to whatever it names.",
+            elsewhere: "",
+        },
     },
-};
-
-static ADVERTISE: Key<Switch> = Key {
-    name: "advertise",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether the front tells nodes by multicast each 5 s where it is. Without it nodes need its address \
-                 (`proxies` of WildFly's modcluster subsystem).",
-        extremes: "Networks of clouds carry no multicast.",
-        elsewhere: "httpd `ServerAdvertise`",
+    Record {
+        name: "paths",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a path such as \"/\"",
+                parse: parse_path,
+            }),
+            |written: &mut Written| &mut written.paths,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"/shop\"]",
+            effect: "Contexts at these paths and below become routes to the upstream, for any host, which send requests \
+                     to the nodes that have the context enabled. A route of the file with the same path wins. \
+                     Without `paths` the file alone has routes.",
+            extremes: "With \"/\" whatever is deployed on a node is public.",
+            elsewhere: "httpd `CreateBalancers`",
+        },
     },
-};
-
-static GROUP: Key<Parsed<SocketAddrV4, &'static str>> = Key {
-    name: "group",
-    values: Parsed {
-        what: "an address and port such as \"224.0.1.105:23364\"",
-        parse: parse_socket,
+    Record {
+        name: "advertise",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| &mut written.advertises),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether the front tells nodes by multicast each 5 s where it is. Without it nodes need its address \
+                     (`proxies` of WildFly's modcluster subsystem).",
+            extremes: "Networks of clouds carry no multicast.",
+            elsewhere: "httpd `ServerAdvertise`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("\"224.0.1.105:23364\", which nodes have, too"),
-        sample: "\"224.0.1.106:23364\"",
-        effect: "The group that is told.",
-        extremes: "Nodes that listen to another one hear nothing.",
-        elsewhere: "httpd `AdvertiseGroup`",
+    Record {
+        name: "group",
+        group: ADVERT,
+        value: &Fill(
+            Optional(Parsed {
+                what: "an address and port such as \"224.0.1.105:23364\"",
+                parse: parse_socket,
+            }),
+            |written: &mut Written| &mut written.group,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("\"224.0.1.105:23364\", which nodes have, too"),
+            sample: "\"224.0.1.106:23364\"",
+            effect: "The group that is told.",
+            extremes: "Nodes that listen to another one hear nothing.",
+            elsewhere: "httpd `AdvertiseGroup`",
+        },
     },
-};
-
-static INTERFACE: Key<Parsed<Ipv4Addr, AddrParseError>> = Key {
-    name: "interface",
-    values: Parsed {
-        what: "an address of this machine such as \"10.0.0.1\"",
-        parse: str::parse,
+    Record {
+        name: "interface",
+        group: ADVERT,
+        value: &Fill(
+            Optional(Parsed {
+                what: "an address of this machine such as \"10.0.0.1\"",
+                parse: str::parse,
+            }),
+            |written: &mut Written| &mut written.interface,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the address of `listen`"),
+            sample: "\"10.0.0.2\"",
+            effect: "The address of the interface that the group is told through.",
+            extremes: "An address that this machine does not have tells nobody.",
+            elsewhere: "httpd `AdvertiseBindAddress`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("the address of `listen`"),
-        sample: "\"10.0.0.2\"",
-        effect: "The address of the interface that the group is told through.",
-        extremes: "An address that this machine does not have tells nobody.",
-        elsewhere: "httpd `AdvertiseBindAddress`",
+    Record {
+        name: "key_file",
+        group: ADVERT,
+        value: &Fill(
+            Optional(file_path("the path of a file")),
+            |written: &mut Written| &mut written.key_file,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the front has no key"),
+            sample: "\"advertise.key\"",
+            effect: "A file whose first line is the key that nodes know the front by: `advertise-security-key` of \
+                     WildFly. It proves the front to nodes, and no node to the front.",
+            extremes: "A node with a key ignores a front without it.",
+            elsewhere: "httpd `AdvertiseSecurityKey`",
+        },
     },
-};
-
-static KEY_FILE: Key<FilePath> = Key {
-    name: "key_file",
-    values: file_path("the path of a file"),
-    doc: Doc {
-        preset: Preset::Unset("the front has no key"),
-        sample: "\"advertise.key\"",
-        effect: "A file whose first line is the key that nodes know the front by: `advertise-security-key` of \
-                 WildFly. It proves the front to nodes, and no node to the front.",
-        extremes: "A node with a key ignores a front without it.",
-        elsewhere: "httpd `AdvertiseSecurityKey`",
-    },
-};
+];
