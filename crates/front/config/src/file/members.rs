@@ -17,14 +17,14 @@ use super::backend_tls::{self, TlsKeys};
 use super::mcmp::Mcmp;
 use super::sticky::Sticky;
 use super::{Surroundings, member};
-use crate::key::{AnyKey, Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::syntax::shifted;
 use crate::table::{Table, table};
-use crate::value::address::{UrlError, parse_dns_name, parse_socket};
-use crate::value::text::{FilePath, file_path};
-use crate::value::{Choices, Counts, Durations, OneOrMore, Parsed};
+use crate::value::address::{parse_dns_name, parse_socket};
+use crate::value::text::file_path;
+use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Parsed};
 
 /// The table, placed by `from`.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Members {
 }
 
 /// The upstream that members are for.
-pub(super) struct Group<'g> {
+pub(super) struct ForUpstream<'g> {
     pub(super) shared: &'g BackendConfig,
     pub(super) tls: &'g TlsKeys,
     pub(super) sticky: &'g Sticky,
@@ -54,35 +54,67 @@ enum From {
     Mcmp,
 }
 
+impl From {
+    /// As in the file.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Dns => "dns",
+            Self::Srv => "srv",
+            Self::Mcmp => "mcmp",
+        }
+    }
+
+    /// Whether it has the keys of a group.
+    fn has(self, group: Group) -> bool {
+        match group {
+            FILE => self == Self::File,
+            DNS | RESOLVERS => matches!(self, Self::Dns | Self::Srv),
+            ADDRESSES => self == Self::Dns,
+            _ => true,
+        }
+    }
+}
+
+/// The table as written.
+#[derive(Default)]
+struct Written {
+    from: Option<From>,
+    path: Option<PathBuf>,
+    name: Option<String>,
+    speech: Option<Speech>,
+    port: Option<u16>,
+    resolvers: Vec<SocketAddr>,
+    leave: Duration,
+    members_max: usize,
+}
+
 /// Reads the table.
 pub(super) fn read(
     value: &Spanned<DeValue<'_>>,
-    group: &Group<'_>,
+    upstream: &ForUpstream<'_>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Option<Members> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let from = table.require(&FROM);
-    let path = table.take(&PATH);
-    let dns = DnsKeys {
-        name: table.take(&NAME),
-        port: table.take(&PORT),
-        speech: table.take(&PROTOCOL),
-        resolvers: table.take(&RESOLVER).unwrap_or_default(),
+    let mut written = Written {
+        leave: match upstream.sticky {
+            Sticky::On(sticky) => sticky.session_timeout,
+            Sticky::Unsaid | Sticky::Off => Duration::ZERO,
+        },
+        members_max: 1000,
+        ..Written::default()
     };
-    without_use(&mut table, from);
-    let mut leave = match group.sticky {
-        Sticky::On(sticky) => sticky.session_timeout,
-        Sticky::Unsaid | Sticky::Off => Duration::ZERO,
-    };
-    table.set(&LEAVE, &mut leave);
-    let mut members_max = 1000;
-    table.set(&MEMBERS_MAX, &mut members_max);
-    let (source, listed) = match from {
-        Some(From::File) => file(&mut table, path, surroundings, report),
-        Some(From::Mcmp) => (nodes(&mut table, group), Vec::new()),
-        Some(from) => (dns.source(&mut table, from), Vec::new()),
+    table.read(KEYS, &mut written);
+    let (leave, members_max) = (written.leave, written.members_max);
+    if let Some(from) = written.from {
+        compare(&mut table, from);
+    }
+    let (source, listed) = match written.from {
+        Some(From::File) => file(&mut table, written.path, surroundings, report),
+        Some(From::Mcmp) => (nodes(&mut table, upstream), Vec::new()),
+        Some(From::Dns | From::Srv) => (in_dns(written), Vec::new()),
         None => (None, Vec::new()),
     };
     let speech = match &source {
@@ -90,12 +122,12 @@ pub(super) fn read(
         Some(MemberSource::File(_) | MemberSource::Mcmp(_)) | None => None,
     };
     let trust = match source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
-        true => trust(&mut table, group, surroundings),
+        true => trust(&mut table, upstream, surroundings),
         false => None,
     };
-    let place = table.place_of(&FROM);
+    let place = table.place_at("from");
     table.finish(report);
-    let template = MemberTemplate::new(group.shared.clone(), trust);
+    let template = MemberTemplate::new(upstream.shared.clone(), trust);
     let mut value = MembersConfig::new(source?, template);
     value.leave = leave;
     value.members_max = members_max;
@@ -113,86 +145,43 @@ pub(super) fn read(
     })
 }
 
-/// The keys of a source in DNS.
-struct DnsKeys {
-    name: Option<String>,
-    port: Option<u16>,
-    speech: Option<Speech>,
-    resolvers: Vec<SocketAddr>,
-}
-
-impl DnsKeys {
-    fn source(self, table: &mut Table<'_>, from: From) -> Option<MemberSource> {
-        let word = if from == From::Srv { "srv" } else { "dns" };
-        let needs = [
-            (NAME.name, table.has(&NAME), "name = \"app.internal\""),
-            (PROTOCOL.name, table.has(&PROTOCOL), "protocol = \"ajp\""),
-            (
-                PORT.name,
-                table.has(&PORT) || from == From::Srv,
-                "port = 8009",
-            ),
-        ];
-        for (key, has, example) in needs {
-            if !has {
-                let message = format!("from = \"{word}\" needs `{key}`");
-                let place = table.place_of(&FROM);
-                table.push(Finding::fault(message, place).hint(format!("write {example}")));
-            }
+/// Complains of keys that the source needs and does not have, and of those of another one.
+fn compare(table: &mut Table<'_>, from: From) {
+    for key in KEYS {
+        let is_needed = [FILE, DNS, ADDRESSES].contains(&key.group) && from.has(key.group);
+        if is_needed && !table.has_named(key.name) {
+            let message = format!("from = \"{}\" needs `{}`", from.word(), key.name);
+            let hint = format!("write {} = {}", key.name, key.doc.sample);
+            table.push(Finding::fault(message, table.place_at("from")).hint(hint));
         }
-        let kind = match from {
-            From::Srv => DnsKind::Services,
-            From::Dns | From::File | From::Mcmp => DnsKind::Addresses { port: self.port? },
-        };
-        Some(MemberSource::Dns(DnsSource {
-            name: self.name?,
-            kind,
-            speech: self.speech?,
-            resolvers: self.resolvers,
-        }))
+    }
+    for (name, place) in table.written(KEYS, |group| !from.has(group)) {
+        let message = format!("`{name}` has no effect with this `from`");
+        table.push(Finding::fault(message, place).hint("remove it"));
     }
 }
 
-/// Keys of another source have no effect.
-fn without_use(table: &mut Table<'_>, from: Option<From>) {
-    let Some(from) = from else { return };
-    let is_file = from == From::File;
-    let is_dns = matches!(from, From::Dns | From::Srv);
-    for (key, has, place, fits) in [
-        (PATH.name, table.has(&PATH), table.place_of(&PATH), is_file),
-        (NAME.name, table.has(&NAME), table.place_of(&NAME), is_dns),
-        (
-            PORT.name,
-            table.has(&PORT),
-            table.place_of(&PORT),
-            from == From::Dns,
-        ),
-        (
-            PROTOCOL.name,
-            table.has(&PROTOCOL),
-            table.place_of(&PROTOCOL),
-            is_dns,
-        ),
-        (
-            RESOLVER.name,
-            table.has(&RESOLVER),
-            table.place_of(&RESOLVER),
-            is_dns,
-        ),
-    ] {
-        if has && !fits {
-            let message = format!("`{key}` has no effect with this `from`");
-            table.push(Finding::fault(message, place).hint("remove it"));
-        }
-    }
+fn in_dns(written: Written) -> Option<MemberSource> {
+    let kind = match written.from? {
+        From::Srv => DnsKind::Services,
+        From::Dns | From::File | From::Mcmp => DnsKind::Addresses {
+            port: written.port?,
+        },
+    };
+    Some(MemberSource::Dns(DnsSource {
+        name: written.name?,
+        kind,
+        speech: written.speech?,
+        resolvers: written.resolvers,
+    }))
 }
 
 /// Nodes that announce themselves, by the rules of `[mcmp]`.
-fn nodes(table: &mut Table<'_>, group: &Group<'_>) -> Option<MemberSource> {
-    let Some(mcmp) = group.mcmp else {
+fn nodes(table: &mut Table<'_>, upstream: &ForUpstream<'_>) -> Option<MemberSource> {
+    let Some(mcmp) = upstream.mcmp else {
         let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
         let hint = "add [mcmp] with `listen` and `peers`";
-        table.push(Finding::fault(message, table.place_of(&FROM)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("from")).hint(hint));
         return None;
     };
     mcmp.value.clone().map(MemberSource::Mcmp)
@@ -205,11 +194,6 @@ fn file(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> (Option<MemberSource>, Vec<Found>) {
-    if !table.has(&PATH) {
-        let message = "from = \"file\" needs `path`, the file that lists the members";
-        let hint = "write path = \"members.toml\"";
-        table.push(Finding::fault(message, table.place_of(&FROM)).hint(hint));
-    }
     let Some(path) = path else {
         return (None, Vec::new());
     };
@@ -232,7 +216,7 @@ fn file(
             Err(error) => {
                 let message = format!("{} cannot be read: {error}", path.display());
                 let hint = "the upstream has no members from it until it is there";
-                table.push(Finding::warning(message, table.place_of(&PATH)).hint(hint));
+                table.push(Finding::warning(message, table.place_at("path")).hint(hint));
             }
         }
     }
@@ -243,11 +227,11 @@ fn file(
 /// How members are trusted that speak HTTP over TLS. The keys are those of the upstream.
 fn trust(
     table: &mut Table<'_>,
-    group: &Group<'_>,
+    upstream: &ForUpstream<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<MemberTrust> {
-    let place = table.place_of(&FROM);
-    match backend_tls::settings(group.tls, surroundings) {
+    let place = table.place_at("from");
+    match backend_tls::settings(upstream.tls, surroundings) {
         Ok(settings) => Some(MemberTrust::new(settings)),
         Err(error) => {
             table.push(Finding::fault(error, place));
@@ -283,151 +267,179 @@ pub(crate) static SECTION: Section = Section {
             commands and metrics. If the source fails or names nobody, the last list stays. If more than half \
             of the members are missing from one answer, they leave one by one, each confirmed by a further \
             answer. [fleet.md](fleet.md) explains it with examples.",
-    keys: KEYS,
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[(
         "service",
         "write from = \"dns\" with the name of a headless service",
     )],
 };
 
-const KEYS: &[&dyn AnyKey] = &[
-    &FROM,
-    &PATH,
-    &NAME,
-    &PROTOCOL,
-    &PORT,
-    &RESOLVER,
-    &LEAVE,
-    &MEMBERS_MAX,
-];
+/// Keys that a file needs.
+const FILE: Group = Group("file");
 
-static FROM: Key<Choices<From>> = Key {
-    name: "from",
-    values: Choices(&[
-        ("file", From::File),
-        ("dns", From::Dns),
-        ("srv", From::Srv),
-        ("mcmp", From::Mcmp),
-    ]),
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"file\"",
-        effect: "Where members are found. `file`: a file that lists them, which another program may write. `dns`: the \
-                 addresses of a name (A and AAAA); a member's name is `ADDRESS:PORT`. `srv`: the services of a \
-                 name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
-                 name and its `jvm_route`, its weight is the member's, and priorities in their order are \
-                 distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
-                 not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
-                 mod_cluster that announce themselves at `[mcmp]`.",
-        extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
-        elsewhere: "nginx `resolve`; HAProxy `server-template`",
-    },
-};
+/// Keys that names in DNS need, of addresses and of services.
+const DNS: Group = Group("DNS");
 
-static PATH: Key<FilePath> = Key {
-    name: "path",
-    values: file_path("a path such as \"members.toml\""),
-    doc: Doc {
-        preset: Preset::Unset("required with from = \"file\""),
-        sample: "\"members.toml\"",
-        effect: "The file that lists the members, each a `[[member]]` (see there). The front looks once a second \
-                 whether it was changed. A relative path starts from the directory of the configuration.",
-        extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
-                   by a rename, so that the front never reads half of it.",
-        elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
-    },
-};
+/// Keys that addresses in DNS need.
+const ADDRESSES: Group = Group("addresses in DNS");
 
-static NAME: Key<Parsed<String, UrlError>> = Key {
-    name: "name",
-    values: Parsed {
-        what: "a name in DNS such as \"app.internal\"",
-        parse: parse_dns_name,
-    },
-    doc: Doc {
-        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
-        sample: "\"app.internal\"",
-        effect: "The name that is asked for; of services for example `_ajp._tcp.app.internal`. Over `https://` the \
-                 certificate of each address must have this name, and that of each service its target, unless \
-                 `server_name` of the upstream says otherwise.",
-        extremes: "A name without a dot at its end is tried with the search domains of `resolv.conf`, too.",
-        elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
-    },
-};
+/// Keys that names in DNS may have.
+const RESOLVERS: Group = Group("resolvers");
 
-static PROTOCOL: Key<Choices<Speech>> = Key {
-    name: "protocol",
-    values: Choices(&[
-        ("ajp", Speech::Ajp),
-        ("http", Speech::Http),
-        ("https", Speech::Https),
-    ]),
-    doc: Doc {
-        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
-        sample: "\"ajp\"",
-        effect: "What the members speak.",
-        extremes: "A connector that speaks otherwise answers no request.",
-        elsewhere: "",
-    },
-};
-
-static PORT: Key<Counts<u16>> = Key {
-    name: "port",
-    values: Counts { min: 1, max: 65535 },
-    doc: Doc {
-        preset: Preset::Unset("required with from = \"dns\"; services have their own"),
-        sample: "8009",
-        effect: "The port of each address.",
-        extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
-        elsewhere: "",
-    },
-};
-
-static RESOLVER: Key<OneOrMore<Parsed<SocketAddr, &'static str>>> = Key {
-    name: "resolver",
-    values: OneOrMore(Parsed {
-        what: "an address and port such as \"127.0.0.1:8600\"",
-        parse: parse_socket,
-    }),
-    doc: Doc {
-        preset: Preset::Unset(
-            "the servers of `/etc/resolv.conf`, which is read again at each question",
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "from",
+        group: ALL,
+        value: &Fill(
+            Optional(Choices(&[
+                (From::File.word(), From::File),
+                (From::Dns.word(), From::Dns),
+                (From::Srv.word(), From::Srv),
+                (From::Mcmp.word(), From::Mcmp),
+            ])),
+            |written: &mut Written| &mut written.from,
         ),
-        sample: "\"127.0.0.1:8600\"",
-        effect: "The DNS servers that are asked, such as the agent of Consul.",
-        extremes: "A server that knows other names says that there is none, and the last list stays.",
-        elsewhere: "nginx `resolver`; HAProxy `resolvers`",
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"file\"",
+            effect: "Where members are found. `file`: a file that lists them, which another program may write. `dns`: the \
+                     addresses of a name (A and AAAA); a member's name is `ADDRESS:PORT`. `srv`: the services of a \
+                     name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
+                     name and its `jvm_route`, its weight is the member's, and priorities in their order are \
+                     distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
+                     not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
+                     mod_cluster that announce themselves at `[mcmp]`.",
+            extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
+            elsewhere: "nginx `resolve`; HAProxy `server-template`",
+        },
     },
-};
-
-static LEAVE: Key<Durations> = Key {
-    name: "leave",
-    values: Durations {
-        min: Duration::ZERO,
-        max: Duration::from_secs(7 * 24 * 3600),
+    Record {
+        name: "path",
+        group: FILE,
+        value: &Fill(
+            Optional(file_path("a path such as \"members.toml\"")),
+            |written: &mut Written| &mut written.path,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("required with from = \"file\""),
+            sample: "\"members.toml\"",
+            effect: "The file that lists the members, each a `[[member]]` (see there). The front looks once a second \
+                     whether it was changed. A relative path starts from the directory of the configuration.",
+            extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
+                       by a rename, so that the front never reads half of it.",
+            elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
-        sample: "\"10m\"",
-        effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
-                 gone; its exchanges in flight end.",
-        extremes: "Shorter than a session, sessions of a member that was only forgotten for a moment are lost.",
-        elsewhere: "HAProxy `hold obsolete`",
+    Record {
+        name: "name",
+        group: DNS,
+        value: &Fill(
+            Optional(Parsed {
+                what: "a name in DNS such as \"app.internal\"",
+                parse: parse_dns_name,
+            }),
+            |written: &mut Written| &mut written.name,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+            sample: "\"app.internal\"",
+            effect: "The name that is asked for; of services for example `_ajp._tcp.app.internal`. Over `https://` the \
+                     certificate of each address must have this name, and that of each service its target, unless \
+                     `server_name` of the upstream says otherwise.",
+            extremes: "A name without a dot at its end is tried with the search domains of `resolv.conf`, too.",
+            elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
+        },
     },
-};
-
-static MEMBERS_MAX: Key<Counts<usize>> = Key {
-    name: "members_max",
-    values: Counts {
-        min: 1,
-        max: 10_000,
+    Record {
+        name: "protocol",
+        group: DNS,
+        value: &Fill(
+            Optional(Choices(&[
+                ("ajp", Speech::Ajp),
+                ("http", Speech::Http),
+                ("https", Speech::Https),
+            ])),
+            |written: &mut Written| &mut written.speech,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+            sample: "\"ajp\"",
+            effect: "What the members speak.",
+            extremes: "A connector that speaks otherwise answers no request.",
+            elsewhere: "",
+        },
     },
-    doc: Doc {
-        preset: Preset::Value("1000"),
-        sample: "50",
-        effect: "How many members there may be. Of more, those that are known stay, and others are refused.",
-        extremes: "Too low, a part of the fleet gets no requests: `catamaran_members_refused_total` counts it.",
-        elsewhere: "HAProxy: the number of a `server-template`",
+    Record {
+        name: "port",
+        group: ADDRESSES,
+        value: &Fill(
+            Optional(Counts { min: 1, max: 65535 }),
+            |written: &mut Written| &mut written.port,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("required with from = \"dns\"; services have their own"),
+            sample: "8009",
+            effect: "The port of each address.",
+            extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
+            elsewhere: "",
+        },
     },
-};
+    Record {
+        name: "resolver",
+        group: RESOLVERS,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "an address and port such as \"127.0.0.1:8600\"",
+                parse: parse_socket,
+            }),
+            |written: &mut Written| &mut written.resolvers,
+        ),
+        doc: Doc {
+            preset: Preset::Unset(
+                "the servers of `/etc/resolv.conf`, which is read again at each question",
+            ),
+            sample: "\"127.0.0.1:8600\"",
+            effect: "The DNS servers that are asked, such as the agent of Consul.",
+            extremes: "A server that knows other names says that there is none, and the last list stays.",
+            elsewhere: "nginx `resolver`; HAProxy `resolvers`",
+        },
+    },
+    Record {
+        name: "leave",
+        group: ALL,
+        value: &Fill(
+            Durations {
+                min: Duration::ZERO,
+                max: Duration::from_secs(7 * 24 * 3600),
+            },
+            |written: &mut Written| &mut written.leave,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
+            sample: "\"10m\"",
+            effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
+                     gone; its exchanges in flight end.",
+            extremes: "Shorter than a session, sessions of a member that was only forgotten for a moment are lost.",
+            elsewhere: "HAProxy `hold obsolete`",
+        },
+    },
+    Record {
+        name: "members_max",
+        group: ALL,
+        value: &Fill(
+            Counts {
+                min: 1,
+                max: 10_000,
+            },
+            |written: &mut Written| &mut written.members_max,
+        ),
+        doc: Doc {
+            preset: Preset::Value("1000"),
+            sample: "50",
+            effect: "How many members there may be. Of more, those that are known stay, and others are refused.",
+            extremes: "Too low, a part of the fleet gets no requests: `catamaran_members_refused_total` counts it.",
+            elsewhere: "HAProxy: the number of a `server-template`",
+        },
+    },
+];

@@ -103,7 +103,7 @@ fn one(
     let members = entries.get("members");
     let finds_members = members.is_some();
     let members = members.and_then(|value| {
-        let group = members::Group {
+        let group = members::ForUpstream {
             shared: &shared,
             tls: &shared_tls,
             sticky: &sticky,
