@@ -1,90 +1,94 @@
 //! The keys of `[[listen]]` for the PROXY protocol.
 
 use catamaran_front::config::{ListenAddress, ListenerConfig};
-use ipnet::IpNet;
 
-use crate::key::{Doc, Key, Preset};
+use super::Written;
+use crate::key::{ALL, Doc, Fill, Preset, Record};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::text::{TextError, parse_network};
+use crate::value::text::parse_network;
 use crate::value::{OneOrMore, Parsed, Switch};
 
-/// Reads them.
-pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
-    table.set(&PROXY_PROTOCOL, &mut listener.proxy_protocol);
-    table.set(&PROXY_PROTOCOL_FROM, &mut listener.proxy_protocol_from);
-    table.set(&PROXY_PROTOCOL_TLS, &mut listener.proxy_protocol_tls);
+/// Finds the keys that are of no use alone.
+pub(super) fn check(table: &mut Table<'_>, listener: &ListenerConfig) {
     let is_tcp = matches!(listener.address, ListenAddress::Tcp(_));
     if listener.proxy_protocol && is_tcp && listener.proxy_protocol_from.is_empty() {
         let message = "`proxy_protocol` needs `proxy_protocol_from`: nobody may send the header, so every \
                        connection would be closed";
-        let place = table.place_of(&PROXY_PROTOCOL);
+        let place = table.place_at("proxy_protocol");
         let hint = "write the networks of the proxies, such as [\"10.0.0.0/8\"]";
         table.push(Finding::fault(message, place).hint(hint));
     }
-    let others = [
+    for (name, is_set) in [
         (
-            PROXY_PROTOCOL_FROM.name,
-            table.place_of(&PROXY_PROTOCOL_FROM),
+            "proxy_protocol_from",
+            !listener.proxy_protocol_from.is_empty(),
         ),
-        (PROXY_PROTOCOL_TLS.name, table.place_of(&PROXY_PROTOCOL_TLS)),
-    ];
-    let is_set = [
-        !listener.proxy_protocol_from.is_empty(),
-        listener.proxy_protocol_tls,
-    ];
-    let set = others.into_iter().zip(is_set).filter(|(_, is_set)| *is_set);
-    for ((name, place), _) in set.filter(|_| !listener.proxy_protocol) {
-        let message = format!("`{name}` has no use without `proxy_protocol`");
-        table.push(Finding::fault(message, place).hint("write proxy_protocol = true"));
+        ("proxy_protocol_tls", listener.proxy_protocol_tls),
+    ] {
+        if is_set && !listener.proxy_protocol {
+            let message = format!("`{name}` has no use without `proxy_protocol`");
+            let finding = Finding::fault(message, table.place_at(name));
+            table.push(finding.hint("write proxy_protocol = true"));
+        }
     }
 }
 
-pub(super) static PROXY_PROTOCOL: Key<Switch> = Key {
-    name: "proxy_protocol",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether each connection begins with a header of the PROXY protocol, version 1 or 2, by \
-                 which a proxy of TCP (HAProxy `send-proxy`, a cloud's load balancer) tells who the \
-                 client is. It comes before TLS. `connections_per_address` counts the address that it \
-                 tells. `LOCAL` and `UNKNOWN` leave the connection's own. \
-                 [proxy-protocol.md](proxy-protocol.md) explains it.",
-        extremes: "A connection without it is closed (`proxy-header`), so no client can connect directly.",
-        elsewhere: "nginx `listen proxy_protocol`; httpd `RemoteIPProxyProtocol`; HAProxy `accept-proxy`",
+pub(super) static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "proxy_protocol",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| {
+            &mut written.listener.proxy_protocol
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether each connection begins with a header of the PROXY protocol, version 1 or 2, by \
+                     which a proxy of TCP (HAProxy `send-proxy`, a cloud's load balancer) tells who the \
+                     client is. It comes before TLS. `connections_per_address` counts the address that it \
+                     tells. `LOCAL` and `UNKNOWN` leave the connection's own. \
+                     [proxy-protocol.md](proxy-protocol.md) explains it.",
+            extremes: "A connection without it is closed (`proxy-header`), so no client can connect directly.",
+            elsewhere: "nginx `listen proxy_protocol`; httpd `RemoteIPProxyProtocol`; HAProxy `accept-proxy`",
+        },
     },
-};
-
-pub(super) static PROXY_PROTOCOL_FROM: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
-    name: "proxy_protocol_from",
-    values: OneOrMore(Parsed {
-        what: "an IP address or network such as \"10.0.0.0/8\"",
-        parse: parse_network,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"10.0.0.0/8\"]",
-        effect: "The proxies that may send the header; connections of others are closed \
-                 (`proxy-untrusted`). A listener on a Unix socket does not need it.",
-        extremes: "Whoever is in it can pretend to be any client.",
-        elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
+    Record {
+        name: "proxy_protocol_from",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "an IP address or network such as \"10.0.0.0/8\"",
+                parse: parse_network,
+            }),
+            |written: &mut Written| &mut written.listener.proxy_protocol_from,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"10.0.0.0/8\"]",
+            effect: "The proxies that may send the header; connections of others are closed \
+                     (`proxy-untrusted`). A listener on a Unix socket does not need it.",
+            extremes: "Whoever is in it can pretend to be any client.",
+            elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
+        },
     },
-};
-
-pub(super) static PROXY_PROTOCOL_TLS: Key<Switch> = Key {
-    name: "proxy_protocol_tls",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Whether the proxies end the TLS of all their clients, and do not say so in the header (an AWS \
-                 Network Load Balancer with a TLS listener; version 1). Then requests count as made over TLS: \
-                 their scheme is `https`, and clients may speak HTTP/2 if `protocols` has it. A proxy that \
-                 tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins. \
-                 What the proxy itself sends (`LOCAL`), such as health checks, counts as sent in clear.",
-        extremes: "On, though clients come to the proxy in clear: applications set cookies that are not sent \
-                   back, and `redirect_https` redirects nobody.",
-        elsewhere: "nginx and httpd have none; applications are told by `X-Forwarded-Proto`",
+    Record {
+        name: "proxy_protocol_tls",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| {
+            &mut written.listener.proxy_protocol_tls
+        }),
+        doc: Doc {
+            preset: Preset::Value("false"),
+            sample: "true",
+            effect: "Whether the proxies end the TLS of all their clients, and do not say so in the header (an AWS \
+                     Network Load Balancer with a TLS listener; version 1). Then requests count as made over TLS: \
+                     their scheme is `https`, and clients may speak HTTP/2 if `protocols` has it. A proxy that \
+                     tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins. \
+                     What the proxy itself sends (`LOCAL`), such as health checks, counts as sent in clear.",
+            extremes: "On, though clients come to the proxy in clear: applications set cookies that are not sent \
+                       back, and `redirect_https` redirects nobody.",
+            elsewhere: "nginx and httpd have none; applications are told by `X-Forwarded-Proto`",
+        },
     },
-};
+];
