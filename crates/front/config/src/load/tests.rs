@@ -197,10 +197,7 @@ fn a_listener_whose_clients_a_proxy_serves_over_tls_may_send_hsts() {
     let keys = "proxy_protocol = true\nproxy_protocol_from = [\"192.0.2.0/24\"]\n\
                 proxy_protocol_tls = true\nhsts = \"max-age=31536000\"\n";
     let meant = meaning(&file("[[listen]]", keys));
-    assert!(
-        meant.contains("hsts: Some(\"max-age=31536000\")"),
-        "{meant}"
-    );
+    assert!(meant.contains("\"max-age=31536000\""), "{meant}");
 }
 
 /// Whether the key is of backends over TLS alone.
