@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
+use catamaran_config::Report;
+
 use crate::own_log;
 
 /// Why a command ends.
@@ -41,6 +43,14 @@ impl Failure {
             Self::Fault(message) => Self::Usage(message),
             other => other,
         }
+    }
+
+    /// Faults of a file, which are said here as its report shows them.
+    pub(crate) fn of_report(report: &Report) -> Self {
+        let said = report.to_string();
+        // Nothing is left to be done when standard error is closed.
+        let _ = own_log::say(said.trim_end());
+        Self::Said(said)
     }
 
     /// Says what is left to say, and gives the exit code.

@@ -15,6 +15,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod derived;
 pub mod key;
 pub mod report;
 mod sources;

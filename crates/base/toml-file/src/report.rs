@@ -110,6 +110,13 @@ impl Report {
         }
     }
 
+    /// Of a file that is at fault as a whole, such as one that cannot be read.
+    pub fn absence(name: &str, message: impl Into<String>) -> Self {
+        let mut report = Self::new(name, "");
+        report.push(Finding::absence(message));
+        report
+    }
+
     /// The same, with what this kind of file says of keys that a table does not know.
     pub fn with_unknown_key(self, unknown_key: UnknownKeyHint) -> Self {
         Self {
@@ -162,6 +169,18 @@ impl Report {
         self.hidden.clear();
         let place = |finding: &Finding| finding.span.as_ref().map_or(usize::MAX, |span| span.start);
         self.findings.sort_by_key(place);
+    }
+
+    /// `value` if nothing is wrong.
+    ///
+    /// # Errors
+    /// Itself, finished, if it has a fault.
+    pub fn or<T>(mut self, value: T) -> Result<T, Self> {
+        self.finish();
+        match self.faults() {
+            0 => Ok(value),
+            _ => Err(self),
+        }
     }
 
     /// Drops what was found of the file as a whole: it is not known whole.
@@ -266,6 +285,8 @@ impl fmt::Display for Report {
         }
     }
 }
+
+impl std::error::Error for Report {}
 
 impl Report {
     fn show(

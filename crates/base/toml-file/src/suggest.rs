@@ -22,6 +22,14 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     (distance <= limit).then_some(name)
 }
 
+/// What to do about a name that is none of `known`.
+pub fn hint(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are {}", known.join(", ")),
+    }
+}
+
 /// A name without the differences that do not count.
 fn plain(name: &str) -> String {
     let name = name.to_lowercase().replace('-', "_");

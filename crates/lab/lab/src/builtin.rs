@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catamaran_tier::{Fault, Faults};
+use catamaran_toml_file::report::Report;
 
 use crate::experiment::{Experiment, Form};
 
@@ -16,7 +16,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// There is none, or everything that is wrong with it.
-pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Faults> {
+pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Report> {
     let form = form.into();
     if form.is_published {
         return published(name, form);
@@ -24,12 +24,7 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Fault
     if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return Experiment::read(&format!("{name}.toml"), text, form);
     }
-    let fault = |what: String| {
-        Faults(vec![Fault {
-            place: name.to_owned(),
-            what,
-        }])
-    };
+    let fault = |what: String| Report::absence(name, what);
     if !Path::new(name).exists() {
         let known: Vec<&str> = names().collect();
         return Err(fault(format!(
@@ -46,16 +41,13 @@ pub fn published_names() -> impl Iterator<Item = &'static str> {
     PUBLISHED.iter().map(|(name, _)| *name)
 }
 
-fn published(name: &str, form: Form) -> Result<Experiment, Faults> {
+fn published(name: &str, form: Form) -> Result<Experiment, Report> {
     let Some((_, text)) = PUBLISHED.iter().find(|(known, _)| *known == name) else {
         let known: Vec<&str> = published_names().collect();
         let known = known.join(", ");
-        return Err(Faults(vec![Fault {
-            place: name.to_owned(),
-            what: format!(
-                "no experiment of ours has a published form of that name; there are {known}"
-            ),
-        }]));
+        let what =
+            format!("no experiment of ours has a published form of that name; there are {known}");
+        return Err(Report::absence(name, what));
     };
     Experiment::read(&format!("{name}.published.toml"), text, form)
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_tier::{Fault, Faults, Settings, Target, builtin, builtin_names};
+use catamaran_tier::{Settings, Target, builtin, builtin_names};
+use catamaran_toml_file::report::Report;
 
 use crate::experiment::{CellServer, Experiment, Levels};
 use crate::template::Addresses;
@@ -21,7 +22,7 @@ pub(crate) fn server(
     cell: &Levels,
     number: usize,
     addresses: &mut Addresses,
-) -> Result<Option<PreparedServer>, Faults> {
+) -> Result<Option<PreparedServer>, Report> {
     let Some(server) = experiment.server(cell, number, addresses)? else {
         return Ok(None);
     };
@@ -41,7 +42,7 @@ pub(crate) fn server(
 }
 
 /// The target and the settings of a server.
-pub(crate) fn prepare(server: &CellServer) -> Result<(Target, Settings), Faults> {
+pub(crate) fn prepare(server: &CellServer) -> Result<(Target, Settings), Report> {
     let target = builtin(&server.target).ok_or_else(|| {
         let known: Vec<&str> = builtin_names().collect();
         let what = format!(
@@ -49,10 +50,7 @@ pub(crate) fn prepare(server: &CellServer) -> Result<(Target, Settings), Faults>
             server.target,
             known.join(", ")
         );
-        Faults(vec![Fault {
-            place: String::new(),
-            what,
-        }])
+        Report::absence(&server.name, what)
     })?;
     let set = server.set.iter();
     let set: Vec<(&str, &str)> = set

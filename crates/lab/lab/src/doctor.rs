@@ -9,7 +9,8 @@ use catamaran_gauge::machine::{Check, Machine};
 use catamaran_gauge::probe::{self, Way};
 pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
-use catamaran_tier::{Faults, Need, Place, needs};
+use catamaran_tier::{Need, Place, needs};
+use catamaran_toml_file::report::Report;
 
 use crate::check::{self, PreparedServer};
 use crate::experiment::{Experiment, Levels};
@@ -43,7 +44,7 @@ pub fn examine(
     programs: &Programs,
     space: &str,
     build: &str,
-) -> Result<Examination, Faults> {
+) -> Result<Examination, Report> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     let wanted = wanted(experiment, programs)?;
     let mut ways = probe::ways(space);
@@ -63,7 +64,7 @@ pub fn examine(
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
-pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Faults> {
+pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     let limits = limits.unwrap_or_default();
     Ok(gate::check(&Subject::Limits(&limits)).pop())
@@ -95,7 +96,7 @@ pub struct MissingNeeds {
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
-pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeeds, Faults> {
+pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeeds, Report> {
     let wanted = wanted(experiment, programs)?;
     let folders =
         java::ALL.map(|jars| (jars, programs.get(jars.name).cloned().unwrap_or_default()));
@@ -225,7 +226,7 @@ impl fmt::Display for Examination {
 }
 
 /// What the largest cell needs.
-fn demand(experiment: &Experiment) -> Result<Demand, Faults> {
+fn demand(experiment: &Experiment) -> Result<Demand, Report> {
     let mut demand = Demand::default();
     for cell in &experiment.cells {
         let load = experiment.load(cell, &addresses(experiment, cell)?)?;
@@ -236,7 +237,7 @@ fn demand(experiment: &Experiment) -> Result<Demand, Faults> {
     Ok(demand)
 }
 
-fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Faults> {
+fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report> {
     let mut addresses = Addresses::new();
     for number in 0..experiment.servers() {
         check::server(experiment, cell, number, &mut addresses)?;
@@ -245,7 +246,7 @@ fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Faults
 }
 
 /// What the servers of all cells need, each once.
-fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Faults> {
+fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Report> {
     let mut wanted = Vec::new();
     let mut seen = BTreeSet::new();
     for cell in &experiment.cells {

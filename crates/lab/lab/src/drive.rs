@@ -28,7 +28,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use catamaran_load::report::ReportFault;
-use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
+use catamaran_tier::{Programs, SpaceFault, StartFault};
+use catamaran_toml_file::report::Report;
 use thiserror::Error;
 
 use self::bench::{LoadCall, LoadReport, SEED, TickListener};
@@ -150,7 +151,7 @@ pub enum DriveFault {
     Died(String),
     /// Templates do not render with the servers' addresses.
     #[error("{0}")]
-    Faults(#[from] Faults),
+    Faults(#[from] Report),
     /// The load generator failed.
     #[error("the load generator ended with {how}: {said}")]
     Load {

@@ -22,7 +22,6 @@
 //! ```
 
 mod builtin;
-mod fault;
 mod file;
 pub mod java;
 pub mod needs;
@@ -35,7 +34,6 @@ mod task;
 mod template;
 
 pub use builtin::{builtin, builtin_names};
-pub use fault::{Fault, Faults};
 pub use file::Kind;
 pub use process::{Launch, Process, StartFault};
 pub use server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};

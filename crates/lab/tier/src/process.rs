@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use catamaran_gauge::jvm::JvmReader;
 use catamaran_gauge::{CpuLimit, Group, GroupFault};
+use catamaran_toml_file::report::Report;
 
-use crate::fault::Faults;
 use crate::needs;
 use crate::patience::Patience;
 use crate::server::{Action, Need, Server, ServerFile, Way};
@@ -61,7 +61,7 @@ pub struct Process {
 pub enum StartFault {
     /// Its target's file, its templates or its settings.
     #[error("{0}")]
-    Settings(Faults),
+    Settings(Report),
     /// Something is not installed.
     #[error("{}", needs::message(.0))]
     Missing(Vec<Need>),

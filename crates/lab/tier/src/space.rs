@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fs, io};
 
 use catamaran_gauge::{Group, GroupFault};
+use catamaran_toml_file::report::Report;
 use tempfile::TempDir;
 
 use self::guard::Guard;
 use self::namespace::Namespace;
 use self::ports::Ports;
-use crate::fault::Faults;
 use crate::process::{Launch, Process, StartFault};
 use crate::target::{Settings, Target};
 use crate::task::{Job, Task};
@@ -247,9 +247,9 @@ impl Drop for Inner {
     }
 }
 
-impl From<Faults> for StartFault {
-    fn from(faults: Faults) -> Self {
-        Self::Settings(faults)
+impl From<Report> for StartFault {
+    fn from(report: Report) -> Self {
+        Self::Settings(report)
     }
 }
 

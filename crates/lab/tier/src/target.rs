@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::fault::{Fault, Faults, line};
+use catamaran_toml_file::derived;
+use catamaran_toml_file::report::{Finding, Report};
+use catamaran_toml_file::suggest::hint;
+
 use crate::file::{File, Kind, ParamKeys};
 use crate::needs;
 use crate::server::Need;
@@ -19,6 +22,7 @@ pub struct Target {
     file: File,
     /// The name of the file, for faults.
     place: String,
+    text: String,
     templates: BTreeMap<String, String>,
 }
 
@@ -60,29 +64,31 @@ impl Target {
     ///
     /// # Errors
     /// All that is wrong with it, each with its line: keys, types, defaults, missing templates.
-    pub fn parse(place: &str, text: &str, templates: &[(&str, &str)]) -> Result<Self, Faults> {
-        let file: File = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(1, |span| line(text, span.start));
-            Fault::new(format!("{place}:{at}"), error.message())
-        })?;
-        let mut faults = Vec::new();
+    pub fn parse(place: &str, text: &str, templates: &[(&str, &str)]) -> Result<Self, Report> {
+        let mut report = Report::new(place, text);
+        let Some(file) = derived::read::<File>(text, &mut report) else {
+            report.finish();
+            return Err(report);
+        };
         for (name, param) in &file.param {
-            let at = format!("{place}:{}", line(text, param.span().start));
             let given = default(param.get_ref());
-            faults.extend(check::value(&at, name, param.get_ref(), &given).err());
+            if let Err(what) = check::value(name, param.get_ref(), &given) {
+                report.push(Finding::fault(what, param.span()));
+            }
         }
         for needed in file.file.iter().filter_map(|file| file.template.as_deref()) {
             if !templates.iter().any(|(name, _)| *name == needed) {
-                faults.push(Fault::new(place, format!("there is no template {needed}")));
+                report.push(Finding::absence(format!("there is no template {needed}")));
             }
         }
-        check::keys(place, &file, &mut faults);
+        check::keys(&file, &mut report);
         let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         let templates = templates.iter().map(own).collect();
-        let place = place.to_owned();
-        Faults(faults).or(Self {
+        let (place, text) = (place.to_owned(), text.to_owned());
+        report.or(Self {
             file,
             place,
+            text,
             templates,
         })
     }
@@ -91,9 +97,11 @@ impl Target {
     ///
     /// # Errors
     /// A file that cannot be read; else as [`Target::parse`].
-    pub fn load(path: &Path) -> Result<Self, Faults> {
+    pub fn load(path: &Path) -> Result<Self, Report> {
         let read = |path: &Path| {
-            let fault = |error| Fault::new(path.display().to_string(), error);
+            let fault = |error: std::io::Error| {
+                Report::absence(&path.display().to_string(), error.to_string())
+            };
             std::fs::read_to_string(path).map_err(fault)
         };
         let text = read(path)?;
@@ -162,30 +170,35 @@ impl Target {
     ///
     /// # Errors
     /// All unknown parameters, and all values that are not of their parameter's type.
-    pub fn settings(&self, set: &[(&str, &str)]) -> Result<Settings, Faults> {
-        let mut faults = Vec::new();
+    pub fn settings(&self, set: &[(&str, &str)]) -> Result<Settings, Report> {
+        let mut report = self.report();
         let mut names = Names::new();
         for (name, param) in &self.file.param {
             let given = set.iter().rev().find(|(key, _)| key == name);
             let given =
                 given.map_or_else(|| default(param.get_ref()), |(_, text)| (*text).to_owned());
-            match check::value(&self.place, name, param.get_ref(), &given) {
+            match check::value(name, param.get_ref(), &given) {
                 Ok(value) => drop(names.insert(name.clone(), value)),
-                Err(fault) => faults.push(fault),
+                Err(what) => report.push(Finding::absence(what)),
             }
         }
         for (name, _) in set.iter().filter(|(name, _)| !self.accepts(name)) {
             let known: Vec<&str> = self.file.param.keys().map(String::as_str).collect();
-            let what = format!("no parameter `{name}`; there are {}", known.join(" "));
-            faults.push(Fault::new(&self.place, what));
+            let fault = Finding::absence(format!("no parameter `{name}`"));
+            report.push(fault.hint(hint(name, &known)));
         }
-        Faults(faults).or(Settings(names))
+        report.or(Settings(names))
     }
 
     /// The Debian packages that it may need, whatever the settings.
     pub(crate) fn packages(&self) -> impl Iterator<Item = Need> {
         let keys = self.file.needs.iter();
         keys.filter_map(|keys| Some(needs::package(keys.package.as_ref()?, keys.proof.as_ref()?)))
+    }
+
+    /// That of its file, for what is wrong with settings and templates.
+    fn report(&self) -> Report {
+        Report::new(&self.place, &self.text)
     }
 
     fn ignores(&self, name: &str) -> bool {

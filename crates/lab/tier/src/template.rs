@@ -5,19 +5,37 @@
 //! which a template refuses settings that its server cannot have.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
-use crate::fault::Fault;
-
 pub(crate) type Names = BTreeMap<String, Value>;
 
+/// What is wrong with a template.
+#[derive(Debug)]
+pub(crate) struct TemplateFault {
+    pub(crate) what: String,
+    /// From 1; 0 if it is unknown.
+    line: usize,
+}
+
+impl TemplateFault {
+    /// Where its line stands in the template's text.
+    pub(crate) fn line(&self, text: &str) -> Range<usize> {
+        let mut lines = text.split_inclusive('\n');
+        let before = lines.by_ref().take(self.line.saturating_sub(1));
+        let start: usize = before.map(str::len).sum();
+        let length = lines.next().map_or(0, |line| line.trim_end().len());
+        start..start + length
+    }
+}
+
 /// Renders `text` of the file `place`. A name that is not among `names` is a fault.
-pub(crate) fn render(place: &str, text: &str, names: &Names) -> Result<String, Fault> {
+pub(crate) fn render(place: &str, text: &str, names: &Names) -> Result<String, TemplateFault> {
     environment()
         .render_named_str(place, text, names)
-        .map_err(|error| fault(place, &error))
+        .map_err(|error| fault(&error))
 }
 
 /// A backend's URL as its scheme, `http` or `ajp`, and its address, `HOST:PORT` or `unix:/PATH`.
@@ -88,13 +106,12 @@ fn refused(what: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what)
 }
 
-fn fault(place: &str, error: &Error) -> Fault {
-    let place = match error.line() {
-        Some(line) => format!("{place}:{line}"),
-        None => place.to_owned(),
-    };
+fn fault(error: &Error) -> TemplateFault {
     let what = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);
-    Fault::new(place, what)
+    TemplateFault {
+        what,
+        line: error.line().unwrap_or(0),
+    }
 }

@@ -18,12 +18,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let experiment = builtin::experiment(&args.experiment, false)
-        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+        .map_err(|report| Failure::of_report(&report))?;
     let catamaran = super::own_path()?;
     let space = format!("catamaran-lab.{}", std::process::id());
     let programs = doctor::programs(&catamaran, &[]);
     let examination = doctor::examine(&experiment, &programs, &space, profile::NAME)
-        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+        .map_err(|report| Failure::of_report(&report))?;
     write!(io::stdout(), "{examination}")?;
     let code = if examination.is_fine() { 0 } else { 1 };
     Ok(ExitCode::from(code))

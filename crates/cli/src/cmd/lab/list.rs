@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
             Err(faults) => {
                 is_fine = false;
-                writeln!(io::stderr(), "{faults}")?;
+                write!(io::stderr(), "{faults}")?;
             }
         }
     }

@@ -40,12 +40,12 @@ pub(super) fn check(
     // The servers and the load inherit it.
     raise_limit();
     let refusal = doctor::refusal(experiment);
-    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
+    if let Some(refusal) = refusal.map_err(|report| Failure::of_report(&report))? {
         let words = format!("gate {}: {}", refusal.gate, refusal.words);
         return Err(Failure::Fault(words));
     }
     let lacks = doctor::lacks(experiment, &programs(modules)?);
-    let lacks = lacks.map_err(|faults| Failure::Fault(faults.to_string()))?;
+    let lacks = lacks.map_err(|report| Failure::of_report(&report))?;
     if is_to_install {
         let installed = lacks.install();
         return installed.map_err(|error| Failure::Fault(error.to_string()));

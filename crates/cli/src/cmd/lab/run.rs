@@ -143,7 +143,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
     };
     let mut experiment =
-        builtin::experiment(name, form).map_err(|faults| Failure::Fault(faults.to_string()))?;
+        builtin::experiment(name, form).map_err(|report| Failure::of_report(&report))?;
     if args.against.is_some() {
         experiment = experiment.against();
     }

@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ..Form::default()
     };
     let experiment = builtin::experiment(&args.experiment, form)
-        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+        .map_err(|report| Failure::of_report(&report))?;
     let cell = experiment.choose(&args.cell);
     let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
     let experiment = experiment.only(cell);

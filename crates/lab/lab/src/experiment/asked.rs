@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_tier::Faults;
+use catamaran_toml_file::report::Report;
 
 use super::load::Texts;
 use super::{Experiment, Levels};
@@ -18,7 +18,7 @@ impl Experiment {
         &self,
         cell: &Levels,
         addresses: &Addresses,
-    ) -> Result<BTreeMap<String, f64>, Faults> {
+    ) -> Result<BTreeMap<String, f64>, Report> {
         let mut text = Texts::new(cell, addresses);
         let mut asked = BTreeMap::new();
         for (name, level) in &self.expect.asked {
@@ -46,7 +46,7 @@ mod tests {
 
     const FILE: &str = include_str!("../../fixtures/keepalive.toml");
 
-    fn with(asked: &str) -> Result<Experiment, Faults> {
+    fn with(asked: &str) -> Result<Experiment, Report> {
         let text = FILE.replacen("[expect]\n", &format!("[expect]\nasked = {asked}\n"), 1);
         Experiment::read("k.toml", &text, false)
     }

@@ -113,7 +113,7 @@ mod tests {
 
     const FILE: &str = include_str!("../../fixtures/keepalive.toml");
 
-    fn read(to: &str) -> Result<Experiment, catamaran_tier::Faults> {
+    fn read(to: &str) -> Result<Experiment, catamaran_toml_file::report::Report> {
         let front = format!(
             "[[server]]\nname = \"front\"\ntarget = \"nginx\"\n\
              link = {{ to = {to}, rtt = \"{{{{ factor.limit }}}}ms\", core = 1 }}\n\

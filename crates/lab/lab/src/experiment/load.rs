@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use catamaran_tier::{Fault, Faults, Job, Priority};
+use catamaran_tier::{Job, Priority};
+use catamaran_toml_file::report::{Finding, Report};
 
 use super::file::{CrowdKeys, Restart, ServerKeys};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
@@ -141,7 +142,7 @@ impl Experiment {
         cell: &Levels,
         number: usize,
         addresses: &Addresses,
-    ) -> Result<Option<CellServer>, Faults> {
+    ) -> Result<Option<CellServer>, Report> {
         let keys = &self.servers[number];
         let matches = super::cells::matches;
         let is_left_out = !keys.unless.is_empty() && matches(cell, &keys.unless);
@@ -187,7 +188,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Templates that do not render, or not to what is needed.
-    pub fn load(&self, cell: &Levels, addresses: &Addresses) -> Result<Load, Faults> {
+    pub fn load(&self, cell: &Levels, addresses: &Addresses) -> Result<Load, Report> {
         let mut text = Texts::new(cell, addresses);
         let keys = &self.load;
         let load = Load {
@@ -249,7 +250,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Experiment::load`].
-    pub fn beside(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Load>, Faults> {
+    pub fn beside(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Load>, Report> {
         let main = self.load(cell, addresses)?;
         let mut text = Texts::new(cell, addresses);
         let mut loads = Vec::new();
@@ -272,7 +273,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Experiment::load`].
-    pub fn acts(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Act>, Faults> {
+    pub fn acts(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Act>, Report> {
         let mut text = Texts::new(cell, addresses);
         let mut acts = Vec::new();
         for keys in &self.action {
@@ -294,7 +295,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Templates that do not render, or not to what is needed.
-    pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Faults> {
+    pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Report> {
         let mut text = Texts::new(cell, addresses);
         let keys = &self.expect;
         let body_bytes = keys.body_bytes.as_ref().and_then(|level| {
@@ -322,7 +323,7 @@ impl Experiment {
 /// Texts being rendered; a text that is at fault becomes empty.
 pub(super) struct Texts<'a> {
     names: TemplateNames<'a>,
-    faults: Vec<Fault>,
+    report: Report,
 }
 
 impl<'a> Texts<'a> {
@@ -332,7 +333,7 @@ impl<'a> Texts<'a> {
                 factor: cell,
                 server: addresses,
             },
-            faults: Vec::new(),
+            report: Report::new(NAME, ""),
         }
     }
 
@@ -400,20 +401,16 @@ impl<'a> Texts<'a> {
     }
 
     pub(super) fn fault(&mut self, what: String) {
-        self.faults.push(Fault {
-            place: String::new(),
-            what,
-        });
+        self.report.push(Finding::absence(what));
     }
 
-    pub(super) fn or<T>(self, value: T) -> Result<T, Faults> {
-        if self.faults.is_empty() {
-            Ok(value)
-        } else {
-            Err(Faults(self.faults))
-        }
+    pub(super) fn or<T>(self, value: T) -> Result<T, Report> {
+        self.report.or(value)
     }
 }
+
+/// What the place of a fault is called that a cell brings out.
+const NAME: &str = "experiment";
 
 /// Of a length that is not looked at.
 const ANY: &str = "any";

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_tier::{Fault, Faults};
+use catamaran_toml_file::derived;
+use catamaran_toml_file::report::{Finding, Report};
+use catamaran_toml_file::suggest::hint;
 use toml::Spanned;
 
 use super::claims::{self, Claim};
@@ -20,34 +22,23 @@ impl Experiment {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Faults> {
-        let mut file: File = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let place = format!("{place}:{}", line(text, at));
-            let what = error.message().to_owned();
-            Faults(vec![Fault { place, what }])
-        })?;
-        let mut reading = FileReader {
-            place,
-            text,
-            faults: Vec::new(),
+    pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Report> {
+        let mut report = Report::new(place, text);
+        let Some(mut file) = derived::read::<File>(text, &mut report) else {
+            report.finish();
+            return Err(report);
         };
+        let mut reading = FileReader { text, report };
         reading.add_links(&mut file);
         let experiment = reading.experiment(file, form.into());
-        if reading.faults.is_empty() {
-            Ok(experiment)
-        } else {
-            Err(Faults(reading.faults))
-        }
+        reading.report.or(experiment)
     }
 }
 
 /// A file being read.
 pub(super) struct FileReader<'a> {
-    /// The file's name.
-    place: &'a str,
     text: &'a str,
-    faults: Vec<Fault>,
+    report: Report,
 }
 
 /// How many rounds follow a screen, if the file says so.
@@ -130,11 +121,8 @@ impl FileReader<'_> {
     /// Puts what `[quick]` has in the place of other keys.
     fn quicken(&mut self, file: &mut File) {
         let Some(quick) = file.quick.as_ref().map(|it| it.get_ref().clone()) else {
-            let what = "there is no [quick], which says what `--quick` leaves out".to_owned();
-            self.faults.push(Fault {
-                place: self.place.to_owned(),
-                what,
-            });
+            let what = "there is no [quick], which says what `--quick` leaves out";
+            self.report.push(Finding::absence(what));
             return;
         };
         let QuickKeys {
@@ -156,10 +144,10 @@ impl FileReader<'_> {
                     known.restart = keys.restart.unwrap_or(known.restart);
                     known.set.extend(keys.set);
                 }
-                None => self.faults.push(Fault {
-                    place: self.place.to_owned(),
-                    what: format!("[quick] has a server `{name}`, which is not in the file"),
-                }),
+                None => {
+                    let what = format!("[quick] has a server `{name}`, which is not in the file");
+                    self.report.push(Finding::absence(what));
+                }
             }
         }
         if let Some(rounds) = run.rounds {
@@ -184,10 +172,7 @@ impl FileReader<'_> {
             let known = known.iter().map(|name| name.as_str());
             let known = known.collect::<Vec<_>>().join(", ");
             let what = format!("no module `{name}` has levels in it; there are: {known}");
-            self.faults.push(Fault {
-                place: self.place.to_owned(),
-                what,
-            });
+            self.report.push(Finding::absence(what));
         }
         let mut is_all = true;
         for (name, levels) in &file.module {
@@ -258,8 +243,8 @@ impl FileReader<'_> {
                 None => {
                     let known: Vec<&str> =
                         factors.iter().map(|factor| factor.name.as_str()).collect();
-                    let what = format!("no factor `{name}`; there are {}", known.join(", "));
-                    self.fault(at, what);
+                    let fault = Finding::fault(format!("no factor `{name}`"), at.span());
+                    self.push(fault.hint(hint(name, &known)));
                 }
                 Some(factor) if !factor.levels.contains(level) => {
                     let known: Vec<String> =
@@ -300,11 +285,9 @@ impl FileReader<'_> {
                 _ => measure,
             };
             let cases = claims::cases(keys, factors, cells);
-            let is_faulty = |line| {
-                let place = format!("{}:{line}", self.place);
-                self.faults.iter().any(|fault| fault.place == place)
-            };
-            if cases.is_empty() && is_whole && !is_faulty(self.line(at)) {
+            let mut findings = self.report.findings().iter();
+            let is_faulty = findings.any(|it| it.span == Some(at.span()));
+            if cases.is_empty() && is_whole && !is_faulty {
                 let what = format!("no two cells fit the claim \"{}\"", keys.says);
                 self.fault(at, what);
             }
@@ -464,7 +447,7 @@ impl FileReader<'_> {
             for (number, at) in servers.iter().enumerate() {
                 let checked = check::server(experiment, cell, number, &mut addresses);
                 if let Err(faults) = checked {
-                    self.rendered(at, cell, faults);
+                    self.rendered(at, cell, &faults);
                 }
             }
         }
@@ -501,7 +484,7 @@ impl FileReader<'_> {
                 let checked = check::server(experiment, cell, number, &mut addresses);
                 of_cell.push(checked.unwrap_or_else(|faults| {
                     is_fine = false;
-                    self.rendered(at, cell, faults);
+                    self.rendered(at, cell, &faults);
                     None
                 }));
             }
@@ -511,19 +494,19 @@ impl FileReader<'_> {
                 continue;
             }
             if let Err(faults) = experiment.load(cell, &addresses) {
-                self.rendered(load, cell, faults);
+                self.rendered(load, cell, &faults);
                 continue;
             }
             let others = experiment.beside(cell, &addresses).map(drop);
             for done in [others, experiment.acts(cell, &addresses).map(drop)] {
                 if let Err(faults) = done {
-                    self.rendered(load, cell, faults);
+                    self.rendered(load, cell, &faults);
                 }
             }
             let asked = experiment.asked(cell, &addresses).map(drop);
             for done in [asked, experiment.expect(cell, &addresses).map(drop)] {
                 if let Err(faults) = done {
-                    self.rendered(load, cell, faults);
+                    self.rendered(load, cell, &faults);
                 }
             }
         }
@@ -531,31 +514,27 @@ impl FileReader<'_> {
     }
 
     /// Faults of a cell; those that other cells have had are not said again.
-    fn rendered<T>(&mut self, at: &Spanned<T>, cell: &Levels, faults: Faults) {
-        let line = self.line(at);
-        for Fault { what, .. } in faults.0 {
-            let place = format!("{}:{line}", self.place);
-            let is_known = self
-                .faults
-                .iter()
-                .any(|fault| fault.place == place && fault.what.starts_with(&what));
+    fn rendered<T>(&mut self, at: &Spanned<T>, cell: &Levels, report: &Report) {
+        for Finding { message, hint, .. } in report.findings() {
+            let mut findings = self.report.findings().iter();
+            let is_known = findings
+                .any(|it| it.span == Some(at.span()) && it.message.starts_with(message.as_str()));
             if !is_known {
-                let what = format!("{what} (cell {})", super::label(cell));
-                self.faults.push(Fault { place, what });
+                let message = format!("{message} (cell {})", super::label(cell));
+                self.report
+                    .push(Finding::fault(message, at.span()).hint(hint));
             }
         }
     }
 
     pub(super) fn fault<T>(&mut self, at: &Spanned<T>, what: String) {
-        let place = format!("{}:{}", self.place, self.line(at));
-        let fault = Fault { place, what };
-        if !self.faults.contains(&fault) {
-            self.faults.push(fault);
-        }
+        self.push(Finding::fault(what, at.span()));
     }
 
-    fn line<T>(&self, at: &Spanned<T>) -> usize {
-        line(self.text, at.span().start)
+    fn push(&mut self, finding: Finding) {
+        if !self.report.findings().contains(&finding) {
+            self.report.push(finding);
+        }
     }
 }
 
@@ -563,11 +542,6 @@ impl FileReader<'_> {
 fn switched(gates: &BTreeMap<String, Switch>, switch: Switch) -> Vec<String> {
     let of_switch = gates.iter().filter(|(_, it)| **it == switch);
     of_switch.map(|(name, _)| name.clone()).collect()
-}
-
-/// The number of the line that holds byte `at`.
-fn line(text: &str, at: usize) -> usize {
-    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
 /// Factors in the order in which the file has them.

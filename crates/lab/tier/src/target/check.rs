@@ -2,21 +2,16 @@
 
 use std::time::Duration;
 
+use catamaran_toml_file::report::{Finding, Report};
 use minijinja::Value;
 
-use crate::fault::Fault;
 use crate::file::{ActionKeys, File, Kind, ParamKeys};
 use crate::server::Signal;
 use crate::template;
 
 /// The value for templates that `text` is for a parameter.
-pub(super) fn value(
-    place: &str,
-    name: &str,
-    param: &ParamKeys,
-    text: &str,
-) -> Result<Value, Fault> {
-    let wrong = |what: String| Err(Fault::new(place, format!("{name} = {text}: {what}")));
+pub(super) fn value(name: &str, param: &ParamKeys, text: &str) -> Result<Value, String> {
+    let wrong = |what: String| Err(format!("{name} = {text}: {what}"));
     if !param.values.is_empty() && !param.values.iter().any(|value| value == text) {
         return wrong(format!("it is one of {}", param.values.join(" ")));
     }
@@ -44,8 +39,8 @@ pub(super) fn value(
 }
 
 /// What is wrong with keys of a file beyond their types.
-pub(super) fn keys(place: &str, file: &File, faults: &mut Vec<Fault>) {
-    let mut fault = |what: String| faults.push(Fault::new(place, what));
+pub(super) fn keys(file: &File, report: &mut Report) {
+    let mut fault = |what: String| report.push(Finding::absence(what));
     for file in &file.file {
         if file.text.is_some() == file.template.is_some() {
             let path = &file.path;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
+use catamaran_toml_file::report::{Finding, Report};
 use minijinja::Value;
 
 use super::{Place, Settings, Target, check};
-use crate::fault::{Fault, Faults};
 use crate::file::{ActionKeys, FileKeys, NeedKeys};
 use crate::server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};
 use crate::template::{Names, render};
@@ -19,13 +19,13 @@ impl Target {
     ///
     /// # Errors
     /// The number of copies cannot be rendered.
-    pub fn ports(&self, settings: &Settings) -> Result<Vec<String>, Faults> {
+    pub fn ports(&self, settings: &Settings) -> Result<Vec<String>, Report> {
         let mut text = Rendering::new(self, settings.0.clone());
         let copies = self.file.copies.as_deref();
         let copies = copies.map_or(1, |copies| text.number(copies, "copies"));
         let each = |port: &String| std::iter::repeat_n(port.clone(), copies as usize);
         let ports = self.file.ports.iter().flat_map(each).collect();
-        Faults(text.faults).or(ports)
+        text.report.or(ports)
     }
 
     /// The server that these settings make at `place`.
@@ -33,7 +33,7 @@ impl Target {
     /// # Errors
     /// A port without an address, a template that names something unknown, a path that leads out of
     /// the directory: all of them.
-    pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Faults> {
+    pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Report> {
         let mut text = Rendering::new(self, settings.0.clone());
         text.place(place);
         let keys = &self.file;
@@ -57,7 +57,7 @@ impl Target {
             alarms: keys.alarms.clone(),
             capped: keys.capped.clone(),
         };
-        Faults(text.faults).or(server)
+        text.report.or(server)
     }
 
     fn stop(&self) -> Stop {
@@ -73,7 +73,7 @@ impl Target {
 struct Rendering<'a> {
     target: &'a Target,
     names: Names,
-    faults: Vec<Fault>,
+    report: Report,
 }
 
 impl<'a> Rendering<'a> {
@@ -81,7 +81,7 @@ impl<'a> Rendering<'a> {
         Self {
             target,
             names,
-            faults: Vec::new(),
+            report: target.report(),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Rendering<'a> {
     }
 
     fn fault(&mut self, what: String) {
-        self.faults.push(Fault::new(&self.target.place, what));
+        self.report.push(Finding::absence(what));
     }
 
     fn words(&mut self, words: &[String]) -> Vec<String> {
@@ -123,8 +123,8 @@ impl<'a> Rendering<'a> {
 
     /// A text of the target's file.
     fn inline(&mut self, text: &str) -> String {
-        render(&self.target.place, text, &self.names).unwrap_or_else(|Fault { what, .. }| {
-            self.fault(format!("{what}, in {text}"));
+        render(&self.target.place, text, &self.names).unwrap_or_else(|fault| {
+            self.fault(format!("{}, in {text}", fault.what));
             String::new()
         })
     }
@@ -151,7 +151,10 @@ impl<'a> Rendering<'a> {
         let template = template.and_then(|name| self.target.templates.get_key_value(name));
         let text = match template {
             Some((name, body)) => render(name, body, &self.names).unwrap_or_else(|fault| {
-                self.faults.push(fault);
+                let start = self.report.add(name, body);
+                let line = fault.line(body);
+                let place = start + line.start..start + line.end;
+                self.report.push(Finding::fault(fault.what, place));
                 String::new()
             }),
             None => self.inline(keys.text.as_deref().unwrap_or_default()),

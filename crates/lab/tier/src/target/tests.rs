@@ -6,7 +6,7 @@ fn faults(text: &str) -> String {
     Target::parse("a.toml", text, &[]).unwrap_err().to_string()
 }
 
-fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
+fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Report> {
     with_programs(
         target,
         set,
@@ -14,7 +14,7 @@ fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
     )
 }
 
-fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Result<Server, Faults> {
+fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Result<Server, Report> {
     let settings = target.settings(set)?;
     let address = |(number, name): (u16, String)| (name, ([127, 0, 0, 1], number).into());
     let ports: Vec<_> = (1..).zip(target.ports(&settings)?).map(address).collect();
@@ -28,7 +28,7 @@ fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Resul
     target.render(&settings, &place)
 }
 
-fn httpd(set: &[(&str, &str)]) -> Result<Server, Faults> {
+fn httpd(set: &[(&str, &str)]) -> Result<Server, Report> {
     rendered(&builtin("httpd").unwrap(), set)
 }
 
@@ -67,7 +67,7 @@ fn a_faulty_file_is_told_with_its_lines() {
     let base = "name = \"a\"\nports = [\"http\"]\ncommand = []\n";
     assert_eq!(
         faults("name = \"a\"\nports = 3\n"),
-        "a.toml:2: invalid type: integer `3`, expected a sequence"
+        "a.toml:2:9: fault: invalid type: integer `3`, expected a sequence\n    2 | ports = 3\n      |         ^\n"
     );
     let both = format!(
         "{base}[param.one]\ntype = \"count\"\ndefault = -1\nmeaning = \"\"\n[param.two]\nvalues = \
@@ -75,13 +75,14 @@ fn a_faulty_file_is_told_with_its_lines() {
     );
     assert_eq!(
         faults(&both),
-        "a.toml:4: one = -1: it is a whole number from 0\na.toml:8: two = off: it is one of on\n\
-         a.toml: there is no template a.j2"
+        "a.toml:4:1: fault: one = -1: it is a whole number from 0\n    4 | [param.one]\n      | ^^^^^^^^^^^\n\
+         a.toml:8:1: fault: two = off: it is one of on\n    8 | [param.two]\n      | ^^^^^^^^^^^\n\
+         a.toml: fault: there is no template a.j2\n"
     );
     let neither = format!("{base}[[file]]\npath = \"a\"\n");
     assert_eq!(
         faults(&neither),
-        "a.toml: the file a needs either `text` or `template`"
+        "a.toml: fault: the file a needs either `text` or `template`\n"
     );
 }
 
@@ -97,15 +98,15 @@ fn all_faulty_settings_are_told_at_once() {
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines.len(), 3, "{told}");
     assert!(
-        lines[0].starts_with("nginx.toml: head_timeout = soon: "),
+        lines[0].starts_with("nginx.toml: fault: head_timeout = soon: "),
         "{told}"
     );
     assert_eq!(
         lines[1],
-        "nginx.toml: workers = two: it is a whole number from 0"
+        "nginx.toml: fault: workers = two: it is a whole number from 0"
     );
     assert!(
-        lines[2].starts_with("nginx.toml: no parameter `worker`; there are access_log "),
+        lines[2].starts_with("nginx.toml: fault: no parameter `worker`; did you mean `workers`?"),
         "{told}"
     );
 }
@@ -119,15 +120,21 @@ fn keys_that_do_not_go_together_are_told() {
     assert_eq!(lines.len(), 6, "{told}");
     assert_eq!(
         lines[0],
-        "a.toml: a need is either `package` with `proof`, or `program`"
+        "a.toml: fault: a need is either `package` with `proof`, or `program`"
     );
-    assert_eq!(lines[1], "a.toml: ready: there is no port http");
-    assert_eq!(lines[2], "a.toml: it has no port");
-    assert!(lines[3].starts_with("a.toml: ready.within: "), "{told}");
-    assert!(lines[4].starts_with("a.toml: no signal STOP: "), "{told}");
+    assert_eq!(lines[1], "a.toml: fault: ready: there is no port http");
+    assert_eq!(lines[2], "a.toml: fault: it has no port");
+    assert!(
+        lines[3].starts_with("a.toml: fault: ready.within: "),
+        "{told}"
+    );
+    assert!(
+        lines[4].starts_with("a.toml: fault: no signal STOP: "),
+        "{told}"
+    );
     assert_eq!(
         lines[5],
-        "a.toml: reload needs either `signal` or `command`"
+        "a.toml: fault: reload needs either `signal` or `command`"
     );
 }
 
@@ -145,8 +152,11 @@ fn what_a_template_does_not_know_is_a_fault() {
     let told = target.render(&settings, &place).unwrap_err().to_string();
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines.len(), 3, "{told}");
-    assert_eq!(lines[0], "a.toml: no address for port http");
-    assert_eq!(lines[1], "a.toml: the path ../a leads out of the directory");
+    assert_eq!(lines[0], "a.toml: fault: no address for port http");
+    assert_eq!(
+        lines[1],
+        "a.toml: fault: the path ../a leads out of the directory"
+    );
     assert!(
         lines[2].ends_with("is undefined, in {{ program.a }}"),
         "{told}"
