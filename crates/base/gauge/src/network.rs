@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::ops::Sub;
 use std::{fs, io};
 
+use serde::{Deserialize, Serialize};
+
 use crate::process::{fault, open};
 
 /// A network namespace at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// By name.
-    pub interfaces: Vec<Interface>,
+    /// By their names, such as `lo`.
+    pub interfaces: BTreeMap<String, Interface>,
     /// What its TCP sockets are.
     pub sockets: Sockets,
     /// What the kernel counts of its protocols.
@@ -21,10 +23,8 @@ pub struct Network {
 }
 
 /// What went over an interface so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
-    /// Such as `lo`.
-    pub name: String,
     /// Bytes that came.
     pub received_bytes: u64,
     /// Packets that came.
@@ -117,18 +117,18 @@ pub fn of(id: u32) -> io::Result<Network> {
     })
 }
 
-fn interfaces(id: u32) -> io::Result<Vec<Interface>> {
+fn interfaces(id: u32) -> io::Result<BTreeMap<String, Interface>> {
     let found = open(id)?.dev_status().map_err(fault)?;
-    let interfaces = found.into_values().map(|it| Interface {
-        name: it.name,
-        received_bytes: it.recv_bytes,
-        received_packets: it.recv_packets,
-        sent_bytes: it.sent_bytes,
-        sent_packets: it.sent_packets,
+    let interfaces = found.into_values().map(|it| {
+        let counters = Interface {
+            received_bytes: it.recv_bytes,
+            received_packets: it.recv_packets,
+            sent_bytes: it.sent_bytes,
+            sent_packets: it.sent_packets,
+        };
+        (it.name, counters)
     });
-    let mut interfaces: Vec<Interface> = interfaces.collect();
-    interfaces.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(interfaces)
+    Ok(interfaces.collect())
 }
 
 /// Pairs of lines, `GROUP: NAME…` and `GROUP: NUMBER…`. procfs reads one of the two files that are
@@ -213,14 +213,7 @@ mod tests {
         let _stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let after = of(own).unwrap();
         assert!((after.counters - &before.counters).of("Tcp.ActiveOpens") >= 1);
-        let bytes = |network: &Network| {
-            let lo = network
-                .interfaces
-                .iter()
-                .find(|it| it.name == "lo")
-                .unwrap();
-            lo.received_bytes
-        };
+        let bytes = |network: &Network| network.interfaces["lo"].received_bytes;
         let now = of(own).unwrap();
         assert!(bytes(&now) > bytes(&before));
         assert!(now.sockets.in_use >= 1);

@@ -2,12 +2,14 @@
 //!
 //! Counters go on from the machine's start: a series is made of differences. All of it takes 0.1 ms.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Sub;
 use std::path::Path;
 use std::time::Duration;
 
 use procfs::{CpuTime, Current as _, CurrentSI as _, DiskStat, KernelStats, Meminfo};
+use serde::{Deserialize, Serialize};
 
 use crate::cpu::ticks;
 use crate::process::fault;
@@ -28,10 +30,8 @@ pub struct Core {
 }
 
 /// What a disk has done so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Such as `sda`.
-    pub name: String,
     /// Reads that were done.
     pub reads: u64,
     /// Writes that were done.
@@ -43,7 +43,7 @@ pub struct Disk {
 }
 
 /// The machine's memory now, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// All there is.
     pub total: u64,
@@ -89,14 +89,15 @@ pub fn cores() -> io::Result<Vec<Core>> {
     Ok(stats.cpu_time.iter().map(core).collect())
 }
 
-/// Every disk, without those made of others' parts: partitions count as their disk.
+/// Every disk by its name, such as `sda`, without those made of others' parts: partitions count as their disk.
 ///
 /// # Errors
 /// `/proc/diskstats` cannot be read.
-pub fn disks() -> io::Result<Vec<Disk>> {
+pub fn disks() -> io::Result<BTreeMap<String, Disk>> {
     let all = procfs::diskstats().map_err(fault)?;
     let whole = |disk: &DiskStat| Path::new("/sys/block").join(&disk.name).exists();
-    Ok(all.iter().filter(|disk| whole(disk)).map(disk).collect())
+    let named = |it: &DiskStat| (it.name.clone(), disk(it));
+    Ok(all.iter().filter(|disk| whole(disk)).map(named).collect())
 }
 
 /// The machine's memory now.
@@ -131,7 +132,6 @@ fn core(time: &CpuTime) -> Core {
 
 fn disk(disk: &DiskStat) -> Disk {
     Disk {
-        name: disk.name.clone(),
         reads: disk.reads,
         writes: disk.writes,
         read_bytes: disk.sectors_read * SECTOR,
@@ -174,7 +174,6 @@ mod tests {
         let line = "   8       0 sda 10 1 16 5 20 2 32 6 0 9 11";
         let found = disk(&DiskStat::from_line(line).unwrap());
         let expected = Disk {
-            name: "sda".to_owned(),
             reads: 10,
             writes: 20,
             read_bytes: 8192,

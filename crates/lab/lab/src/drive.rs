@@ -41,7 +41,7 @@ use self::evidence::{Spans, Surroundings, lost};
 pub(crate) use self::live::{Answers, live};
 pub(crate) use self::record::OWN;
 use self::record::StableWords;
-pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
+pub use self::sample::{CoreSample, JvmSample, Sample};
 use self::shares::ShareValues;
 use self::span::MeasuredSpan;
 pub use self::stage::Stages;

@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use catamaran_gauge::network::Interface;
+use catamaran_gauge::system::Disk;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::drive::{CoreSample, DiskSample, InterfaceSample, Sample};
+use crate::drive::{CoreSample, Sample};
 use crate::host::Host;
 
 /// The lines of `samples.jsonl` as a file of nmon; `None` of fewer than two samples.
@@ -130,7 +132,7 @@ impl File<'_> {
         );
         put("PROC", vec![-1.0; 8]);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
-        let network = |of: fn(&InterfaceSample) -> [u64; 2], unit: fn(u64) -> f64| {
+        let network = |of: fn(&Interface) -> [u64; 2], unit: fn(u64) -> f64| {
             rates(&before.interfaces, &after.interfaces, of, span, unit)
         };
         put("NET", network(|it| [it.received_bytes, it.sent_bytes], kib));
@@ -141,7 +143,7 @@ impl File<'_> {
                 |count| count as f64,
             ),
         );
-        let disk = |of: fn(&DiskSample) -> [u64; 1], unit: fn(u64) -> f64| {
+        let disk = |of: fn(&Disk) -> [u64; 1], unit: fn(u64) -> f64| {
             rates(&before.disks, &after.disks, of, span, unit)
         };
         put("DISKREAD", disk(|it| [it.read_bytes], kib));
@@ -237,8 +239,9 @@ const TOP: &str =
 
 #[cfg(test)]
 mod tests {
+    use catamaran_gauge::system::Memory;
+
     use super::*;
-    use crate::drive::MemorySample;
 
     fn sample(second: u32) -> Sample {
         let done = f64::from(second);
@@ -250,13 +253,13 @@ mod tests {
             steal: 0.0,
             total: done,
         };
-        let lo = InterfaceSample {
+        let lo = Interface {
             received_bytes: counted * 2048,
             received_packets: counted * 7,
             sent_bytes: counted * 1024,
             sent_packets: counted * 5,
         };
-        let disk = DiskSample {
+        let disk = Disk {
             reads: counted,
             writes: counted * 2,
             read_bytes: counted * 4096,
@@ -265,10 +268,10 @@ mod tests {
         Sample {
             time_s: 1_795_356_000.0 + done,
             cores: vec![core, core],
-            memory: MemorySample {
+            memory: Memory {
                 total: 1 << 30,
                 free: 1 << 29,
-                ..MemorySample::default()
+                ..Memory::default()
             },
             interfaces: [("lo".to_owned(), lo)].into(),
             disks: [("vda".to_owned(), disk)].into(),

@@ -101,35 +101,32 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     fn drive(&self, driver: &Driver, stage: &Stage, load: &Load, name: &str) {
+        let is_echo = echo::EchoRequest::site(&load.url).is_some();
+        let call = LoadCall {
+            name,
+            load,
+            time: if is_echo { ECHO } else { LONGEST },
+            seed: SEED,
+        };
         while !self.over.load(Ordering::Relaxed) {
-            let done = if echo::EchoRequest::site(&load.url).is_some() {
-                self.echo(driver, stage, load, name)
+            let done = if is_echo {
+                self.echo(driver, stage, call)
             } else {
-                self.bench(driver, stage, load, name)
+                self.bench(driver, stage, call)
             };
-            if let Err(fault) = done {
-                // Nobody hears it who looks no more.
-                let _ = self.fault.try_send(fault);
-                return;
+            match done {
+                Ok(()) | Err(DriveFault::Interrupted) => {}
+                Err(fault) => {
+                    // Nobody hears it who looks no more.
+                    let _ = self.fault.try_send(fault);
+                    return;
+                }
             }
         }
     }
 
     /// One load generator; its answers are counted as it tells of them.
-    fn bench(
-        &self,
-        driver: &Driver,
-        stage: &Stage,
-        load: &Load,
-        name: &str,
-    ) -> Result<(), DriveFault> {
-        let time = LONGEST;
-        let call = LoadCall {
-            name,
-            load,
-            time,
-            seed: SEED,
-        };
+    fn bench(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
@@ -141,38 +138,16 @@ impl Teller<'_> {
             );
             before = tick;
             ControlFlow::Continue(())
-        });
-        match ended {
-            Ok(ended) => ended.unless(fine),
-            Err(DriveFault::Interrupted) => Ok(()),
-            Err(fault) => Err(fault),
-        }
+        })?;
+        ended.unless(fine)
     }
 
     /// The load on an echo tells nothing on its way: it is a short one, again and again.
-    fn echo(
-        &self,
-        driver: &Driver,
-        stage: &Stage,
-        load: &Load,
-        name: &str,
-    ) -> Result<(), DriveFault> {
-        let time = Duration::from_secs(1);
-        let call = LoadCall {
-            name,
-            load,
-            time,
-            seed: SEED,
-        };
-        match bench::run(driver, stage, call, (self.over, None)) {
-            Ok(report) => {
-                let requests = &report.document.requests;
-                self.answers.add(requests.completed, requests.failed);
-                Ok(())
-            }
-            Err(DriveFault::Interrupted) => Ok(()),
-            Err(fault) => Err(fault),
-        }
+    fn echo(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
+        let report = bench::run(driver, stage, call, (self.over, None))?;
+        let requests = &report.document.requests;
+        self.answers.add(requests.completed, requests.failed);
+        Ok(())
     }
 }
 
@@ -180,5 +155,7 @@ impl Teller<'_> {
 const MAIN: &str = "load";
 /// A load generator is started again after so long.
 const LONGEST: Duration = Duration::from_secs(600);
+/// The load on an echo.
+const ECHO: Duration = Duration::from_secs(1);
 /// How often a load generator tells how far it is.
 const TICK: Duration = Duration::from_secs(1);

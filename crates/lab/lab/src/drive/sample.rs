@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catamaran_gauge::{jvm, network, system};
+use catamaran_gauge::jvm;
+use catamaran_gauge::network::{self, Interface};
+use catamaran_gauge::system::{self, Disk, Memory};
 use serde::{Deserialize, Serialize};
 
 use super::stage::Stage;
@@ -22,13 +24,13 @@ pub struct Sample {
     /// CPU time of each core in seconds.
     pub cores: Vec<CoreSample>,
     /// Main memory in bytes.
-    pub memory: MemorySample,
+    pub memory: Memory,
     /// What TCP's buffers hold, in bytes.
     pub tcp_bytes: u64,
     /// Interfaces of the run's network, by name.
-    pub interfaces: BTreeMap<String, InterfaceSample>,
+    pub interfaces: BTreeMap<String, Interface>,
     /// Disks, by name.
-    pub disks: BTreeMap<String, DiskSample>,
+    pub disks: BTreeMap<String, Disk>,
     /// CPU time of each server in seconds.
     pub servers: BTreeMap<String, f64>,
     /// Java virtual machines, by server.
@@ -48,47 +50,6 @@ pub struct CoreSample {
     pub steal: f64,
     /// All.
     pub total: f64,
-}
-
-/// Memory in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemorySample {
-    /// All there is.
-    pub total: u64,
-    /// Not used at all.
-    pub free: u64,
-    /// To be had without swapping.
-    pub available: u64,
-    /// Contents of files.
-    pub cached: u64,
-    /// Objects of the kernel.
-    pub slab: u64,
-}
-
-/// An interface's counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceSample {
-    /// Bytes that came.
-    pub received_bytes: u64,
-    /// Packets that came.
-    pub received_packets: u64,
-    /// Bytes that went.
-    pub sent_bytes: u64,
-    /// Packets that went.
-    pub sent_packets: u64,
-}
-
-/// A disk's counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskSample {
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes that were read.
-    pub read_bytes: u64,
-    /// Bytes that were written.
-    pub written_bytes: u64,
 }
 
 /// A Java virtual machine.
@@ -145,25 +106,12 @@ impl Sample {
             .iter()
             .map(core)
             .collect();
-        if let Ok(memory) = system::memory() {
-            sample.memory = MemorySample {
-                total: memory.total,
-                free: memory.free,
-                available: memory.available,
-                cached: memory.cached,
-                slab: memory.slab,
-            };
+        sample.memory = system::memory().unwrap_or_default();
+        if let Ok(network) = network::of(stage.space.anchor()) {
+            sample.tcp_bytes = network.sockets.memory;
+            sample.interfaces = network.interfaces;
         }
-        sample.read_network(stage);
-        for disk in system::disks().unwrap_or_default() {
-            let counters = DiskSample {
-                reads: disk.reads,
-                writes: disk.writes,
-                read_bytes: disk.read_bytes,
-                written_bytes: disk.written_bytes,
-            };
-            sample.disks.insert(disk.name, counters);
-        }
+        sample.disks = system::disks().unwrap_or_default();
         for server in &stage.servers {
             let name = &server.record.name;
             if let Some(Ok(cpu)) = server.process.group().map(catamaran_gauge::Group::cpu) {
@@ -175,22 +123,6 @@ impl Sample {
             }
         }
         sample
-    }
-
-    fn read_network(&mut self, stage: &Stage) {
-        let Ok(network) = network::of(stage.space.anchor()) else {
-            return;
-        };
-        self.tcp_bytes = network.sockets.memory;
-        for it in network.interfaces {
-            let counters = InterfaceSample {
-                received_bytes: it.received_bytes,
-                received_packets: it.received_packets,
-                sent_bytes: it.sent_bytes,
-                sent_packets: it.sent_packets,
-            };
-            self.interfaces.insert(it.name, counters);
-        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use catamaran_gauge::network::Interface;
+use catamaran_gauge::system::Disk;
 use catamaran_stats::Spread;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ResultDocument;
-use crate::drive::{DiskSample, InterfaceSample, Sample};
+use crate::drive::Sample;
 use crate::run::Run;
 
 /// One run of a cell over time: the one whose throughput is the median of the cell's valid runs (the
@@ -160,14 +162,13 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
         put("cpu.steal", cores(|core| core.steal) / all * 100.0);
     }
     // Of a loopback interface as much is received as is sent.
-    let sent = |of: fn(&InterfaceSample) -> u64| {
-        increase(&before.interfaces, &after.interfaces, of) / span
-    };
+    let sent =
+        |of: fn(&Interface) -> u64| increase(&before.interfaces, &after.interfaces, of) / span;
     if !after.interfaces.is_empty() {
         put("network.sent", sent(|it| it.sent_bytes) / MIB);
         put("network.packets", sent(|it| it.sent_packets));
     }
-    let disks = |of: fn(&DiskSample) -> u64| increase(&before.disks, &after.disks, of) / span;
+    let disks = |of: fn(&Disk) -> u64| increase(&before.disks, &after.disks, of) / span;
     if !after.disks.is_empty() {
         put("disk.read", disks(|it| it.read_bytes) / MIB);
         put("disk.written", disks(|it| it.written_bytes) / MIB);
@@ -248,8 +249,10 @@ const PUBLISHED_VALUES_MAX: usize = 90;
 
 #[cfg(test)]
 mod tests {
+    use catamaran_gauge::system::Memory;
+
     use super::*;
-    use crate::drive::{CoreSample, JvmSample, MemorySample};
+    use crate::drive::{CoreSample, JvmSample};
     use crate::run::Second;
 
     /// A machine that is half busy, with one server and its collections of 30 ms a second.
@@ -262,16 +265,16 @@ mod tests {
             total: time_s,
         };
         let counted = (time_s * 8.0) as u64;
-        let lo = InterfaceSample {
+        let lo = Interface {
             sent_bytes: counted << 20,
             sent_packets: counted * 100,
-            ..InterfaceSample::default()
+            ..Interface::default()
         };
-        let disk = DiskSample {
+        let disk = Disk {
             reads: counted,
             writes: counted,
             written_bytes: counted << 19,
-            ..DiskSample::default()
+            ..Disk::default()
         };
         let jvm = JvmSample {
             heap: 64 << 20,
@@ -281,11 +284,11 @@ mod tests {
         Sample {
             time_s: 1000.0 + time_s,
             cores: vec![core, core],
-            memory: MemorySample {
+            memory: Memory {
                 total: 4 << 30,
                 free: 2 << 30,
                 slab: 80 << 20,
-                ..MemorySample::default()
+                ..Memory::default()
             },
             tcp_bytes: 3 << 20,
             interfaces: [("lo".to_owned(), lo)].into(),
