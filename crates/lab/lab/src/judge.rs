@@ -184,29 +184,27 @@ impl TextRun {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
         facts.statuses = gate::successes_as_one(facts.statuses);
-        let mut found = gate::check_run(&facts);
-        found.extend(general("bench", &facts));
-        Self {
-            name,
-            says: says("bench", &facts),
-            tool: "bench",
-            facts: Some(facts),
-            software: None,
-            found,
-        }
+        Self::of_facts(name, "bench", facts, Vec::new())
     }
 
     fn of_figures(name: String, figures: &TextFigures) -> Self {
         let facts = Facts::of_figures(figures);
+        Self {
+            software: figures.software.clone(),
+            ..Self::of_facts(name, figures.tool, facts, doubts(figures))
+        }
+    }
+
+    fn of_facts(name: String, tool: &'static str, facts: Facts, doubts: Vec<GateFinding>) -> Self {
         let mut found = gate::check_run(&facts);
-        found.extend(doubts(figures));
-        found.extend(general(figures.tool, &facts));
+        found.extend(doubts);
+        found.extend(general(tool, &facts));
         Self {
             name,
-            says: says(figures.tool, &facts),
-            tool: figures.tool,
+            says: says(tool, &facts),
+            tool,
             facts: Some(facts),
-            software: figures.software.clone(),
+            software: None,
             found,
         }
     }

@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -154,8 +155,8 @@ impl Store {
     /// # Errors
     /// It cannot be written.
     pub fn add(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
+        let directory = self.run_directory(self.runs);
         self.runs += 1;
-        let directory = self.directory.join("runs").join(self.runs.to_string());
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
         for (name, text) in [
             ("bench.json", &left.bench),
@@ -178,16 +179,19 @@ impl Store {
     /// is not kept, as in a result that was committed.
     #[must_use]
     pub fn samples(&self, run: usize) -> Option<String> {
-        let folder = self.directory.join("runs").join((run + 1).to_string());
-        fs::read_to_string(folder.join(SAMPLES)).ok()
+        fs::read_to_string(self.run_directory(run).join(SAMPLES)).ok()
     }
 
     /// What servers have called in the run with this number, counted from 0; `None` if that is not kept.
     #[must_use]
     pub fn traces(&self, run: usize) -> Option<Traces> {
-        let folder = self.directory.join("runs").join((run + 1).to_string());
-        let text = fs::read_to_string(folder.join(TRACES)).ok()?;
+        let text = fs::read_to_string(self.run_directory(run).join(TRACES)).ok()?;
         serde_json::from_str(&text).ok()
+    }
+
+    /// Of the run with this number, counted from 0.
+    fn run_directory(&self, run: usize) -> PathBuf {
+        self.directory.join("runs").join((run + 1).to_string())
     }
 
     /// Adds what a published run has printed here.
@@ -290,23 +294,8 @@ impl Store {
         }
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
-        let servers = match text("servers.json") {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| content(&directory.join("servers.json"), error))?,
-            // The first run has not ended.
-            Err(_) => Vec::new(),
-        };
         let runs = read_runs(&directory.join(RUNS), &text(RUNS)?)?;
-        let capacity = match text(CAPACITY) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| content(&directory.join(CAPACITY), error))?,
-            Err(_) => BTreeMap::new(),
-        };
-        let as_published: Vec<PrintedRun> = match text(PUBLISHED) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| content(&directory.join(PUBLISHED), error))?,
-            Err(_) => Vec::new(),
-        };
+        let as_published: Vec<PrintedRun> = read_json(&directory.join(PUBLISHED))?;
         let store = Self {
             directory: directory.to_owned(),
             runs: runs.len(),
@@ -315,10 +304,10 @@ impl Store {
         let stored = StoredResult {
             as_published,
             note: note(directory),
-            capacity,
+            capacity: read_json(&directory.join(CAPACITY))?,
             experiment,
             host,
-            servers,
+            servers: read_json(&directory.join("servers.json"))?,
             runs,
         };
         Ok((store, stored))
@@ -397,6 +386,14 @@ pub fn is_without_runs(directory: &Path) -> bool {
 fn note(directory: &Path) -> String {
     let text = fs::read_to_string(directory.join(NOTE)).unwrap_or_default();
     text.trim().to_owned()
+}
+
+/// What stands in a file; the default if there is none, as before the first run has ended.
+fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T, StoreFault> {
+    match fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|error| content(path, error)),
+        Err(_) => Ok(T::default()),
+    }
 }
 
 /// A last line that is cut short, as by a kill, is no run.
