@@ -9,8 +9,7 @@
 //!   [`CpuLimit`];
 //! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: of the
 //!   machine, for a series that is taken each second;
-//! - [`limits`]: what the kernel allows, beside what a load needs;
-//! - [`machine`]: what a machine allows a server, and settings that do harm;
+//! - [`machine`]: what a machine allows a server or a load, and settings that do harm;
 //! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
 //! - [`jvm`]: heap, collections and compilation of a JVM;
 //! - [`Cost`]: what asking costs; [`probe`]: which of these ways are open here.
@@ -34,7 +33,6 @@ pub mod cpu;
 mod group;
 pub mod jvm;
 mod limited;
-pub mod limits;
 pub mod machine;
 pub mod memory;
 pub mod network;

@@ -9,8 +9,8 @@ mod folklore;
 mod network;
 mod unit;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use rustix::process::{Resource, getrlimit};
 pub use unit::Unit;
@@ -90,6 +90,12 @@ impl Check {
         Self::new(verdict, what, value, needed)
     }
 
+    /// Whether it is short.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.verdict == Verdict::Short
+    }
+
     /// With what changes it, unless there is enough.
     #[must_use]
     pub fn by(mut self, command: impl Into<String>) -> Self {
@@ -97,6 +103,26 @@ impl Check {
             self.command = command.into();
         }
         self
+    }
+}
+
+/// One line.
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<8} {} = {}",
+            self.verdict.word(),
+            self.what,
+            self.value
+        )?;
+        if !self.needed.is_empty() {
+            write!(f, " ({})", self.needed)?;
+        }
+        if !self.command.is_empty() {
+            write!(f, ": {}", self.command)?;
+        }
+        Ok(())
     }
 }
 
@@ -141,7 +167,9 @@ impl Machine {
     /// Everything that `demand` may meet. With a `unit`, its limit of open files counts instead of this process's.
     #[must_use]
     pub fn examine(&self, demand: &ServerDemand, unit: Option<&Unit>) -> Vec<Check> {
-        let mut checks = self.files(demand, unit);
+        let needed =
+            format!("`connections_max` + `connections_max` of all backends + {SPARE_FILES}");
+        let mut checks = self.files(demand.files, &needed, unit);
         checks.extend(self.network(demand));
         checks.extend(self.cgroup(demand));
         checks.extend(self.cores(demand));
@@ -163,12 +191,11 @@ impl Machine {
         of_unit.unwrap_or_else(|| getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
     }
 
-    /// The limit that a server inherits from who starts it, and the most that any process may have.
-    fn files(&self, demand: &ServerDemand, unit: Option<&Unit>) -> Vec<Check> {
-        let need = demand.files;
-        let needed = format!(
-            "{need} needed: `connections_max` + `connections_max` of all backends + {SPARE_FILES}"
-        );
+    /// The limit that a server inherits from who starts it, and the most that any process may have. `need` files are
+    /// needed, `reason` says for what.
+    #[must_use]
+    pub fn files(&self, need: u64, reason: &str, unit: Option<&Unit>) -> Vec<Check> {
+        let needed = format!("{need} needed: {reason}");
         let of_unit = unit.and_then(|unit| Some((unit.open_files?, unit)));
         let limit = match of_unit {
             Some((files, unit)) => {
@@ -179,7 +206,7 @@ impl Machine {
             None => {
                 let hard = self.open_files(None);
                 let raise = format!("ulimit -Hn {need} as root, or LimitNOFILE={need} in a unit");
-                Check::of(hard >= need, "open files", hard, needed).by(raise)
+                Check::of(hard >= need, OPEN_FILES, hard, needed).by(raise)
             }
         };
         let all = self.number("fs.nr_open").map(|value| {
@@ -230,6 +257,8 @@ const CLOCKS: [&str; 4] = [
     "run/ntpd.pid",
     "run/ntpsec.pid",
 ];
+/// The limit of open files, as a check names it.
+pub const OPEN_FILES: &str = "open files";
 /// Listeners, logs, event queues.
 pub const SPARE_FILES: u64 = 64;
 

@@ -1,46 +1,32 @@
-//! How each figure is measured on this machine, and why not in a better way.
+//! How each figure is measured on this machine, and why not in a better way, as a [`Check`] for each.
 
 use std::time::Duration;
 
 use crate::bytes::Bytes;
 use crate::group::{Group, GroupFault};
 use crate::limited::CpuLimit;
+use crate::machine::Check;
 use crate::syscalls::Syscalls;
-
-/// The way one kind of figure is taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// What is measured.
-    pub what: &'static str,
-    /// By what.
-    pub by: &'static str,
-    /// Why not by something better; `None` if this is the best.
-    pub why: Option<String>,
-}
-
-/// System calls, as the way to count them is called.
-pub const CALLS: &str = "system calls";
-/// Bytes, likewise.
-pub const BYTES: &str = "bytes of each hop";
-
-/// Declared parts of a core, likewise.
-pub const SHARES: &str = "parts of a core";
 
 /// Tries to hold an empty group called `name` to a part of a core; it is gone afterwards.
 #[must_use]
-pub fn shares(name: &str) -> Way {
+pub fn shares(name: &str) -> Check {
     let quota = CpuLimit::Quota {
         time: Duration::from_millis(5),
         period: Duration::from_millis(10),
     };
     let held = Group::create(name).and_then(|mut group| group.limit(quota));
     let why = held.err().map(|fault| fault.to_string());
-    way(SHARES, why, ["quota of the cgroup", "nothing"])
+    way(
+        "parts of a core (`core_share`)",
+        why,
+        ["quota of the cgroup", "nothing"],
+    )
 }
 
 /// Tries each collector on an empty group called `name`, which is gone afterwards. Changes nothing.
 #[must_use]
-pub fn ways(name: &str) -> Vec<Way> {
+pub fn ways(name: &str) -> Vec<Check> {
     let group = Group::create(name);
     let fault = group.as_ref().err().map(GroupFault::to_string);
     let cpu = way(
@@ -50,7 +36,8 @@ pub fn ways(name: &str) -> Vec<Way> {
             "cgroup, exact to the microsecond",
             "/proc of the tree of processes, in ticks of 10 ms",
         ],
-    );
+    )
+    .by("run it as root");
     let counted = |count: &dyn Fn(&Group) -> Option<String>| match &group {
         Ok(group) => count(group),
         Err(_) => fault.clone(),
@@ -68,12 +55,12 @@ pub fn ways(name: &str) -> Vec<Way> {
     vec![
         cpu,
         way(
-            CALLS,
+            "system calls",
             calls,
             ["BPF at sys_enter", "strace, in a span of its own"],
         ),
         way(
-            BYTES,
+            "bytes of each hop",
             bytes,
             [
                 "BPF on the packets of the group",
@@ -83,7 +70,10 @@ pub fn ways(name: &str) -> Vec<Way> {
     ]
 }
 
-fn way(what: &'static str, why: Option<String>, [best, next]: [&'static str; 2]) -> Way {
-    let by = if why.is_none() { best } else { next };
-    Way { what, by, why }
+/// Short if the best way is not open, for `why`.
+fn way(what: &'static str, why: Option<String>, [best, next]: [&'static str; 2]) -> Check {
+    match why {
+        None => Check::of(true, what, best, ""),
+        Some(why) => Check::of(false, what, next, why),
+    }
 }

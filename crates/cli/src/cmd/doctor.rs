@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use catamaran_front::config::{Config, LogConfig, ServerConfig};
-use catamaran_front::doctor::{self, Check, Machine, Verdict};
+use catamaran_front::doctor::{self, Check, Machine};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -41,23 +41,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.dial {
         checks.extend(doctor::dial(&config).map_err(|error| Failure::of(&error))?);
     }
-    let lacking = checks
-        .iter()
-        .filter(|it| it.verdict == Verdict::Short)
-        .count();
-    let mut stdout = io::stdout();
-    match args.json {
-        true => writeln!(stdout, "{:#}", document(&checks, lacking == 0))?,
-        false => {
-            for check in &checks {
-                writeln!(stdout, "{}", line(check))?;
-            }
-        }
+    if args.json {
+        writeln!(io::stdout(), "{:#}", document(&checks))?;
+    } else {
+        print(&checks)?;
     }
-    match lacking {
+    judge(&checks)
+}
+
+/// A line for each check.
+pub(crate) fn print(checks: &[Check]) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    checks
+        .iter()
+        .try_for_each(|check| writeln!(stdout, "{check}"))
+}
+
+/// Fails if something is short.
+pub(crate) fn judge(checks: &[Check]) -> Result<(), Failure> {
+    match checks.iter().filter(|check| check.is_short()).count() {
         0 => Ok(()),
         1 => Err(Failure::Fault("1 thing is short".to_owned())),
-        _ => Err(Failure::Fault(format!("{lacking} things are short"))),
+        short => Err(Failure::Fault(format!("{short} things are short"))),
     }
 }
 
@@ -76,19 +81,7 @@ fn unconfigured() -> Config {
     }
 }
 
-fn line(check: &Check) -> String {
-    let word = check.verdict.word();
-    let mut line = format!(
-        "{word:<8} {} = {} ({})",
-        check.what, check.value, check.needed
-    );
-    if !check.command.is_empty() {
-        line += &format!(": {}", check.command);
-    }
-    line
-}
-
-fn document(checks: &[Check], enough: bool) -> Value {
+fn document(checks: &[Check]) -> Value {
     let one = |check: &Check| {
         json!({
             "what": check.what,
@@ -98,5 +91,6 @@ fn document(checks: &[Check], enough: bool) -> Value {
             "verdict": check.verdict.word(),
         })
     };
+    let enough = !checks.iter().any(Check::is_short);
     json!({"enough": enough, "checks": checks.iter().map(one).collect::<Vec<_>>()})
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Command::Judge(args) => judge::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Export(args) => export::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
+        Command::Doctor(args) => doctor::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Extra(args) => extra::run(args),
     };
     outcome.unwrap_or_else(Failure::exit)

@@ -1,12 +1,11 @@
 //! What a machine lacks for an experiment: packages, privileges, limits. Nothing is changed.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
 
-use catamaran_gauge::limits::{self, Demand, Limit};
-use catamaran_gauge::machine::{Check, Machine};
-use catamaran_gauge::probe::{self, Way};
+use catamaran_gauge::machine::{Check, Machine, Verdict};
+use catamaran_gauge::probe;
 pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
 use catamaran_tier::{Need, Place, needs};
@@ -16,23 +15,7 @@ use crate::check::{self, PreparedServer};
 use crate::experiment::{Experiment, Levels};
 use crate::gate::{self, GateFinding, Subject};
 use crate::host::slow_build;
-use crate::measure::BYTES;
 use crate::template::Addresses;
-
-/// What was found.
-#[derive(Clone, Debug)]
-pub struct Examination {
-    /// How each kind of figure is taken.
-    pub ways: Vec<Way>,
-    /// Limits, and what is needed of them; empty if they cannot be read.
-    pub limits: Vec<Limit>,
-    /// Settings that old pages recommend, and that make servers differ from elsewhere.
-    pub folklore: Vec<Check>,
-    /// What servers need and is not there.
-    pub missing: Vec<Need>,
-    /// The profile that this binary was built with.
-    pub build: String,
-}
 
 /// Looks at this machine. `space` is the name that a cgroup has while it is tried, `build` the profile
 /// that this binary was built with.
@@ -44,20 +27,18 @@ pub fn examine(
     programs: &Programs,
     space: &str,
     build: &str,
-) -> Result<Examination, Report> {
-    let limits = limits::check(&demand(experiment)?, limits::sysctl);
+) -> Result<Vec<Check>, Report> {
     let wanted = wanted(experiment, programs)?;
-    let mut ways = probe::ways(space);
+    let mut checks = probe::ways(space);
     if experiment.has_core_shares() {
-        ways.push(probe::shares(space));
+        checks.push(probe::shares(space));
     }
-    Ok(Examination {
-        ways,
-        limits: limits.unwrap_or_default(),
-        folklore: Machine::here().folklore(),
-        missing: needs::missing(&wanted),
-        build: build.to_owned(),
-    })
+    let machine = Machine::here();
+    checks.extend(demand(experiment)?.limits(&machine));
+    checks.extend(machine.folklore());
+    checks.extend(installed(&needs::missing(&wanted)));
+    checks.push(built(build));
+    Ok(checks)
 }
 
 /// What forbids to begin: a limit that the largest cell would meet.
@@ -65,8 +46,7 @@ pub fn examine(
 /// # Errors
 /// Servers of the experiment that no target makes.
 pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
-    let limits = limits::check(&demand(experiment)?, limits::sysctl);
-    let limits = limits.unwrap_or_default();
+    let limits = demand(experiment)?.limits(&Machine::here());
     Ok(gate::check(&Subject::Limits(&limits)).pop())
 }
 
@@ -158,76 +138,52 @@ impl MissingNeeds {
     }
 }
 
-impl Examination {
-    /// Whether the experiment can run, each figure taken by the best way. A slow build can run it, too.
-    #[must_use]
-    pub fn is_fine(&self) -> bool {
-        self.missing.is_empty()
-            && self.ways.iter().all(|way| way.why.is_none())
-            && self.limits.iter().all(Limit::suffices)
+/// What the largest cell needs of the machine.
+#[derive(Debug, Default)]
+struct LoadDemand {
+    /// Connections that one process has open at once.
+    connections: u64,
+    /// Connections that come at once to a listener.
+    burst: u64,
+}
+
+impl LoadDemand {
+    fn limits(&self, machine: &Machine) -> Vec<Check> {
+        let files = self.connections + SPARE_FILES;
+        let reason = format!("connections of the largest cell + {SPARE_FILES}");
+        let mut checks = machine.files(files, &reason, None);
+        checks.extend(machine.queues(self.burst));
+        checks
     }
 }
 
-/// A line for each thing, with what to do where something is to be done.
-impl fmt::Display for Examination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Way { what, by, why } in &self.ways {
-            match (why, *what) {
-                (None, _) => writeln!(f, "ok       {what}: {by}")?,
-                (Some(why), probe::CALLS) => {
-                    writeln!(f, "missing  {}", gate::strace_words(why))?;
-                }
-                (Some(why), probe::BYTES) => {
-                    writeln!(f, "missing  {}", gate::uncounted_words(BYTES, why))?;
-                }
-                (Some(why), probe::SHARES) => {
-                    writeln!(
-                        f,
-                        "missing  {what} (`core_share`): {why}; `lab run` needs them"
-                    )?;
-                }
-                (Some(why), _) => writeln!(
-                    f,
-                    "missing  {what}: only {by} ({why}); `lab run` needs root"
-                )?,
-            }
-        }
-        for limit in &self.limits {
-            let (name, value, need) = (limit.name, limit.value, limit.need);
-            if limit.suffices() {
-                writeln!(f, "ok       {name} = {value}, {need} needed")?;
-            } else {
-                let (meaning, command) = (limit.meaning, &limit.command);
-                writeln!(
-                    f,
-                    "too low  {name} = {value}, {need} needed ({meaning}): {command}"
-                )?;
-            }
-        }
-        for check in &self.folklore {
-            let (what, value, said) = (&check.what, &check.value, &check.needed);
-            writeln!(f, "folklore {what} = {value}: {said}; {}", check.command)?;
-        }
-        for need in &self.missing {
-            match &need.package {
-                Some(package) => writeln!(f, "missing  {package}: apt-get install {package}")?,
-                None => writeln!(f, "missing  {}", need.proof.display())?,
-            }
-        }
-        if self.missing.is_empty() {
-            writeln!(f, "ok       all servers are installed")?;
-        }
-        match slow_build(&self.build) {
-            None => writeln!(f, "ok       catamaran: {} build", self.build)?,
-            Some(said) => writeln!(f, "slow     {said}")?,
-        }
-        Ok(())
+fn installed(missing: &[Need]) -> Vec<Check> {
+    if missing.is_empty() {
+        return vec![Check::of(true, "servers", "all installed", "")];
+    }
+    let check = |need: &Need| match &need.package {
+        Some(package) => Check::of(false, package, "missing", "a server needs it")
+            .by(format!("apt-get install {package}")),
+        None => Check::of(
+            false,
+            need.proof.display().to_string(),
+            "missing",
+            "a server needs it",
+        ),
+    };
+    missing.iter().map(check).collect()
+}
+
+/// A slow build can run the experiment, too.
+fn built(build: &str) -> Check {
+    match slow_build(build) {
+        None => Check::of(true, "catamaran", format!("{build} build"), ""),
+        Some(said) => Check::new(Verdict::Note, "catamaran", format!("{build} build"), said),
     }
 }
 
-/// What the largest cell needs.
-fn demand(experiment: &Experiment) -> Result<Demand, Report> {
-    let mut demand = Demand::default();
+fn demand(experiment: &Experiment) -> Result<LoadDemand, Report> {
+    let mut demand = LoadDemand::default();
     for cell in &experiment.cells {
         let load = experiment.load(cell, &addresses(experiment, cell)?)?;
         let connections = load.clients + load.crowd.as_ref().map_or(0, |crowd| crowd.clients);
@@ -276,9 +232,12 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Rep
     Ok(wanted)
 }
 
+/// Listeners, logs, libraries, and what a runtime opens for itself.
+const SPARE_FILES: u64 = 200;
+
 #[cfg(test)]
 mod tests {
-    use catamaran_gauge::machine::Verdict;
+    use catamaran_gauge::machine::OPEN_FILES;
 
     use super::*;
 
@@ -299,47 +258,36 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_with_what_to_do() {
-        let limit = Limit {
-            name: "open files",
-            meaning: "of a process",
-            value: 1024,
-            need: 20_000,
-            command: "ulimit -n 20000".to_owned(),
-        };
-        let way = Way {
-            what: "CPU time",
-            by: "/proc",
-            why: Some("no permission".to_owned()),
-        };
-        let calls = Way {
-            what: probe::CALLS,
-            by: "strace",
-            why: Some("the kernel refuses a program".to_owned()),
-        };
         let need = Need {
             package: Some("nginx".to_owned()),
             proof: "/usr/sbin/nginx".into(),
         };
-        let folklore = Check::new(Verdict::Folklore, "net.ipv4.tcp_fin_timeout", 15, "no help");
-        let examination = Examination {
-            ways: vec![way, calls],
-            limits: vec![limit],
-            folklore: vec![folklore],
-            missing: vec![need],
-            build: "release".to_owned(),
+        let missing = &installed(&[need])[0];
+        assert!(missing.is_short());
+        assert_eq!(
+            missing.to_string(),
+            "short    nginx = missing (a server needs it): apt-get install nginx"
+        );
+        let slow = built("release");
+        assert!(!slow.is_short());
+        assert!(
+            slow.to_string().starts_with(
+                "note     catamaran = release build (This is a release build of catamaran"
+            ),
+            "{slow}"
+        );
+    }
+
+    #[test]
+    fn limits_of_the_machine_are_held_against_the_largest_cell() {
+        let demand = LoadDemand {
+            connections: u64::MAX / 2,
+            burst: 0,
         };
-        assert!(!examination.is_fine());
-        let said = examination.to_string();
-        for part in [
-            "missing  CPU time: only /proc (no permission)",
-            "missing  System calls are counted by strace, in a span of their own whose times are not looked at: \
-             the kernel refuses a program.",
-            "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
-            "folklore net.ipv4.tcp_fin_timeout = 15: no help",
-            "missing  nginx: apt-get install nginx",
-            "slow     This is a release build of catamaran",
-        ] {
-            assert!(said.contains(part), "{said}");
-        }
+        let limits = demand.limits(&Machine::here());
+        assert_eq!(limits[0].what, OPEN_FILES);
+        let refused = gate::check(&Subject::Limits(&limits)).pop();
+        assert_eq!(refused.is_some(), limits[0].is_short());
+        assert_eq!(gate::check(&Subject::Limits(&limits[2..])), []);
     }
 }

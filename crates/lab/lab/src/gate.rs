@@ -16,11 +16,11 @@ mod server;
 
 use std::sync::LazyLock;
 
-use catamaran_gauge::limits::Limit;
+use catamaran_gauge::machine::Check;
 use catamaran_units::show_count;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::counts::{REQUESTS, strace_words, uncounted_gate, uncounted_words};
+pub(crate) use self::counts::{REQUESTS, uncounted_gate};
 pub(crate) use self::facts::successes_as_one;
 pub use self::facts::{
     Expect, Facts, LatencyFacts, LevelChange, MachineFacts, PathFacts, ShareFacts, SilenceFacts,
@@ -70,7 +70,7 @@ pub enum Subject<'a> {
     /// A case of a claim, with all runs that it rests on.
     Case(&'a CaseSubject<'a>),
     /// The machine's limits before an experiment begins.
-    Limits(&'a [Limit]),
+    Limits(&'a [Check]),
     /// A row of a published table, among all rows of its source.
     Row(&'a PublishedRun, &'a [PublishedRun]),
 }
@@ -98,7 +98,7 @@ pub(crate) enum Look {
     },
     Pair(fn(&Facts, &Facts) -> Option<GateFinding>),
     Case(fn(&CaseSubject<'_>) -> Option<GateFinding>),
-    Limits(fn(&[Limit]) -> Option<GateFinding>),
+    Limits(fn(&[Check]) -> Option<GateFinding>),
     Row(fn(&PublishedRun, &[PublishedRun]) -> Option<GateFinding>),
     /// At more than a subject has: it is fired by name, where that is known.
     Beyond,

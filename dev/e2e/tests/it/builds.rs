@@ -49,8 +49,8 @@ fn bench_names_a_slow_build_but_not_as_ab() {
 fn the_doctor_names_a_slow_build() {
     let text = said(&["lab", "doctor", "keepalive"]);
     let expected = match profile().as_str() {
-        "dist" => "ok       catamaran: dist build\n".to_owned(),
-        profile => format!("slow     This is a {profile} build of catamaran"),
+        "dist" => "ok       catamaran = dist build\n".to_owned(),
+        profile => format!("note     catamaran = {profile} build (This is a {profile} build of"),
     };
     assert!(text.contains(&expected), "{text}");
 }

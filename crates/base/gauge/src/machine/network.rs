@@ -4,7 +4,8 @@ use super::{Check, Machine, ServerDemand, Verdict};
 
 impl Machine {
     pub(super) fn network(&self, demand: &ServerDemand) -> Vec<Check> {
-        let mut checks = self.queues(demand);
+        let mut checks = self.queues(demand.burst);
+        checks.extend(self.cookies());
         checks.extend(self.ports(demand));
         checks.extend(self.tracked(demand));
         if let Some(name) = self.sysctl("net.ipv4.tcp_congestion_control") {
@@ -20,8 +21,9 @@ impl Machine {
         checks
     }
 
-    fn queues(&self, demand: &ServerDemand) -> Vec<Check> {
-        let burst = demand.burst;
+    /// The queues of a listener, to which `burst` connections come within a second.
+    #[must_use]
+    pub fn queues(&self, burst: u64) -> Vec<Check> {
         let mut checks = Vec::new();
         for (name, meaning) in [
             ("net.core.somaxconn", "connections that wait to be accepted"),
@@ -33,12 +35,14 @@ impl Machine {
                 checks.push(Check::of(value >= burst, name, value, needed).by(command));
             }
         }
-        if let Some(value) = self.number(COOKIES) {
-            let needed = "1 needed: without it a flood of SYN locks clients out";
-            let command = format!("sysctl -w {COOKIES}=1");
-            checks.push(Check::of(value > 0, COOKIES, value, needed).by(command));
-        }
         checks
+    }
+
+    fn cookies(&self) -> Option<Check> {
+        let value = self.number(COOKIES)?;
+        let needed = "1 needed: without it a flood of SYN locks clients out";
+        let command = format!("sysctl -w {COOKIES}=1");
+        Some(Check::of(value > 0, COOKIES, value, needed).by(command))
     }
 
     /// A connection that the front closes keeps its port for 60 seconds.

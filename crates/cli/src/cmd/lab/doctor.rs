@@ -1,10 +1,8 @@
 //! `lab doctor`: what this machine lacks for an experiment.
 
-use std::io::{self, Write as _};
-use std::process::ExitCode;
-
 use catamaran_lab::{builtin, doctor};
 
+use crate::cmd;
 use crate::failure::Failure;
 use crate::profile;
 
@@ -16,15 +14,14 @@ pub(super) struct Args {
     experiment: String,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let experiment = builtin::experiment(&args.experiment, false)
         .map_err(|report| Failure::of_report(&report))?;
     let catamaran = super::own_path()?;
     let space = format!("catamaran-lab.{}", std::process::id());
     let programs = doctor::programs(&catamaran, &[]);
-    let examination = doctor::examine(&experiment, &programs, &space, profile::NAME)
+    let checks = doctor::examine(&experiment, &programs, &space, profile::NAME)
         .map_err(|report| Failure::of_report(&report))?;
-    write!(io::stdout(), "{examination}")?;
-    let code = if examination.is_fine() { 0 } else { 1 };
-    Ok(ExitCode::from(code))
+    cmd::doctor::print(&checks)?;
+    cmd::doctor::judge(&checks)
 }

@@ -57,7 +57,7 @@ fn uncounted(facts: &Facts, base: &str) -> Option<GateFinding> {
 
 /// How system calls were counted, and why.
 #[must_use]
-pub(crate) fn strace_words(why: &str) -> String {
+fn strace_words(why: &str) -> String {
     format!(
         "System calls are counted by strace, in a span of their own whose times are not looked at: {why}."
     )
@@ -71,7 +71,7 @@ pub(crate) fn uncounted_gate(base: &str) -> String {
 
 /// What is not counted, and why.
 #[must_use]
-pub(crate) fn uncounted_words(base: &str, why: &str) -> String {
+fn uncounted_words(base: &str, why: &str) -> String {
     match base {
         SYSCALLS => format!("System calls are not counted: {why}."),
         BYTES => format!(

@@ -1,6 +1,6 @@
 //! Gates that look at the machine: what it withheld, and what else was on it.
 
-use catamaran_gauge::limits::Limit;
+use catamaran_gauge::machine::{Check, OPEN_FILES};
 use catamaran_units::show_count;
 
 use super::{Effect, Facts, GateFinding, GateRecord, Look, ShareFacts};
@@ -185,12 +185,12 @@ fn own_cost(facts: &Facts) -> Option<GateFinding> {
 }
 
 /// Whether one process may have as many files open as the largest cell needs.
-fn files(limits: &[Limit]) -> Option<GateFinding> {
-    let files = limits.iter().find(|limit| limit.name == OPEN_FILES)?;
-    (!files.suffices()).then(|| {
+fn files(limits: &[Check]) -> Option<GateFinding> {
+    let files = limits.iter().find(|limit| limit.what == OPEN_FILES)?;
+    files.is_short().then(|| {
         let words = format!(
-            "{} open files are allowed, {} are needed: {}",
-            files.value, files.need, files.command
+            "{} open files are allowed, {}; {}",
+            files.value, files.needed, files.command
         );
         GateFinding::new("files", Effect::Refuse, words)
     })
@@ -208,6 +208,3 @@ const PORTS_USED_MAX: f64 = 0.8;
 const SHARE_BEYOND: f64 = 1.1;
 
 const OWN_COST_MAX: f64 = 0.02;
-
-/// The limit of open files, as gauge names it.
-const OPEN_FILES: &str = "open files";

@@ -343,12 +343,14 @@ fn a_declared_part_of_a_core_is_held_and_used_up() {
 
 #[test]
 fn too_few_open_files_refuse_the_beginning() {
-    let limit = |value| Limit {
-        name: "open files",
-        meaning: "of a process",
-        value,
-        need: 10_100,
-        command: "ulimit -n 10100".to_owned(),
+    let limit = |value| {
+        Check::of(
+            value >= 10_100,
+            "open files",
+            value,
+            "10100 needed: for tests",
+        )
+        .by("ulimit -n 10100")
     };
     let check_limits = |value| super::check(&Subject::Limits(&[limit(value)])).pop();
     let refused = check_limits(1024).unwrap();
@@ -358,7 +360,7 @@ fn too_few_open_files_refuse_the_beginning() {
     );
     assert_eq!(
         refused.words,
-        "1024 open files are allowed, 10100 are needed: ulimit -n 10100"
+        "1024 open files are allowed, 10100 needed: for tests; ulimit -n 10100"
     );
     assert_eq!(check_limits(20_000), None);
 }
