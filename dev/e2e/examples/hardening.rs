@@ -151,23 +151,16 @@ fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> 
         let cells = subjects.iter().map(|subject| request_cell(subject, case));
         Ok(cells.collect())
     })?;
-    let mut last = "";
+    let mut lines = Vec::new();
     for ((name, case), cells) in cases.iter().zip(cells) {
-        let shown = if *name == last {
-            String::new()
-        } else {
-            title(name)
-        };
-        last = name;
-        let differing = differing(&subjects, &cells, &case.bytes)?;
-        line(
-            page,
-            &shown,
-            &case.bytes,
-            &required(&case.required),
-            &differing,
-        );
+        lines.push(Line {
+            name: title(name),
+            bytes: code(&case.bytes.escape_ascii().to_string()),
+            required: required(&case.required),
+            differing: differing(&subjects, &cells, &case.bytes)?,
+        });
     }
+    write_lines(page, lines);
     Ok(())
 }
 
@@ -193,26 +186,20 @@ fn response_table(
             .map(|start| Ok(response_cell(&start()?, case)));
         cells.collect()
     })?;
-    let mut last = "";
+    let mut lines = Vec::new();
     for ((name, case), cells) in cases.iter().zip(cells) {
-        let mut shown = if *name == last {
-            String::new()
-        } else {
-            title(name)
+        let to = match case.request {
+            Request::Get => String::new(),
+            request => format!(" ({request:?})"),
         };
-        last = name;
-        if case.request != Request::Get {
-            let _ = write!(shown, " ({:?})", case.request);
-        }
-        let differing = differing(&subjects, &cells, &case.bytes)?;
-        line(
-            page,
-            &shown,
-            &case.bytes,
-            &outcome(&case.required),
-            &differing,
-        );
+        lines.push(Line {
+            name: title(name) + &to,
+            bytes: code(&case.bytes.escape_ascii().to_string()),
+            required: outcome(&case.required),
+            differing: differing(&subjects, &cells, &case.bytes)?,
+        });
     }
+    write_lines(page, lines);
     Ok(())
 }
 
@@ -275,9 +262,42 @@ fn differing(subjects: &[Subject], cells: &[Cell], bytes: &[u8]) -> anyhow::Resu
     Ok(texts.join("; "))
 }
 
-fn line(page: &mut String, name: &str, bytes: &[u8], required: &str, differing: &str) {
-    let bytes = code(&bytes.escape_ascii().to_string());
-    let _ = writeln!(page, "| {name} | {bytes} | {required} | {differing} |");
+/// A case in a table.
+struct Line {
+    name: String,
+    bytes: String,
+    required: String,
+    /// What other servers do.
+    differing: String,
+}
+
+/// Writes a table's rows. Cases of one name that are answered alike share a row.
+fn write_lines(page: &mut String, lines: Vec<Line>) {
+    let mut rows: Vec<Line> = Vec::new();
+    for line in lines {
+        let alike = rows.iter_mut().find(|row| {
+            row.name == line.name
+                && row.required == line.required
+                && row.differing == line.differing
+        });
+        match alike {
+            Some(row) => {
+                row.bytes.push_str("<br>");
+                row.bytes.push_str(&line.bytes);
+            }
+            None => rows.push(line),
+        }
+    }
+    let mut last = String::new();
+    for row in rows {
+        let name = if row.name == last { "" } else { &row.name };
+        let _ = writeln!(
+            page,
+            "| {name} | {} | {} | {} |",
+            row.bytes, row.required, row.differing
+        );
+        last = row.name;
+    }
 }
 
 /// A code span in a table, abridged, of a text whose characters are bytes.
@@ -575,7 +595,8 @@ cargo run -p catamaran-e2e --example hardening > docs/hardening.md
 
 How to read the tables:
 
-- The number in a row's name is that of the catalogue. A row may cover several numbers. `$` stands for a name by
+- The number in a row's name is that of the catalogue. A row may cover several numbers, and several messages that
+  are answered alike. `$` stands for a name by
   which the backend recognises the request.
 - A server that is not named under \"What differs\" does what is required. A request that is served must look
   the same at the backend, except for `Host` and for the framing of its body. \"Not compared\" marks rows about
