@@ -289,20 +289,23 @@ pub fn metrics_reference() -> String {
     let mut page = String::from(REFERENCE_HEAD);
     for family in families() {
         let (name, help) = (family.name, family.help);
-        let kind = family.kind.name();
-        write!(page, "\n## `{name}`\n\n{help}\n\n- Type: {kind}.").expect("a string takes all");
         let (plain, explained): (Vec<_>, Vec<_>) = family
             .labels
             .iter()
             .partition(|(_, meaning)| meaning.is_empty());
-        if !plain.is_empty() {
-            let names: Vec<String> = plain
-                .iter()
-                .map(|(label, _)| format!("`{label}`"))
-                .collect();
-            write!(page, " Labels: {}.", names.join(", ")).expect("a string takes all");
+        let names: Vec<String> = plain
+            .iter()
+            .map(|(label, _)| format!("`{label}`"))
+            .collect();
+        let by = match names.is_empty() {
+            true => String::new(),
+            false => format!(" by {}", names.join(", ")),
+        };
+        let kind = family.kind.name();
+        write!(page, "\n## `{name}`\n\n*{kind}{by}*: {help}\n").expect("a string takes all");
+        if !explained.is_empty() {
+            page.push('\n');
         }
-        page.push('\n');
         for (label, meaning) in explained {
             writeln!(page, "- Label `{label}`: {meaning}.").expect("a string takes all");
         }
