@@ -1,5 +1,6 @@
 //! What each server answers to the requests of the tests, as a page.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,7 +29,7 @@ pub(crate) fn page() -> anyhow::Result<()> {
         servers.push(kind.start(&root)?);
         titles.push(kind.title()?);
     }
-    let mut alike = String::new();
+    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut differing = String::new();
     let mut differ = 0;
     let mut reason_above = "";
@@ -44,7 +45,10 @@ pub(crate) fn page() -> anyhow::Result<()> {
             cells.push(answer.map_or_else(|| "no answer".to_owned(), |it| cell(case, &it)));
         }
         if cells.iter().all(|cell| *cell == cells[0]) {
-            writeln!(alike, "| {} | {} |", shown(case), cells[0])?;
+            alike
+                .entry(cells.swap_remove(0))
+                .or_default()
+                .push(shown(case));
             continue;
         }
         let reason = reasons::of(case.name)
@@ -70,7 +74,10 @@ pub(crate) fn page() -> anyhow::Result<()> {
     print!("|---|---|---|---|---|\n{differing}");
     let same = FileCase::ALL.len() - differ;
     println!("\n## {same} requests that all answer alike\n");
-    print!("| request | answer |\n|---|---|\n{alike}");
+    println!("| answer | requests |\n|---|---|");
+    for (answer, requests) in alike {
+        println!("| {answer} | {} |", requests.join("<br>"));
+    }
     Ok(())
 }
 
