@@ -306,7 +306,9 @@ fn code(text: &str) -> String {
         ' '..='~' => byte.to_string(),
         _ => format!("\\x{:02x}", u32::from(byte)),
     };
-    let mut shown: String = text.chars().take(SHOWN_BYTES_MAX).map(escaped).collect();
+    let text: String = text.chars().map(escaped).collect();
+    let text = without_repetition(&text);
+    let mut shown: String = text.chars().take(SHOWN_BYTES_MAX).collect();
     if text.chars().nth(SHOWN_BYTES_MAX).is_some() {
         shown.push('…');
     }
@@ -316,6 +318,29 @@ fn code(text: &str) -> String {
     } else {
         format!("`{shown}`")
     }
+}
+
+/// A text in which what is repeated stands once, with its number: `X: 1\r\n…(×101)`.
+fn without_repetition(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let mut shown = String::new();
+    let mut rest = letters.as_slice();
+    while let [first, after @ ..] = rest {
+        let repeated = (1..=REPEATED_MAX.min(rest.len())).find_map(|length| {
+            let piece = &rest[..length];
+            let times = rest.chunks(length).take_while(|it| *it == piece).count();
+            (times >= REPEATED_MIN).then_some((piece, times))
+        });
+        if let Some((piece, times)) = repeated {
+            shown.extend(piece);
+            let _ = write!(shown, "…(×{times})");
+            rest = &rest[piece.len() * times..];
+        } else {
+            shown.push(*first);
+            rest = after;
+        }
+    }
+    shown
 }
 
 fn required(required: &Required) -> String {
@@ -567,6 +592,10 @@ const NEXT_CLIENTS: usize = 8;
 /// Cases at a time.
 const PARALLEL: usize = 8;
 
+/// Pieces of at most so many letters are looked for, and told once if there are so many of them.
+const REPEATED_MAX: usize = 16;
+const REPEATED_MIN: usize = 8;
+
 /// Longer bytes and texts are abridged.
 const SHOWN_BYTES_MAX: usize = 160;
 
@@ -596,8 +625,8 @@ cargo run -p catamaran-e2e --example hardening > docs/hardening.md
 How to read the tables:
 
 - The number in a row's name is that of the catalogue. A row may cover several numbers, and several messages that
-  are answered alike. `$` stands for a name by
-  which the backend recognises the request.
+  are answered alike. `…(×100)` stands for as many of the piece before it, and `$` for a name by which the backend
+  recognises the request.
 - A server that is not named under \"What differs\" does what is required. A request that is served must look
   the same at the backend, except for `Host` and for the framing of its body. \"Not compared\" marks rows about
   routes, which only Catamaran had. A difference is not always a fault: a row may be stricter than its RFC, or
