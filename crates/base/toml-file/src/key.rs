@@ -179,34 +179,6 @@ impl Part {
     }
 }
 
-/// How many keys the parts of a table have.
-pub const fn count(parts: &[&[&dyn AnyKey]]) -> usize {
-    let (mut count, mut part) = (0, 0);
-    while part < parts.len() {
-        count += parts[part].len();
-        part += 1;
-    }
-    count
-}
-
-/// The keys of the parts of a table, one part after the other. `COUNT` is that of [`count`].
-pub const fn join<const COUNT: usize>(
-    parts: &[&[&'static dyn AnyKey]],
-) -> [&'static dyn AnyKey; COUNT] {
-    let mut keys = [parts[0][0]; COUNT];
-    let (mut taken, mut part) = (0, 0);
-    while part < parts.len() {
-        let mut index = 0;
-        while index < parts[part].len() {
-            keys[taken] = parts[part][index];
-            taken += 1;
-            index += 1;
-        }
-        part += 1;
-    }
-    keys
-}
-
 /// A table of the file.
 pub struct Section {
     /// How its header is written, such as `[[listen]]`.

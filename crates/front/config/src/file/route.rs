@@ -11,29 +11,24 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catamaran_front::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
-use compress::{COMPRESS, COMPRESS_MIN, COMPRESS_TYPES};
 pub use fields::is_ruled_field;
 pub(crate) use fields::{
     REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
 };
-use files::{
-    CACHE_CONTROL, CHARSET, ETAG, FALLBACK, FILES, HIDE, INDEX, LINKS, PRECOMPRESSED, TYPES,
-};
 use http::StatusCode;
-use listeners::{LISTEN, ListenerRefs};
-use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
-use rules::{ACTIVATION, CACHE, ServedBy};
+use listeners::ListenerRefs;
+use rules::ServedBy;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
 use super::error_pages::{self, Pages};
-use crate::key::{self, AnyKey, Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
-use crate::value::route::{RedirectError, parse_redirect};
-use crate::value::text::{TextError, parse_name};
-use crate::value::{Counts, Parsed};
+use crate::value::route::parse_redirect;
+use crate::value::text::parse_name;
+use crate::value::{Counts, Optional, Parsed};
 
 /// A route, placed by its header and by its target.
 #[derive(Debug)]
@@ -88,21 +83,20 @@ fn one(
         RESPONSE_NAME,
         error_pages::NAME,
     ]);
-    let matched = matching::read(&mut table);
-    let listen = listeners::read(&mut table, surroundings.base);
+    let (matched, listen) = matching::read(&mut table, surroundings.base);
     let matching = table.is_good();
     let target = target(&mut table);
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
     let serves = ServedBy {
         upstream: target.is_none() || forwards,
-        files: table.has(&FILES),
+        files: table.has_named("files"),
     };
     let mut rules = rules::read(&mut table, serves);
     let own_files = files::read(&mut table, surroundings);
     rules.compress = compress::read(&mut table, serves).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
         let message = "`fallback` has no use beside `upstream`, which answers what is no file";
-        let place = table.place_of(&FALLBACK);
+        let place = table.place_at("fallback");
         table.push(Finding::fault(message, place).hint("remove one of them"));
     }
     rules.files = own_files.map(Arc::new);
@@ -113,8 +107,8 @@ fn one(
     {
         matching::check_rest(&mut table, exact);
     }
-    let activation_place = table.place_of(&ACTIVATION);
-    let cache_place = table.place_of(&CACHE);
+    let activation_place = table.place_at("activation");
+    let cache_place = table.place_at("cache");
     if !forwards && target.is_some() && fields::changes_requests(entries) {
         let message = "`request_headers` has no use without `upstream`";
         table.push(Finding::fault(message, place.clone()).hint("remove it"));
@@ -147,62 +141,58 @@ fn one(
     })
 }
 
+/// The keys about where it leads, as written.
+#[derive(Default)]
+struct Written {
+    upstream: Option<String>,
+    status: Option<u16>,
+    redirect: Option<Template>,
+}
+
 fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
-    let (upstream, status) = (table.take(&UPSTREAM), table.take(&STATUS));
-    let redirect = table.take(&REDIRECT);
-    let place = table.place_of(&STATUS);
-    let has_files = table.has(&FILES);
-    let others = [
-        (REDIRECT.name, table.has(&REDIRECT)),
-        (STATUS.name, table.has(&STATUS)),
+    let mut written = Written::default();
+    table.read(KEYS, &mut written);
+    let Written {
+        upstream,
+        status,
+        redirect,
+    } = written;
+    let clashes = [
+        ("files", "redirect"),
+        ("files", "status"),
+        ("upstream", "redirect"),
+        ("upstream", "status"),
     ];
-    if let Some((other, _)) = others.into_iter().find(|(_, has)| *has && has_files) {
-        let message = format!("[[route]] has both `files` and `{other}`");
+    let has_both = |(one, other): &(&str, &str)| table.has_named(one) && table.has_named(other);
+    if let Some((one, other)) = clashes.into_iter().find(has_both) {
+        let message = format!("[[route]] has both `{one}` and `{other}`");
         let place = table.place_at(other);
         table.push(Finding::fault(message, place).hint("remove one of them"));
         return None;
     }
-    match (
-        table.has(&UPSTREAM),
-        table.has(&REDIRECT),
-        table.has(&STATUS),
-    ) {
-        (true, true, _) => {
-            let message = "[[route]] has both `upstream` and `redirect`";
-            let place = table.place_of(&REDIRECT);
-            table.push(Finding::fault(message, place).hint("remove one of them"));
-            None
-        }
-        (true, _, true) => {
-            let message = "[[route]] has both `upstream` and `status`";
-            table.push(Finding::fault(message, place).hint("remove one of them"));
-            None
-        }
-        (false, false, false) if has_files => Some((RouteTarget::Files, table.place_of(&FILES))),
-        // That is said where the key is told to be unknown.
-        (false, false, false) if table.has_slip_of(&TARGETS) => None,
-        (false, false, false) => {
+    let Some(name) = TARGETS.into_iter().find(|name| table.has_named(name)) else {
+        // A slip is said where the key is told to be unknown.
+        if !table.has_slip_of(&TARGETS) {
             let message = "[[route]] leads nowhere";
             let hint = "give it an `upstream`, `files`, a `redirect`, or a `status` to answer with";
             table.push(Finding::fault(message, table.place()).hint(hint));
-            None
         }
-        (true, false, false) => {
-            upstream.map(|name| (RouteTarget::Upstream(name), table.place_of(&UPSTREAM)))
-        }
-        (false, true, has_status) => {
-            let place = table.place_of(&REDIRECT);
-            let status = match has_status {
+        return None;
+    };
+    let target = match name {
+        "upstream" => RouteTarget::Upstream(upstream?),
+        "files" => RouteTarget::Files,
+        "redirect" => {
+            let status = match table.has_named("status") {
                 true => redirect_status(status?, table)?,
                 false => StatusCode::PERMANENT_REDIRECT,
             };
             let to = redirect?;
-            Some((RouteTarget::Redirect(Redirect { to, status }), place))
+            RouteTarget::Redirect(Redirect { to, status })
         }
-        (false, false, true) => {
-            answer(status?, &place, table).map(|status| (RouteTarget::Status(status), place))
-        }
-    }
+        _ => RouteTarget::Status(answer(status?, table)?),
+    };
+    Some((target, table.place_at(name)))
 }
 
 /// A status that sends the client elsewhere, in a way that is the same for all clients.
@@ -212,16 +202,16 @@ fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     }
     let message = format!("`status` is {status}, and not all clients follow it alike");
     let hint = "write 301 or 308 for a permanent redirect, 302 or 307 for a temporary one; 307 and 308 keep the method";
-    table.push(Finding::fault(message, table.place_of(&STATUS)).hint(hint));
+    table.push(Finding::fault(message, table.place_at("status")).hint(hint));
     None
 }
 
 /// A status that makes sense without further fields.
-fn answer(status: u16, place: &Range<usize>, table: &mut Table<'_>) -> Option<StatusCode> {
+fn answer(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     if (300..400).contains(&status) {
         let message = format!("`status` is {status}, a redirect, but no `redirect` says where to");
         let hint = "add `redirect`, or answer with another status";
-        table.push(Finding::fault(message, place.clone()).hint(hint));
+        table.push(Finding::fault(message, table.place_at("status")).hint(hint));
         return None;
     }
     StatusCode::from_u16(status).ok()
@@ -235,93 +225,78 @@ pub(crate) static SECTION: Section = Section {
             without, then one with a `scheme` before one without, then the earlier in the file. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
-    keys: &KEYS,
-    parts: &[],
+    keys: &[],
+    parts: &[
+        Part::all(&matching::KEYS),
+        Part::all(&KEYS),
+        Part::all(&files::KEYS),
+        Part::all(&compress::KEYS),
+        Part::all(&rules::KEYS),
+    ],
     later: &[],
 };
 
-/// Its keys by the files that have them, in the order of the reference.
-const PARTS: &[&[&dyn AnyKey]] = &[
-    &[
-        &HOST,
-        &LISTEN,
-        &SCHEME,
-        &PATH,
-        &EXACT,
-        &SUFFIX,
-        &PATTERN,
-        &EXCLUDE,
-        &UPSTREAM,
-        &STATUS,
-        &REDIRECT,
-        &FILES,
-        &INDEX,
-        &FALLBACK,
-        &LINKS,
-        &HIDE,
-        &ETAG,
-        &CACHE_CONTROL,
-        &CHARSET,
-        &TYPES,
-        &PRECOMPRESSED,
-        &COMPRESS,
-        &COMPRESS_TYPES,
-        &COMPRESS_MIN,
-    ],
-    rules::KEYS,
-];
-
-static KEYS: [&dyn AnyKey; key::count(PARTS)] = key::join(PARTS);
-
-static UPSTREAM: Key<Parsed<String, TextError>> = Key {
-    name: "upstream",
-    values: Parsed {
-        what: "the name of an upstream",
-        parse: parse_name,
-    },
-    doc: Doc {
-        preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
-        sample: "\"tomcat\"",
-        effect: "The upstream that serves the request.",
-        extremes: "A name that no `[upstream.NAME]` has is a fault.",
-        elsewhere: "nginx `proxy_pass`; httpd `ProxyPass`; mod_jk `JkMount`",
-    },
-};
-
-static STATUS: Key<Counts<u16>> = Key {
-    name: "status",
-    values: Counts { min: 200, max: 599 },
-    doc: Doc {
-        preset: Preset::Unset(
-            "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
-        ),
-        sample: "404",
-        effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
-                 for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
-        extremes: "404 hides a part of an application, such as `/app/admin`.",
-        elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
-    },
-};
-
-static REDIRECT: Key<Parsed<Template, RedirectError>> = Key {
-    name: "redirect",
-    values: Parsed {
-        what: "a path or URL such as \"https://{host}{path_query}\"",
-        parse: parse_redirect,
-    },
-    doc: Doc {
-        preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
-        sample: "\"https://{host}{path_query}\"",
-        effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
-                 host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
-                 its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
-                 `{rest_query}` that with the query. `{{` stands for a brace.",
-        extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
-                   very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
-                   it needs `scheme = \"http\"`.",
-        elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
-    },
-};
-
-/// The keys of which a route needs one.
+/// The keys of which a route needs one. Where there are several, the first says where it leads.
 const TARGETS: [&str; 4] = ["upstream", "files", "redirect", "status"];
+
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "upstream",
+        group: ALL,
+        value: &Fill(
+            Optional(Parsed {
+                what: "the name of an upstream",
+                parse: parse_name,
+            }),
+            |written: &mut Written| &mut written.upstream,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
+            sample: "\"tomcat\"",
+            effect: "The upstream that serves the request.",
+            extremes: "A name that no `[upstream.NAME]` has is a fault.",
+            elsewhere: "nginx `proxy_pass`; httpd `ProxyPass`; mod_jk `JkMount`",
+        },
+    },
+    Record {
+        name: "status",
+        group: ALL,
+        value: &Fill(
+            Optional(Counts { min: 200, max: 599 }),
+            |written: &mut Written| &mut written.status,
+        ),
+        doc: Doc {
+            preset: Preset::Unset(
+                "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
+            ),
+            sample: "404",
+            effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
+                     for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
+            extremes: "404 hides a part of an application, such as `/app/admin`.",
+            elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
+        },
+    },
+    Record {
+        name: "redirect",
+        group: ALL,
+        value: &Fill(
+            Optional(Parsed {
+                what: "a path or URL such as \"https://{host}{path_query}\"",
+                parse: parse_redirect,
+            }),
+            |written: &mut Written| &mut written.redirect,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
+            sample: "\"https://{host}{path_query}\"",
+            effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
+                     host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
+                     its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
+                     `{rest_query}` that with the query. `{{` stands for a brace.",
+            extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
+                       very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
+                       it needs `scheme = \"http\"`.",
+            elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
+        },
+    },
+];

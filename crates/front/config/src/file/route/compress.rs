@@ -3,8 +3,8 @@
 use catamaran_front::config::{Coding, CompressConfig, MediaPattern};
 use thiserror::Error;
 
-use super::rules::{CACHE, ServedBy};
-use crate::key::{AnyKey, Doc, Key, Preset};
+use super::rules::ServedBy;
+use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Choices, OneOrMore, Parsed, Sizes};
@@ -12,104 +12,40 @@ use crate::value::{Choices, OneOrMore, Parsed, Sizes};
 /// Reads them; `None` if the route compresses nothing. The front's own answers are not compressed, and Brotli is for
 /// bodies of files and of a cache alone.
 pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<CompressConfig> {
-    if !table.has(&COMPRESS) && !KEYS.iter().any(|key| table.has_named(key.name())) {
+    if table.written(KEYS, |_| true).is_empty() {
         return None;
     }
-    let mut compress = CompressConfig::new(table.take(&COMPRESS).unwrap_or_default());
-    table.set(&COMPRESS_TYPES, &mut compress.types);
-    table.set(&COMPRESS_MIN, &mut compress.min);
-    if !table.has(&COMPRESS) {
-        for name in KEYS.iter().map(|key| key.name()) {
-            if table.has_named(name) {
-                let message = format!("`{name}` has no use without `compress`");
-                let hint = "write compress = [\"zstd\", \"gzip\"], or remove it";
-                table.push(Finding::fault(message, table.place_at(name)).hint(hint));
-            }
+    let mut compress = CompressConfig::new(Vec::new());
+    table.read(KEYS, &mut compress);
+    let place = table.place_at("compress");
+    if !table.has_named("compress") {
+        for (name, place) in table.written(KEYS, |group| group == OF_COMPRESS) {
+            let message = format!("`{name}` has no use without `compress`");
+            let hint = "write compress = [\"zstd\", \"gzip\"], or remove it";
+            table.push(Finding::fault(message, place).hint(hint));
         }
     } else if !served_by.upstream && !served_by.files {
         let message = "`compress` has no use without `upstream` or `files`";
-        table.push(Finding::fault(message, table.place_of(&COMPRESS)).hint("remove it"));
-    } else if table.has(&COMPRESS_TYPES) && compress.types.is_empty() && table.is_good() {
+        table.push(Finding::fault(message, place).hint("remove it"));
+    } else if table.is_empty_list("compress_types") {
         let message = "`compress_types` is an empty list, so that nothing would be compressed";
-        let place = table.place_of(&COMPRESS_TYPES);
+        let place = table.place_at("compress_types");
         table.push(Finding::fault(message, place).hint("remove `compress`, or name a type"));
-    } else if compress.codings.contains(&Coding::Brotli) && !served_by.files && !table.has(&CACHE) {
+    } else if compress.codings.contains(&Coding::Brotli)
+        && !served_by.files
+        && !table.has_named("cache")
+    {
         let message = "\"br\" in `compress` has no use without `cache` or `files`: bodies that stream are never \
                        put into it";
         let hint = "name a `cache`, or remove \"br\"";
-        table.push(Finding::warning(message, table.place_of(&COMPRESS)).hint(hint));
+        table.push(Finding::warning(message, place).hint(hint));
     }
     (!compress.codings.is_empty()).then_some(compress)
 }
 
-pub(super) static COMPRESS: Key<OneOrMore<Choices<Coding>>> = Key {
-    name: "compress",
-    values: OneOrMore(Choices(&[
-        ("br", Coding::Brotli),
-        ("zstd", Coding::Zstd),
-        ("gzip", Coding::Gzip),
-    ])),
-    doc: Doc {
-        preset: Preset::Unset("responses are sent as they come"),
-        sample: "[\"zstd\", \"gzip\"]",
-        effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
-                 the one that it weighs most, of equals the first of this list. What was compressed is sent \
-                 on whenever the application flushes or pauses, so that event streams work. What is made of \
-                 a small file, or of a page in a cache, is kept; this alone is put into Brotli (`\"br\"`). For bodies that \
-                 stream, and until the one in Brotli is made, the next coding of the list that the client takes \
-                 is used. The response loses `Content-Length` (unless what was made is kept) and \
-                 `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets `Accept-Encoding`. \
-                 [files.md](files.md#compression) has figures.",
-        extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
-                   secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
-                   in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
-                   `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
-                   front's own pages. With `\"br\"` alone, bodies that stream are sent as they \
-                   are.",
-        elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
-    },
-};
-
-pub(super) static COMPRESS_TYPES: Key<OneOrMore<Parsed<MediaPattern, CompressError>>> = Key {
-    name: "compress_types",
-    values: OneOrMore(Parsed {
-        what: "a media type such as \"text/html\", or a pattern such as \"text/*\"",
-        parse: parse_pattern,
-    }),
-    doc: Doc {
-        preset: Preset::Value(
-            "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
-             \"application/xml\", \"application/*+xml\", \"application/xml-dtd\", \"application/yaml\", \
-             \"application/vnd.apple.mpegurl\", \"application/wasm\", \"image/svg+xml\", \"font/ttf\", \
-             \"font/otf\"]",
-        ),
-        sample: "[\"text/html\", \"application/json\"]",
-        effect: "The media types of responses that are compressed, without parameters. `*` stands for any \
-                 characters of the subtype.",
-        extremes: "Images, video and archives are compressed already: to do it again costs time and gains \
-                   nothing.",
-        elsewhere: "nginx `gzip_types`; httpd `AddOutputFilterByType`; Tomcat `compressibleMimeType`",
-    },
-};
-
-pub(super) static COMPRESS_MIN: Key<Sizes<u64>> = Key {
-    name: "compress_min",
-    values: Sizes {
-        min: 0,
-        max: 1 << 30,
-    },
-    doc: Doc {
-        preset: Preset::Value("\"1KiB\""),
-        sample: "\"4KiB\"",
-        effect: "A response that announces fewer bytes is not compressed. One that announces no length is.",
-        extremes: "Too low, and small responses become no shorter and cost more time.",
-        elsewhere: "nginx `gzip_min_length`; Tomcat `compressionMinSize`",
-    },
-};
-
 /// What is wrong with a text about compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum CompressError {
+enum CompressError {
     /// Not a media type.
     #[error("must be a type and a subtype with a slash between them; the subtype may have one `*`")]
     MediaType,
@@ -119,5 +55,82 @@ fn parse_pattern(text: &str) -> Result<MediaPattern, CompressError> {
     MediaPattern::parse(text).ok_or(CompressError::MediaType)
 }
 
-/// All of them but `compress` itself.
-static KEYS: &[&dyn AnyKey] = &[&COMPRESS_TYPES, &COMPRESS_MIN];
+/// Keys that have no use without `compress`.
+const OF_COMPRESS: Group = Group("compress");
+
+pub(super) static KEYS: &[Record<CompressConfig>] = &[
+    Record {
+        name: "compress",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Choices(&[
+                ("br", Coding::Brotli),
+                ("zstd", Coding::Zstd),
+                ("gzip", Coding::Gzip),
+            ])),
+            |compress: &mut CompressConfig| &mut compress.codings,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("responses are sent as they come"),
+            sample: "[\"zstd\", \"gzip\"]",
+            effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
+                     the one that it weighs most, of equals the first of this list. What was compressed is sent \
+                     on whenever the application flushes or pauses, so that event streams work. What is made of \
+                     a small file, or of a page in a cache, is kept; this alone is put into Brotli (`\"br\"`). For bodies that \
+                     stream, and until the one in Brotli is made, the next coding of the list that the client takes \
+                     is used. The response loses `Content-Length` (unless what was made is kept) and \
+                     `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets `Accept-Encoding`. \
+                     [files.md](files.md#compression) has figures.",
+            extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
+                       secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
+                       in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
+                       `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
+                       front's own pages. With `\"br\"` alone, bodies that stream are sent as they \
+                       are.",
+            elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
+        },
+    },
+    Record {
+        name: "compress_types",
+        group: OF_COMPRESS,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a media type such as \"text/html\", or a pattern such as \"text/*\"",
+                parse: parse_pattern,
+            }),
+            |compress: &mut CompressConfig| &mut compress.types,
+        ),
+        doc: Doc {
+            preset: Preset::Value(
+                "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
+                 \"application/xml\", \"application/*+xml\", \"application/xml-dtd\", \"application/yaml\", \
+                 \"application/vnd.apple.mpegurl\", \"application/wasm\", \"image/svg+xml\", \"font/ttf\", \
+                 \"font/otf\"]",
+            ),
+            sample: "[\"text/html\", \"application/json\"]",
+            effect: "The media types of responses that are compressed, without parameters. `*` stands for any \
+                     characters of the subtype.",
+            extremes: "Images, video and archives are compressed already: to do it again costs time and gains \
+                       nothing.",
+            elsewhere: "nginx `gzip_types`; httpd `AddOutputFilterByType`; Tomcat `compressibleMimeType`",
+        },
+    },
+    Record {
+        name: "compress_min",
+        group: OF_COMPRESS,
+        value: &Fill(
+            Sizes {
+                min: 0,
+                max: 1 << 30,
+            },
+            |compress: &mut CompressConfig| &mut compress.min,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"1KiB\""),
+            sample: "\"4KiB\"",
+            effect: "A response that announces fewer bytes is not compressed. One that announces no length is.",
+            extremes: "Too low, and small responses become no shorter and cost more time.",
+            elsewhere: "nginx `gzip_min_length`; Tomcat `compressionMinSize`",
+        },
+    },
+];

@@ -10,52 +10,58 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::file::Surroundings;
-use crate::key::{AnyKey, Doc, Key, Preset};
+use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::text::{FilePath, file_path};
-use crate::value::{Choices, Complaint, NamedValues, OneOrMore, OrOff, Parsed, Values, complaint};
+use crate::value::text::file_path;
+use crate::value::{
+    Choices, Complaint, NamedValues, OneOrMore, Optional, OrOff, Parsed, Values, complaint,
+};
+
+/// The keys as written.
+pub(super) struct Written {
+    root: Option<PathBuf>,
+    types: Vec<(String, HeaderValue)>,
+    files: FilesConfig,
+}
 
 /// Reads them; `None` if the route has no files.
 pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<FilesConfig> {
-    let root = table.take(&FILES).map(|path| surroundings.base.join(path));
-    let mut files = FilesConfig::new(root.clone().unwrap_or_default());
-    table.set(&INDEX, &mut files.index);
-    files.fallback = table.take(&FALLBACK);
-    table.set(&LINKS, &mut files.links);
+    let mut written = Written {
+        root: None,
+        types: Vec::new(),
+        files: FilesConfig::new(PathBuf::new()),
+    };
+    table.read(KEYS, &mut written);
+    let Written {
+        root,
+        types,
+        mut files,
+    } = written;
     if let Links::Also(directories) = &mut files.links {
         for directory in directories {
             *directory = surroundings.base.join(&*directory);
         }
     }
-    table.set(&HIDE, &mut files.hide);
-    table.set(&ETAG, &mut files.etag);
-    files.cache_control = table.take(&CACHE_CONTROL);
-    table.set(&CHARSET, &mut files.charset);
-    files.types = table
-        .take(&TYPES)
-        .unwrap_or_default()
+    files.types = types
         .into_iter()
         .map(|(extension, value)| (extension.to_ascii_lowercase(), value))
         .collect();
     if let Some(name) = files.types.keys().find(|name| name.contains(['.', '/'])) {
         let message = format!("`types` has `{name}`, which is no extension");
         let hint = "write what follows the last dot of the name, such as wasm";
-        table.push(Finding::fault(message, table.place_of(&TYPES)).hint(hint));
+        table.push(Finding::fault(message, table.place_at("types")).hint(hint));
     }
-    table.set(&PRECOMPRESSED, &mut files.precompressed);
-    if !table.has(&FILES) {
-        for name in KEYS.iter().map(|key| key.name()) {
-            if table.has_named(name) {
-                let message = format!("`{name}` has no use without `files`");
-                table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
-            }
+    if !table.has_named("files") {
+        for (name, place) in table.written(KEYS, |group| group == OF_FILES) {
+            let message = format!("`{name}` has no use without `files`");
+            table.push(Finding::fault(message, place).hint("remove it"));
         }
     }
-    let root = root?;
+    files.root = surroundings.base.join(root?);
     if surroundings.sees_files() {
-        inspect(table, &root, surroundings.base);
-    } else if is_everything(&root) {
+        inspect(table, &files.root, surroundings.base);
+    } else if is_everything(&files.root) {
         everything(table);
     }
     Some(files)
@@ -63,7 +69,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
 
 /// Looks at the directory: whether it can be served, and whether it ought to be.
 fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
-    let place = table.place_of(&FILES);
+    let place = table.place_at("files");
     let shown = root.display();
     let Ok(real) = root.canonicalize() else {
         let message = format!("there is no directory {shown}");
@@ -124,14 +130,14 @@ fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
     for (is_so, what, hint) in warned {
         if is_so {
             let message = format!("{shown} {what}");
-            table.push(Finding::warning(message, table.place_of(&FILES)).hint(hint));
+            table.push(Finding::warning(message, table.place_at("files")).hint(hint));
         }
     }
 }
 
 fn everything(table: &mut Table<'_>) {
     let message = "`files` is `/`, every file of the machine";
-    let place = table.place_of(&FILES);
+    let place = table.place_at("files");
     table.push(Finding::fault(message, place).hint("serve a directory of its own"));
 }
 
@@ -152,174 +158,9 @@ fn has_key(directory: &Path) -> bool {
     })
 }
 
-pub(super) static FILES: Key<FilePath> = Key {
-    name: "files",
-    values: file_path("a directory such as \"/srv/www\""),
-    doc: Doc {
-        preset: Preset::Unset("the front serves no files"),
-        sample: "\"/srv/www\"",
-        effect: "The directory whose files are served, by the path as it would be forwarded: `/a/b.css` is \
-                 `DIR/a/b.css`, and with `path = \"/static\"` and `rewrite = \"/\"` `/static/b.css` is \
-                 `DIR/b.css`. Alone, a request without a file is answered 404. Beside `upstream` a GET or \
-                 HEAD without a file goes to the upstream, as do all other methods. It may be a link: \
-                 another target is used within a second. [files.md](files.md) explains it.",
-        extremes: "Never served are names that begin with a dot (but `.well-known`), `WEB-INF`, `META-INF`, \
-                   `*.jsp`, `*.jspx`, `*.jspf`, `*.tag`, and what is no regular file. Replace files by \
-                   rename: one that is written to while it is sent is cut (`file-changed`).",
-        elsewhere: "nginx `root`, `alias`, `try_files`; httpd `DocumentRoot`, `Alias`",
-    },
-};
-
-pub(super) static INDEX: Key<OneOrMore<Parsed<String, FileNameError>>> = Key {
-    name: "index",
-    values: OneOrMore(FILE_NAME),
-    doc: Doc {
-        preset: Preset::Value("[\"index.html\"]"),
-        sample: "[\"index.html\", \"index.htm\"]",
-        effect: "The files that stand for a directory: the first that exists. A path of such a directory \
-                 without a slash at its end is redirected to the one with it (308).",
-        extremes: "`[]` serves no directory. A directory is never listed.",
-        elsewhere: "nginx `index`; httpd `DirectoryIndex`",
-    },
-};
-
-pub(super) static FALLBACK: Key<Parsed<String, FileNameError>> = Key {
-    name: "fallback",
-    values: FILE_NAME,
-    doc: Doc {
-        preset: Preset::Unset("a missing file is answered 404"),
-        sample: "\"index.html\"",
-        effect: "The file that stands in for a missing page, with status 200: for applications that have \
-                 their routes in the browser. It does so if the client accepts `text/html` and the last name \
-                 of the path has no dot, so that a missing script or image stays 404.",
-        extremes: "Beside `upstream` it is a fault: the upstream answers what is missing.",
-        elsewhere: "nginx `try_files $uri /index.html`; httpd `FallbackResource`",
-    },
-};
-
-pub(super) static LINKS: Key<LinkRule> = Key {
-    name: "links",
-    values: LinkRule,
-    doc: Doc {
-        preset: Preset::Value("\"inside\""),
-        sample: "[\"/srv/media\"]",
-        effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
-                 a relative path; `\"off\"` nowhere; or a list of directories that they may lead to besides. \
-                 A link to elsewhere is answered 404 and logged (`files-outside`). The kernel itself keeps \
-                 the path inside, so that no swap of a directory for a link helps.",
-        extremes: "With `\"inside\"` a link by an absolute path leads outside, even to a file inside. Who may \
-                   write to a directory of the list decides what clients see.",
-        elsewhere: "nginx `disable_symlinks`; httpd `Options FollowSymLinks`, `SymLinksIfOwnerMatch`",
-    },
-};
-
-pub(super) static HIDE: Key<OneOrMore<Parsed<String, FileNameError>>> = Key {
-    name: "hide",
-    values: OneOrMore(Parsed {
-        what: "a name such as \"private\", or a pattern such as \"*.map\"",
-        parse: parse_pattern,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"*.map\", \"private\"]",
-        effect: "Names of files and directories that are not served, besides those that never are. `*` \
-                 stands for any characters, `?` for one; a pattern is compared with each name of the path.",
-        extremes: "It holds for the path that the client asks for: a link of another name to such a file is \
-                   followed.",
-        elsewhere: "httpd `<Files>` with `Require all denied`; nginx `location ~` with `deny all`",
-    },
-};
-
-pub(super) static ETAG: Key<Choices<EtagRule>> = Key {
-    name: "etag",
-    values: Choices(&[("time", EtagRule::Time), ("content", EtagRule::Content)]),
-    doc: Doc {
-        preset: Preset::Value("\"time\""),
-        sample: "\"content\"",
-        effect: "What the `ETag` of files is made of: `\"time\"` the time of the last change and the size, \
-                 `\"content\"` a digest of the bytes (SHA-256). The latter is for directories in which all \
-                 files have the same time whatever their version, as in images of containers. Files whose \
-                 time is 1970 get one of their content in any case, and no `Last-Modified`.",
-        extremes: "The first request for each version waits until a thread has read all of the file; others \
-                   get no `ETag` meanwhile. A file that was written within the last two seconds has none.",
-        elsewhere: "httpd `FileETag MTime Size`, `FileETag Digest`; nginx `etag on` (time and size)",
-    },
-};
-
-pub(super) static CACHE_CONTROL: Key<Parsed<HeaderValue, FileNameError>> = Key {
-    name: "cache_control",
-    values: Parsed {
-        what: "a value such as \"max-age=3600\"",
-        parse: parse_value,
-    },
-    doc: Doc {
-        preset: Preset::Unset(
-            "the field is not sent, and clients ask whether a file has changed as they see fit",
-        ),
-        sample: "\"public, max-age=31536000, immutable\"",
-        effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
-        extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
-                   under a fixed name then stays old for as long.",
-        elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
-    },
-};
-
-pub(super) static CHARSET: Key<OrOff<Parsed<String, FileNameError>>> = Key {
-    name: "charset",
-    values: OrOff(Parsed {
-        what: "a charset such as \"utf-8\"",
-        parse: parse_charset,
-    }),
-    doc: Doc {
-        preset: Preset::Value("\"utf-8\""),
-        sample: "\"iso-8859-1\"",
-        effect: "The `charset` in `Content-Type` of files of `text/*`.",
-        extremes: "A wrong one beats what a page says of itself.",
-        elsewhere: "nginx `charset`; httpd `AddDefaultCharset`",
-    },
-};
-
-pub(super) static TYPES: Key<NamedValues<Parsed<HeaderValue, FileNameError>>> = Key {
-    name: "types",
-    values: NamedValues {
-        what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
-        of: Parsed {
-            what: "a media type such as \"model/gltf-binary\"",
-            parse: parse_media_type,
-        },
-    },
-    doc: Doc {
-        preset: Preset::Value("{}"),
-        sample: "{ dat = \"text/plain; charset=utf-8\" }",
-        effect: "Types of files by extension, before those that the front knows.",
-        extremes: "A file whose extension nobody knows is `application/octet-stream`: browsers save it.",
-        elsewhere: "nginx `types`; httpd `AddType`",
-    },
-};
-
-pub(super) static PRECOMPRESSED: Key<OneOrMore<Choices<Coding>>> = Key {
-    name: "precompressed",
-    values: OneOrMore(Choices(&[
-        ("br", Coding::Brotli),
-        ("gzip", Coding::Gzip),
-        ("zstd", Coding::Zstd),
-    ])),
-    doc: Doc {
-        preset: Preset::Value("[\"br\", \"gzip\"]"),
-        sample: "[\"zstd\", \"br\", \"gzip\"]",
-        effect: "Codings in which a file may also exist, as `NAME.br`, `NAME.gz`, `NAME.zst`: the client gets \
-                 the one that it weighs most, of equals the first of this list. Without the plain file there \
-                 is none.",
-        extremes: "One that is older than the plain file by more than a minute is not used, and logged \
-                   (`sibling-older`). Each name costs an open whenever a file is looked up; `[]` saves it where \
-                   there are none.",
-        elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
-    },
-};
-
 /// What is wrong with a text about files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum FileNameError {
+enum FileNameError {
     /// Not a name below the directory.
     #[error("must be a name below `files`, without `..`, a slash at its beginning, or a backslash")]
     Name,
@@ -390,7 +231,7 @@ fn parse_charset(text: &str) -> Result<String, FileNameError> {
 }
 
 /// Where links may lead: a word, or a list of directories.
-pub(crate) struct LinkRule;
+struct LinkRule;
 
 impl Values for LinkRule {
     type Read = Links;
@@ -430,20 +271,203 @@ const PRIVATE: &[&str] = &[
 /// How many names are looked at.
 const ENTRIES_MAX: usize = 10_000;
 
-/// All of them but `files` itself.
-static KEYS: &[&dyn AnyKey] = &[
-    &INDEX,
-    &FALLBACK,
-    &LINKS,
-    &HIDE,
-    &ETAG,
-    &CACHE_CONTROL,
-    &CHARSET,
-    &TYPES,
-    &PRECOMPRESSED,
-];
-
 const FILE_NAME: Parsed<String, FileNameError> = Parsed {
     what: "a file's name such as \"index.html\"",
     parse: parse_name,
 };
+
+/// Keys that have no use without `files`.
+const OF_FILES: Group = Group("files");
+
+pub(super) static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "files",
+        group: ALL,
+        value: &Fill(
+            Optional(file_path("a directory such as \"/srv/www\"")),
+            |written: &mut Written| &mut written.root,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the front serves no files"),
+            sample: "\"/srv/www\"",
+            effect: "The directory whose files are served, by the path as it would be forwarded: `/a/b.css` is \
+                     `DIR/a/b.css`, and with `path = \"/static\"` and `rewrite = \"/\"` `/static/b.css` is \
+                     `DIR/b.css`. Alone, a request without a file is answered 404. Beside `upstream` a GET or \
+                     HEAD without a file goes to the upstream, as do all other methods. It may be a link: \
+                     another target is used within a second. [files.md](files.md) explains it.",
+            extremes: "Never served are names that begin with a dot (but `.well-known`), `WEB-INF`, `META-INF`, \
+                       `*.jsp`, `*.jspx`, `*.jspf`, `*.tag`, and what is no regular file. Replace files by \
+                       rename: one that is written to while it is sent is cut (`file-changed`).",
+            elsewhere: "nginx `root`, `alias`, `try_files`; httpd `DocumentRoot`, `Alias`",
+        },
+    },
+    Record {
+        name: "index",
+        group: OF_FILES,
+        value: &Fill(OneOrMore(FILE_NAME), |written: &mut Written| {
+            &mut written.files.index
+        }),
+        doc: Doc {
+            preset: Preset::Value("[\"index.html\"]"),
+            sample: "[\"index.html\", \"index.htm\"]",
+            effect: "The files that stand for a directory: the first that exists. A path of such a directory \
+                     without a slash at its end is redirected to the one with it (308).",
+            extremes: "`[]` serves no directory. A directory is never listed.",
+            elsewhere: "nginx `index`; httpd `DirectoryIndex`",
+        },
+    },
+    Record {
+        name: "fallback",
+        group: OF_FILES,
+        value: &Fill(Optional(FILE_NAME), |written: &mut Written| {
+            &mut written.files.fallback
+        }),
+        doc: Doc {
+            preset: Preset::Unset("a missing file is answered 404"),
+            sample: "\"index.html\"",
+            effect: "The file that stands in for a missing page, with status 200: for applications that have \
+                     their routes in the browser. It does so if the client accepts `text/html` and the last name \
+                     of the path has no dot, so that a missing script or image stays 404.",
+            extremes: "Beside `upstream` it is a fault: the upstream answers what is missing.",
+            elsewhere: "nginx `try_files $uri /index.html`; httpd `FallbackResource`",
+        },
+    },
+    Record {
+        name: "links",
+        group: OF_FILES,
+        value: &Fill(LinkRule, |written: &mut Written| &mut written.files.links),
+        doc: Doc {
+            preset: Preset::Value("\"inside\""),
+            sample: "[\"/srv/media\"]",
+            effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
+                     a relative path; `\"off\"` nowhere; or a list of directories that they may lead to besides. \
+                     A link to elsewhere is answered 404 and logged (`files-outside`). The kernel itself keeps \
+                     the path inside, so that no swap of a directory for a link helps.",
+            extremes: "With `\"inside\"` a link by an absolute path leads outside, even to a file inside. Who may \
+                       write to a directory of the list decides what clients see.",
+            elsewhere: "nginx `disable_symlinks`; httpd `Options FollowSymLinks`, `SymLinksIfOwnerMatch`",
+        },
+    },
+    Record {
+        name: "hide",
+        group: OF_FILES,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a name such as \"private\", or a pattern such as \"*.map\"",
+                parse: parse_pattern,
+            }),
+            |written: &mut Written| &mut written.files.hide,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"*.map\", \"private\"]",
+            effect: "Names of files and directories that are not served, besides those that never are. `*` \
+                     stands for any characters, `?` for one; a pattern is compared with each name of the path.",
+            extremes: "It holds for the path that the client asks for: a link of another name to such a file is \
+                       followed.",
+            elsewhere: "httpd `<Files>` with `Require all denied`; nginx `location ~` with `deny all`",
+        },
+    },
+    Record {
+        name: "etag",
+        group: OF_FILES,
+        value: &Fill(
+            Choices(&[("time", EtagRule::Time), ("content", EtagRule::Content)]),
+            |written: &mut Written| &mut written.files.etag,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"time\""),
+            sample: "\"content\"",
+            effect: "What the `ETag` of files is made of: `\"time\"` the time of the last change and the size, \
+                     `\"content\"` a digest of the bytes (SHA-256). The latter is for directories in which all \
+                     files have the same time whatever their version, as in images of containers. Files whose \
+                     time is 1970 get one of their content in any case, and no `Last-Modified`.",
+            extremes: "The first request for each version waits until a thread has read all of the file; others \
+                       get no `ETag` meanwhile. A file that was written within the last two seconds has none.",
+            elsewhere: "httpd `FileETag MTime Size`, `FileETag Digest`; nginx `etag on` (time and size)",
+        },
+    },
+    Record {
+        name: "cache_control",
+        group: OF_FILES,
+        value: &Fill(
+            Optional(Parsed {
+                what: "a value such as \"max-age=3600\"",
+                parse: parse_value,
+            }),
+            |written: &mut Written| &mut written.files.cache_control,
+        ),
+        doc: Doc {
+            preset: Preset::Unset(
+                "the field is not sent, and clients ask whether a file has changed as they see fit",
+            ),
+            sample: "\"public, max-age=31536000, immutable\"",
+            effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
+            extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
+                       under a fixed name then stays old for as long.",
+            elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
+        },
+    },
+    Record {
+        name: "charset",
+        group: OF_FILES,
+        value: &Fill(
+            OrOff(Parsed {
+                what: "a charset such as \"utf-8\"",
+                parse: parse_charset,
+            }),
+            |written: &mut Written| &mut written.files.charset,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"utf-8\""),
+            sample: "\"iso-8859-1\"",
+            effect: "The `charset` in `Content-Type` of files of `text/*`.",
+            extremes: "A wrong one beats what a page says of itself.",
+            elsewhere: "nginx `charset`; httpd `AddDefaultCharset`",
+        },
+    },
+    Record {
+        name: "types",
+        group: OF_FILES,
+        value: &Fill(
+            NamedValues {
+                what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
+                of: Parsed {
+                    what: "a media type such as \"model/gltf-binary\"",
+                    parse: parse_media_type,
+                },
+            },
+            |written: &mut Written| &mut written.types,
+        ),
+        doc: Doc {
+            preset: Preset::Value("{}"),
+            sample: "{ dat = \"text/plain; charset=utf-8\" }",
+            effect: "Types of files by extension, before those that the front knows.",
+            extremes: "A file whose extension nobody knows is `application/octet-stream`: browsers save it.",
+            elsewhere: "nginx `types`; httpd `AddType`",
+        },
+    },
+    Record {
+        name: "precompressed",
+        group: OF_FILES,
+        value: &Fill(
+            OneOrMore(Choices(&[
+                ("br", Coding::Brotli),
+                ("gzip", Coding::Gzip),
+                ("zstd", Coding::Zstd),
+            ])),
+            |written: &mut Written| &mut written.files.precompressed,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[\"br\", \"gzip\"]"),
+            sample: "[\"zstd\", \"br\", \"gzip\"]",
+            effect: "Codings in which a file may also exist, as `NAME.br`, `NAME.gz`, `NAME.zst`: the client gets \
+                     the one that it weighs most, of equals the first of this list. Without the plain file there \
+                     is none.",
+            extremes: "One that is older than the plain file by more than a minute is not used, and logged \
+                       (`sibling-older`). Each name costs an open whenever a file is looked up; `[]` saves it where \
+                       there are none.",
+            elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
+        },
+    },
+];

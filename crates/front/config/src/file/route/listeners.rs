@@ -11,13 +11,11 @@ use catamaran_front::config::{ListenAddress, ListenerConfig};
 
 use super::Route;
 use crate::file::PlacedValue;
-use crate::key::{Doc, Key, Preset};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::table::Table;
 use crate::value::address::{ListenError, parse_listen_address};
 use crate::value::text::{TextError, parse_name};
-use crate::value::{OneOrMore, Parsed};
 
 /// A listener as a route names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +31,24 @@ pub(crate) struct ListenerRefs {
     pub(crate) place: Range<usize>,
 }
 
+impl ListenerRefs {
+    /// Those that `listen` names; complains if they are none.
+    pub(super) fn new(mut refs: Vec<ListenerRef>, table: &mut Table<'_>, base: &Path) -> Self {
+        let place = table.place_at("listen");
+        for named in &mut refs {
+            if let ListenerRef::Address(ListenAddress::Unix(path)) = named {
+                *path = base.join(&*path);
+            }
+        }
+        if refs.is_empty() {
+            let message = "`listen` is an empty list, so that no listener would have this route";
+            let hint = "name a listener, or leave `listen` out for all of them";
+            table.push(Finding::fault(message, place.clone()).hint(hint));
+        }
+        Self { refs, place }
+    }
+}
+
 /// Why a text names no listener.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ListenerRefError {
@@ -42,23 +58,6 @@ pub(crate) enum ListenerRefError {
     /// Not a name.
     #[error(transparent)]
     Name(#[from] TextError),
-}
-
-/// Reads the key; `None` if the route is for all listeners.
-pub(super) fn read(table: &mut Table<'_>, base: &Path) -> Option<ListenerRefs> {
-    let place = table.place_of(&LISTEN);
-    let mut refs = table.take(&LISTEN)?;
-    for named in &mut refs {
-        if let ListenerRef::Address(ListenAddress::Unix(path)) = named {
-            *path = base.join(&*path);
-        }
-    }
-    if refs.is_empty() {
-        let message = "`listen` is an empty list, so that no listener would have this route";
-        let hint = "name a listener, or leave `listen` out for all of them";
-        table.push(Finding::fault(message, place.clone()).hint(hint));
-    }
-    Some(ListenerRefs { refs, place })
 }
 
 /// Finds the listeners that routes name. With `complete`, each listener of the file is among `listeners`,
@@ -123,33 +122,11 @@ fn unknown(
     )
 }
 
-fn parse(text: &str) -> Result<ListenerRef, ListenerRefError> {
+/// Reads an address or a name.
+pub(super) fn parse_listener(text: &str) -> Result<ListenerRef, ListenerRefError> {
     // A name has neither.
     match text.contains([':', '/']) {
         true => Ok(ListenerRef::Address(parse_listen_address(text)?)),
         false => Ok(ListenerRef::Name(parse_name(text)?)),
     }
 }
-
-pub(super) static LISTEN: Key<OneOrMore<Parsed<ListenerRef, ListenerRefError>>> = Key {
-    name: "listen",
-    values: OneOrMore(Parsed {
-        what: "the `name` or `address` of a [[listen]]",
-        parse,
-    }),
-    doc: Doc {
-        preset: Preset::Unset("all listeners"),
-        sample: "[\"127.0.0.1:8080\"]",
-        effect: "The listeners that have this route: one for several, each by its `name` or by its \
-                 `address` as it stands in its [[listen]]. For clients of other listeners the route does \
-                 not exist: they get the next route that matches, or 404. What counts is the listener that \
-                 accepted the connection; nothing that a client or a proxy says changes it.",
-        extremes: "Without it every listener has the route: a listener that asks for no certificate, or \
-                   that only insiders reach, guards nothing then. `check` warns where a profile that \
-                   requires certificates has an open listener beside it, and where a wider route passes \
-                   the requests of this one to the same backends. A client whose listener a \
-                   reload removed is answered 421 (`listener-removed`) while it still has its connection.",
-        elsewhere: "nginx `listen` of a `server`; httpd the address of a `<VirtualHost>`; HAProxy \
-                    `frontend`",
-    },
-};

@@ -5,16 +5,13 @@ use std::time::Duration;
 use catamaran_front::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
 use ipnet::IpNet;
 
-use crate::key::{AnyKey, Doc, Key, Preset};
+use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::route::{
-    CookieFlag, CookieFlagError, HostError, PathError, parse_cookie_flag, parse_internal_host,
-    parse_path,
-};
-use crate::value::text::{TextError, parse_name, parse_network, parse_protocol};
+use crate::value::route::{CookieFlag, parse_cookie_flag, parse_internal_host, parse_path};
+use crate::value::text::{parse_name, parse_network, parse_protocol};
 use crate::value::{
-    Choices, Counts, Durations, NamedValues, OneOrMore, OrOff, Parsed, Sizes, Switch,
+    Choices, Counts, Durations, NamedValues, OneOrMore, Optional, OrOff, Parsed, Sizes, Switch,
 };
 
 /// Who may answer the requests of a route.
@@ -24,73 +21,83 @@ pub(super) struct ServedBy {
     pub(super) files: bool,
 }
 
+/// The keys as written.
+#[derive(Default)]
+pub(super) struct Written {
+    rewrite: Option<String>,
+    reverse: bool,
+    internal_hosts: Vec<String>,
+    body_max: Option<Option<u64>>,
+    sticky: bool,
+    cookie_flags: Vec<CookieFlag>,
+    /// What needs nothing more.
+    rules: RouteRules,
+}
+
 /// Reads them. Most of them need an upstream.
 pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
-    let mut rules = RouteRules {
-        rewrite: rewrite(table),
-        first_byte_timeout: table.take(&FIRST_BYTE_TIMEOUT),
-        idle_body_timeout: table.take(&IDLE_BODY_TIMEOUT),
-        body_max: table.take(&BODY_MAX).map(|limit| limit.unwrap_or(u64::MAX)),
-        retries: table.take(&RETRIES),
-        unsticky: table.take(&STICKY) == Some(false),
-        activation: table.take(&ACTIVATION).unwrap_or_default(),
-        upgrade: table.take(&UPGRADE).unwrap_or_default(),
-        tunnel_idle_timeout: table.take(&TUNNEL_IDLE_TIMEOUT),
-        cache: table.take(&CACHE),
-        client_certificate: table.take(&CLIENT_CERTIFICATE).unwrap_or_default(),
-        ..RouteRules::default()
+    let mut written = Written {
+        reverse: true,
+        sticky: true,
+        ..Written::default()
     };
-    rules.cookie_flags = cookie_flags(table);
-    table.set(&ALLOW, &mut rules.allow);
-    table.set(&DENY, &mut rules.deny);
-    let is_covered = |allowed: &IpNet| rules.deny.iter().any(|denied| denied.contains(allowed));
-    if !rules.allow.is_empty() && rules.allow.iter().all(is_covered) {
-        let message = "`deny` has every network of `allow`, so that nobody would be served";
-        let hint = "`deny` wins where both have an address; remove what is to be served from it";
-        table.push(Finding::fault(message, table.place_of(&DENY)).hint(hint));
-    }
-    if table.has(&ALLOW) && rules.allow.is_empty() && table.is_good() {
-        let message = "`allow` is an empty list, so that nobody would be served";
-        let hint = "name a network, or write status = 403 instead";
-        table.push(Finding::fault(message, table.place_of(&ALLOW)).hint(hint));
-    }
-    if table.has(&TUNNEL_IDLE_TIMEOUT) && !table.has(&UPGRADE) {
+    table.read(KEYS, &mut written);
+    let cookie_flags = cookie_flags(table, &written.cookie_flags);
+    check_response_rewrite(table, written.reverse);
+    let rules = RouteRules {
+        rewrite: written.rewrite.map(|to| Rewrite {
+            to,
+            reverse: written.reverse,
+            internal_hosts: written.internal_hosts,
+        }),
+        body_max: written.body_max.map(|limit| limit.unwrap_or(u64::MAX)),
+        unsticky: !written.sticky,
+        cookie_flags,
+        ..written.rules
+    };
+    check_networks(table, &rules);
+    if table.has_named("tunnel_idle_timeout") && !table.has_named("upgrade") {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
-        let place = table.place_of(&TUNNEL_IDLE_TIMEOUT);
+        let place = table.place_at("tunnel_idle_timeout");
         table.push(Finding::fault(message, place).hint("write upgrade = [\"websocket\"]"));
     }
-    let of_all = [
-        REVERSE.name,
-        INTERNAL_HOSTS.name,
-        CLIENT_CERTIFICATE.name,
-        BODY_MAX.name,
-        TUNNEL_IDLE_TIMEOUT.name,
-    ];
-    let of_files = [REWRITE.name, ALLOW.name, DENY.name];
-    let is_useless = |name: &&'static str| {
-        let is_useful = served_by.upstream
-            || of_all.contains(name)
-            || served_by.files && of_files.contains(name);
-        table.has_named(name) && !is_useful
+    let is_useless = |group| match group {
+        UPSTREAM => !served_by.upstream,
+        FILES => !served_by.upstream && !served_by.files,
+        _ => false,
     };
-    let names = KEYS.iter().map(|key| key.name());
-    for name in names.filter(is_useless).collect::<Vec<_>>() {
+    for (name, place) in table.written(KEYS, is_useless) {
         let message = format!("`{name}` has no use without `upstream`");
-        table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
+        table.push(Finding::fault(message, place).hint("remove it"));
     }
     rules
 }
 
-fn cookie_flags(table: &mut Table<'_>) -> CookieFlags {
+/// Complains of networks that leave nobody to be served.
+fn check_networks(table: &mut Table<'_>, rules: &RouteRules) {
+    let is_covered = |allowed: &IpNet| rules.deny.iter().any(|denied| denied.contains(allowed));
+    if !rules.allow.is_empty() && rules.allow.iter().all(is_covered) {
+        let message = "`deny` has every network of `allow`, so that nobody would be served";
+        let hint = "`deny` wins where both have an address; remove what is to be served from it";
+        table.push(Finding::fault(message, table.place_at("deny")).hint(hint));
+    }
+    if table.is_empty_list("allow") {
+        let message = "`allow` is an empty list, so that nobody would be served";
+        let hint = "name a network, or write status = 403 instead";
+        table.push(Finding::fault(message, table.place_at("allow")).hint(hint));
+    }
+}
+
+fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
     let mut flags = CookieFlags::default();
-    for flag in table.take(&COOKIE_FLAGS).unwrap_or_default() {
-        match flag {
+    for flag in written {
+        match *flag {
             CookieFlag::Secure => flags.secure = true,
             CookieFlag::HttpOnly => flags.http_only = true,
             CookieFlag::SameSite(same_site) => {
                 if flags.same_site.is_some_and(|first| first != same_site) {
                     let message = "`cookie_flags` has two values of SameSite";
-                    let place = table.place_of(&COOKIE_FLAGS);
+                    let place = table.place_at("cookie_flags");
                     table.push(Finding::fault(message, place).hint("keep one of them"));
                 }
                 flags.same_site = Some(same_site);
@@ -99,228 +106,28 @@ fn cookie_flags(table: &mut Table<'_>) -> CookieFlags {
     }
     if flags.same_site == Some(SameSite::None) && !flags.secure {
         let message = "browsers refuse cookies with `SameSite=None` that are not `Secure`";
-        let place = table.place_of(&COOKIE_FLAGS);
+        let place = table.place_at("cookie_flags");
         let hint = "add \"Secure\", and serve this route over TLS";
         table.push(Finding::fault(message, place).hint(hint));
     }
     flags
 }
 
-fn rewrite(table: &mut Table<'_>) -> Option<Rewrite> {
-    let to = table.take(&REWRITE);
-    let reverse = table.take(&REVERSE).unwrap_or(true);
-    let internal_hosts = table.take(&INTERNAL_HOSTS).unwrap_or_default();
-    let keys = [
-        (
-            REVERSE.name,
-            table.has(&REVERSE),
-            !table.has(&REWRITE),
-            REWRITE.name,
-        ),
-        (
-            INTERNAL_HOSTS.name,
-            table.has(&INTERNAL_HOSTS),
-            !table.has(&REWRITE) || !reverse,
-            if reverse { REWRITE.name } else { REVERSE.name },
-        ),
-    ];
-    for (name, has, alone, needed) in keys {
-        if has && alone {
-            let message = format!("`{name}` has no use without `{needed}`");
+/// Complains of keys about a rewrite that there is not.
+fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
+    let is_rewritten = table.has_named("rewrite");
+    let is_reversed = is_rewritten && reverse;
+    let missing = if reverse { "rewrite" } else { "reverse" };
+    for (name, is_useful, missing) in [
+        ("reverse", is_rewritten, "rewrite"),
+        ("internal_hosts", is_reversed, missing),
+    ] {
+        if table.has_named(name) && !is_useful {
+            let message = format!("`{name}` has no use without `{missing}`");
             table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
         }
     }
-    Some(Rewrite {
-        to: to?,
-        reverse,
-        internal_hosts,
-    })
 }
-
-/// In the order of the reference.
-pub(super) const KEYS: &[&dyn AnyKey] = &[
-    &REWRITE,
-    &REVERSE,
-    &INTERNAL_HOSTS,
-    &ALLOW,
-    &DENY,
-    &CLIENT_CERTIFICATE,
-    &CACHE,
-    &FIRST_BYTE_TIMEOUT,
-    &IDLE_BODY_TIMEOUT,
-    &BODY_MAX,
-    &RETRIES,
-    &STICKY,
-    &ACTIVATION,
-    &COOKIE_FLAGS,
-    &UPGRADE,
-    &TUNNEL_IDLE_TIMEOUT,
-];
-
-pub(super) static REWRITE: Key<Parsed<String, PathError>> = Key {
-    name: "rewrite",
-    values: Parsed {
-        what: "a path such as \"/app\"",
-        parse: parse_path,
-    },
-    doc: Doc {
-        preset: Preset::Unset("the path is forwarded as it is"),
-        sample: "\"/app\"",
-        effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
-                 \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
-                 What is behind it stays byte for byte. Responses are turned back (`reverse`).",
-        extremes: "Bodies are not looked into: absolute links that an application writes into its \
-                   pages stay as they are. An application deployed under the path that clients see \
-                   needs no rewrite.",
-        elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
-    },
-};
-
-static REVERSE: Key<Switch> = Key {
-    name: "reverse",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("true"),
-        sample: "false",
-        effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
-                 `Content-Location`, of URLs with the host that the client asked for, the backend's or \
-                 one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
-                 is the backend's or one of `internal_hosts`.",
-        extremes: "Off is for an application that is told its outer path and writes it itself. \
-                   Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
-                   each request begins a new session.",
-        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx `proxy_redirect`, \
-                    `proxy_cookie_path`",
-    },
-};
-
-static INTERNAL_HOSTS: Key<OneOrMore<Parsed<String, HostError>>> = Key {
-    name: "internal_hosts",
-    values: OneOrMore(Parsed {
-        what: "a host such as \"app.internal\"",
-        parse: parse_internal_host,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"app.internal\"]",
-        effect: "Hosts by which the application calls itself and which clients cannot reach. URLs with \
-                 them, on any port, are turned back, and cookies lose them as their `Domain`.",
-        extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
-        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
-    },
-};
-
-static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
-    name: "allow",
-    values: OneOrMore(Parsed {
-        what: "an IP address or network such as \"10.0.0.0/8\"",
-        parse: parse_network,
-    }),
-    doc: Doc {
-        preset: Preset::Unset("everybody"),
-        sample: "[\"10.0.0.0/8\", \"::1\"]",
-        effect: "The networks whose clients are served. Others are answered 403 (`route-denied`). What \
-                 counts is the client's address as `trusted_proxies` tell it.",
-        extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
-                   everybody gets in or nobody does.",
-        elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
-    },
-};
-
-static DENY: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
-    name: "deny",
-    values: OneOrMore(Parsed {
-        what: "an IP address or network such as \"192.0.2.0/24\"",
-        parse: parse_network,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"192.0.2.0/24\"]",
-        effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
-                 What counts is the client's address, as for `allow`.",
-        extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
-        elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
-                    `RemoteAddrValve deny`",
-    },
-};
-
-static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
-    name: "client_certificate",
-    values: Choices(&[("required", true), ("off", false)]),
-    doc: Doc {
-        preset: Preset::Value("\"off\""),
-        sample: "\"required\"",
-        effect: "With `\"required\"` only clients are served that have shown a certificate which the profile \
-                 of their listener verified. Others are answered 403 (`client-certificate-missing`), whatever \
-                 the route leads to. The profile asks for one with client_certificate = \"optional\".",
-        extremes: "Clients of a listener without TLS, or of a profile that asks for no certificate, are all \
-                   answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
-        elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
-                    SUCCESS) { return 403; }`",
-    },
-};
-
-static COOKIE_FLAGS: Key<OneOrMore<Parsed<CookieFlag, CookieFlagError>>> = Key {
-    name: "cookie_flags",
-    values: OneOrMore(Parsed {
-        what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
-        parse: parse_cookie_flag,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
-        effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
-                 its own keeps that.",
-        extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
-                   a cookie, such as a CSRF token, find none: give their path a route without it.",
-        elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
-                    `CookieProcessor sameSiteCookies`",
-    },
-};
-
-pub(super) static CACHE: Key<Parsed<String, TextError>> = Key {
-    name: "cache",
-    values: Parsed {
-        what: "the name of a [cache.NAME]",
-        parse: parse_name,
-    },
-    doc: Doc {
-        preset: Preset::Unset("nothing is stored"),
-        sample: "\"pages\"",
-        effect: "The [cache.NAME] that has responses of this route. Guards of the route (`allow`, \
-                 `client_certificate`) are asked before it. [cache.md](cache.md) explains it.",
-        extremes: "A page that is for one user alone and does not say so is shown to others if its request \
-                   has no cookie of `session_cookies`.",
-        elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
-    },
-};
-
-static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
-    name: "first_byte_timeout",
-    values: LONG,
-    doc: Doc {
-        preset: Preset::Unset("that of the backend"),
-        sample: "\"10m\"",
-        effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
-                 silent before the first byte of its response.",
-        extremes: "A long one for reports and exports keeps the short one for everything else.",
-        elsewhere: "mod_jk `reply_timeout` in a rule; httpd `ProxyPass timeout=`; nginx \
-                    `proxy_read_timeout` in a location",
-    },
-};
-
-static IDLE_BODY_TIMEOUT: Key<Durations> = Key {
-    name: "idle_body_timeout",
-    values: LONG,
-    doc: Doc {
-        preset: Preset::Unset("that of the backend"),
-        sample: "\"1h\"",
-        effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
-                 within a body.",
-        extremes: "Event streams need one that is longer than the pause between two events.",
-        elsewhere: "nginx `proxy_read_timeout` in a location",
-    },
-};
 
 /// As for backends.
 const LONG: Durations = Durations {
@@ -328,103 +135,317 @@ const LONG: Durations = Durations {
     max: Duration::from_secs(24 * 3600),
 };
 
-static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
-    name: "body_max",
-    values: OrOff(Sizes {
-        min: 0,
-        max: 1 << 50,
-    }),
-    doc: Doc {
-        preset: Preset::Unset("that of the listener"),
-        sample: "\"1GiB\"",
-        effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
-                 may send; a larger one is answered 413.",
-        extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
-                   place.",
-        elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
-    },
-};
+/// Keys that have no use without `upstream`.
+const UPSTREAM: Group = Group("upstream");
 
-static RETRIES: Key<Counts<u32>> = Key {
-    name: "retries",
-    values: Counts { min: 0, max: 20 },
-    doc: Doc {
-        preset: Preset::Unset("that of the upstream"),
-        sample: "0",
-        effect: "On this route, instead of the upstream's `retries`.",
-        extremes: "0 for what is expensive even though a retry would be safe.",
-        elsewhere: "nginx `proxy_next_upstream_tries` in a location",
-    },
-};
+/// Keys that have no use without `upstream` or `files`.
+const FILES: Group = Group("upstream or files");
 
-static STICKY: Key<Switch> = Key {
-    name: "sticky",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("true"),
-        sample: "false",
-        effect: "`false` lets requests of this route go to any backend, whatever session they have: \
-                 for what needs none, such as images and style sheets.",
-        extremes: "A page that does need its session loses it here.",
-        elsewhere: "mod_jk `sticky_ignore` in a rule",
+pub(super) static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "rewrite",
+        group: FILES,
+        value: &Fill(
+            Optional(Parsed {
+                what: "a path such as \"/app\"",
+                parse: parse_path,
+            }),
+            |written: &mut Written| &mut written.rewrite,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the path is forwarded as it is"),
+            sample: "\"/app\"",
+            effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
+                     \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
+                     What is behind it stays byte for byte. Responses are turned back (`reverse`).",
+            extremes: "Bodies are not looked into: absolute links that an application writes into its \
+                       pages stay as they are. An application deployed under the path that clients see \
+                       needs no rewrite.",
+            elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
+        },
     },
-};
-
-static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
-    name: "upgrade",
-    values: OneOrMore(Parsed {
-        what: "a protocol such as \"websocket\"",
-        parse: parse_protocol,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"websocket\"]",
-        effect: "Protocols that a client may change to on this route (`Upgrade`, over HTTP/2 \
-                 `:protocol`). If the backend agrees, the connection, over HTTP/2 the stream, is a \
-                 tunnel from then on: bytes go both ways as they are. A backend that speaks AJP needs \
-                 `upgrade_url`. [websocket.md](websocket.md) explains it.",
-        extremes: "A protocol that is not named is not asked of the backend, and the request is served \
-                   like any other, over HTTP/2 refused: WebSocket then fails in the browser. What goes \
-                   through a tunnel is not looked at: name `h2c` or anything else that carries requests, and no rule of this file \
-                   holds for these.",
-        elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
-                    mod_proxy_wstunnel",
+    Record {
+        name: "reverse",
+        group: ALL,
+        value: &Fill(Switch, |written: &mut Written| &mut written.reverse),
+        doc: Doc {
+            preset: Preset::Value("true"),
+            sample: "false",
+            effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
+                     `Content-Location`, of URLs with the host that the client asked for, the backend's or \
+                     one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
+                     is the backend's or one of `internal_hosts`.",
+            extremes: "Off is for an application that is told its outer path and writes it itself. \
+                       Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
+                       each request begins a new session.",
+            elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx `proxy_redirect`, \
+                        `proxy_cookie_path`",
+        },
     },
-};
-
-static TUNNEL_IDLE_TIMEOUT: Key<Durations> = Key {
-    name: "tunnel_idle_timeout",
-    values: Durations {
-        min: Duration::from_millis(1),
-        max: Duration::from_secs(7 * 24 * 3600),
+    Record {
+        name: "internal_hosts",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a host such as \"app.internal\"",
+                parse: parse_internal_host,
+            }),
+            |written: &mut Written| &mut written.internal_hosts,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"app.internal\"]",
+            effect: "Hosts by which the application calls itself and which clients cannot reach. URLs with \
+                     them, on any port, are turned back, and cookies lose them as their `Domain`.",
+            extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
+            elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("\"10m\""),
-        sample: "\"1h\"",
-        effect: "How long a tunnel may be silent, both ways, before it is closed (`tunnel-idle`).",
-        extremes: "Too short closes what only waits for news; a ping of the application keeps it open. \
-                   Too long keeps the connections of clients that are gone without a word.",
-        elsewhere: "HAProxy `timeout tunnel`; nginx `proxy_read_timeout`; httpd `ProxyWebsocketIdleTimeout`",
+    Record {
+        name: "allow",
+        group: FILES,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "an IP address or network such as \"10.0.0.0/8\"",
+                parse: parse_network,
+            }),
+            |written: &mut Written| &mut written.rules.allow,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("everybody"),
+            sample: "[\"10.0.0.0/8\", \"::1\"]",
+            effect: "The networks whose clients are served. Others are answered 403 (`route-denied`). What \
+                     counts is the client's address as `trusted_proxies` tell it.",
+            extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
+                       everybody gets in or nobody does.",
+            elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
+        },
     },
-};
-
-pub(super) static ACTIVATION: Key<NamedValues<Choices<Activation>>> = Key {
-    name: "activation",
-    values: NamedValues {
-        what: "backends with their activation, such as { a = \"stopped\" }",
-        of: Choices(&[
-            ("active", Activation::Active),
-            ("drain", Activation::Drain),
-            ("stopped", Activation::Stopped),
-        ]),
+    Record {
+        name: "deny",
+        group: FILES,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "an IP address or network such as \"192.0.2.0/24\"",
+                parse: parse_network,
+            }),
+            |written: &mut Written| &mut written.rules.deny,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"192.0.2.0/24\"]",
+            effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
+                     What counts is the client's address, as for `allow`.",
+            extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
+            elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
+                        `RemoteAddrValve deny`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Value("{}"),
-        sample: "{ b = \"stopped\" }",
-        effect: "Backends, by name, that get less on this route than elsewhere: `stopped` nothing, \
-                 `drain` only the sessions they have.",
-        extremes: "`active` does not bring back a backend that is stopped as a whole. With all \
-                   stopped, the route is answered 503.",
-        elsewhere: "mod_jk `active=`, `disabled=`, `stopped=` in a rule",
+    Record {
+        name: "client_certificate",
+        group: ALL,
+        value: &Fill(
+            Choices(&[("required", true), ("off", false)]),
+            |written: &mut Written| &mut written.rules.client_certificate,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"off\""),
+            sample: "\"required\"",
+            effect: "With `\"required\"` only clients are served that have shown a certificate which the profile \
+                     of their listener verified. Others are answered 403 (`client-certificate-missing`), whatever \
+                     the route leads to. The profile asks for one with client_certificate = \"optional\".",
+            extremes: "Clients of a listener without TLS, or of a profile that asks for no certificate, are all \
+                       answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
+            elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
+                        SUCCESS) { return 403; }`",
+        },
     },
-};
+    Record {
+        name: "cache",
+        group: UPSTREAM,
+        value: &Fill(
+            Optional(Parsed {
+                what: "the name of a [cache.NAME]",
+                parse: parse_name,
+            }),
+            |written: &mut Written| &mut written.rules.cache,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("nothing is stored"),
+            sample: "\"pages\"",
+            effect: "The [cache.NAME] that has responses of this route. Guards of the route (`allow`, \
+                     `client_certificate`) are asked before it. [cache.md](cache.md) explains it.",
+            extremes: "A page that is for one user alone and does not say so is shown to others if its request \
+                       has no cookie of `session_cookies`.",
+            elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
+        },
+    },
+    Record {
+        name: "first_byte_timeout",
+        group: UPSTREAM,
+        value: &Fill(Optional(LONG), |written: &mut Written| {
+            &mut written.rules.first_byte_timeout
+        }),
+        doc: Doc {
+            preset: Preset::Unset("that of the backend"),
+            sample: "\"10m\"",
+            effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
+                     silent before the first byte of its response.",
+            extremes: "A long one for reports and exports keeps the short one for everything else.",
+            elsewhere: "mod_jk `reply_timeout` in a rule; httpd `ProxyPass timeout=`; nginx \
+                        `proxy_read_timeout` in a location",
+        },
+    },
+    Record {
+        name: "idle_body_timeout",
+        group: UPSTREAM,
+        value: &Fill(Optional(LONG), |written: &mut Written| {
+            &mut written.rules.idle_body_timeout
+        }),
+        doc: Doc {
+            preset: Preset::Unset("that of the backend"),
+            sample: "\"1h\"",
+            effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
+                     within a body.",
+            extremes: "Event streams need one that is longer than the pause between two events.",
+            elsewhere: "nginx `proxy_read_timeout` in a location",
+        },
+    },
+    Record {
+        name: "body_max",
+        group: ALL,
+        value: &Fill(
+            Optional(OrOff(Sizes {
+                min: 0,
+                max: 1 << 50,
+            })),
+            |written: &mut Written| &mut written.body_max,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("that of the listener"),
+            sample: "\"1GiB\"",
+            effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
+                     may send; a larger one is answered 413.",
+            extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
+                       place.",
+            elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
+        },
+    },
+    Record {
+        name: "retries",
+        group: UPSTREAM,
+        value: &Fill(
+            Optional(Counts { min: 0, max: 20 }),
+            |written: &mut Written| &mut written.rules.retries,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("that of the upstream"),
+            sample: "0",
+            effect: "On this route, instead of the upstream's `retries`.",
+            extremes: "0 for what is expensive even though a retry would be safe.",
+            elsewhere: "nginx `proxy_next_upstream_tries` in a location",
+        },
+    },
+    Record {
+        name: "sticky",
+        group: UPSTREAM,
+        value: &Fill(Switch, |written: &mut Written| &mut written.sticky),
+        doc: Doc {
+            preset: Preset::Value("true"),
+            sample: "false",
+            effect: "`false` lets requests of this route go to any backend, whatever session they have: \
+                     for what needs none, such as images and style sheets.",
+            extremes: "A page that does need its session loses it here.",
+            elsewhere: "mod_jk `sticky_ignore` in a rule",
+        },
+    },
+    Record {
+        name: "activation",
+        group: UPSTREAM,
+        value: &Fill(
+            NamedValues {
+                what: "backends with their activation, such as { a = \"stopped\" }",
+                of: Choices(&[
+                    ("active", Activation::Active),
+                    ("drain", Activation::Drain),
+                    ("stopped", Activation::Stopped),
+                ]),
+            },
+            |written: &mut Written| &mut written.rules.activation,
+        ),
+        doc: Doc {
+            preset: Preset::Value("{}"),
+            sample: "{ b = \"stopped\" }",
+            effect: "Backends, by name, that get less on this route than elsewhere: `stopped` nothing, \
+                     `drain` only the sessions they have.",
+            extremes: "`active` does not bring back a backend that is stopped as a whole. With all \
+                       stopped, the route is answered 503.",
+            elsewhere: "mod_jk `active=`, `disabled=`, `stopped=` in a rule",
+        },
+    },
+    Record {
+        name: "cookie_flags",
+        group: UPSTREAM,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
+                parse: parse_cookie_flag,
+            }),
+            |written: &mut Written| &mut written.cookie_flags,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
+            effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
+                     its own keeps that.",
+            extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
+                       a cookie, such as a CSRF token, find none: give their path a route without it.",
+            elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
+                        `CookieProcessor sameSiteCookies`",
+        },
+    },
+    Record {
+        name: "upgrade",
+        group: UPSTREAM,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a protocol such as \"websocket\"",
+                parse: parse_protocol,
+            }),
+            |written: &mut Written| &mut written.rules.upgrade,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"websocket\"]",
+            effect: "Protocols that a client may change to on this route (`Upgrade`, over HTTP/2 \
+                     `:protocol`). If the backend agrees, the connection, over HTTP/2 the stream, is a \
+                     tunnel from then on: bytes go both ways as they are. A backend that speaks AJP needs \
+                     `upgrade_url`. [websocket.md](websocket.md) explains it.",
+            extremes: "A protocol that is not named is not asked of the backend, and the request is served \
+                       like any other, over HTTP/2 refused: WebSocket then fails in the browser. What goes \
+                       through a tunnel is not looked at: name `h2c` or anything else that carries requests, and no rule of this file \
+                       holds for these.",
+            elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
+                        mod_proxy_wstunnel",
+        },
+    },
+    Record {
+        name: "tunnel_idle_timeout",
+        group: ALL,
+        value: &Fill(
+            Optional(Durations {
+                min: Duration::from_millis(1),
+                max: Duration::from_secs(7 * 24 * 3600),
+            }),
+            |written: &mut Written| &mut written.rules.tunnel_idle_timeout,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("\"10m\""),
+            sample: "\"1h\"",
+            effect: "How long a tunnel may be silent, both ways, before it is closed (`tunnel-idle`).",
+            extremes: "Too short closes what only waits for news; a ping of the application keeps it open. \
+                       Too long keeps the connections of clients that are gone without a word.",
+            elsewhere: "HAProxy `timeout tunnel`; nginx `proxy_read_timeout`; httpd `ProxyWebsocketIdleTimeout`",
+        },
+    },
+];
