@@ -4,7 +4,7 @@
 //! from starting, or a reload from being put in force.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,11 +13,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{AnyKey, Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
-use crate::value::{Complaint, OneOrMore, Parsed, Values, complaint};
+use crate::value::{Complaint, OneOrMore, Optional, Parsed, Values, complaint};
 
 /// The name of both tables.
 pub(super) const NAME: &str = "error_pages";
@@ -47,6 +47,13 @@ impl Pages {
     }
 }
 
+/// The keys as written, but for those of statuses.
+#[derive(Default)]
+struct Written {
+    replaced: Option<Vec<RangeInclusive<u16>>>,
+    maintenance: Option<PathBuf>,
+}
+
 /// Reads the table of this section.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
@@ -56,15 +63,17 @@ pub(crate) fn read(
 ) -> Option<Pages> {
     let (place, entries) = table(section.header, value, report)?;
     let mut table = Table::new(section, place, entries).except_those(is_statuses);
+    let mut written = Written::default();
+    table.read(KEYS, &mut written);
     let mut pages = Pages {
         pages: by_status(&mut table, entries, surroundings),
-        replaced: table.take(&REPLACE_ERRORS),
+        replaced: written.replaced,
         maintenance: None,
     };
-    if let Some(file) = table.take(&MAINTENANCE_PAGE) {
-        let place = table.place_of(&MAINTENANCE_PAGE);
+    if let Some(file) = written.maintenance {
+        let place = table.place_at("maintenance_page");
         let read = page(&file, surroundings);
-        pages.maintenance = keep(read, MAINTENANCE_PAGE.name, place, &mut table);
+        pages.maintenance = keep(read, "maintenance_page", place, &mut table);
     }
     table.finish(report);
     Some(pages)
@@ -89,7 +98,7 @@ fn by_status(
             table.push(Finding::fault(message, value.span()).hint(hint));
             continue;
         };
-        match STATUS.values.read(value) {
+        match PAGE.read(value) {
             Ok(file) => {
                 let read = page(&file, surroundings);
                 let read = keep(read, name, value.span(), table);
@@ -238,8 +247,6 @@ const LISTED: OneOrMore<Parsed<RangeInclusive<u16>, TextError>> = OneOrMore(Pars
 const FIRST_ERROR: u16 = 400;
 const LAST_ERROR: u16 = 599;
 
-const KEYS: &[&dyn AnyKey] = &[&STATUS, &REPLACE_ERRORS, &MAINTENANCE_PAGE];
-
 pub(crate) static SECTION: Section = Section {
     header: "[error_pages]",
     intro: "Pages of your own for errors, of up to 1 MiB each. They are read when the front starts \
@@ -247,67 +254,82 @@ pub(crate) static SECTION: Section = Section {
             from elsewhere. If the front cannot read a file, it warns, and sends a text of its own \
             instead (`error-page-missing`). Without this table the front writes short pages \
             itself.",
-    keys: KEYS,
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&STATUS), Part::all(&KEYS)],
     later: &[],
 };
 
 pub(crate) static ROUTE_SECTION: Section = Section {
     header: "[route.error_pages]",
     intro: "The same for the `[[route]]` above it. What it does not say, `[error_pages]` does.",
-    keys: KEYS,
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&STATUS), Part::all(&KEYS)],
     later: &[],
 };
 
-static STATUS: Key<FilePath> = Key {
+/// The value of a key that is a status.
+const PAGE: FilePath = file_path("the path of a file, such as \"errors/404.html\"");
+
+/// One key that stands for many: each error status is one. It is read apart.
+static STATUS: &[Record<PathBuf>] = &[Record {
     name: "404",
-    values: file_path("the path of a file, such as \"errors/404.html\""),
+    group: ALL,
+    value: &Fill(PAGE, |file: &mut PathBuf| file),
     doc: Doc {
         preset: Preset::Unset("a short page of the front's"),
         sample: "\"errors/404.html\"",
         effect: "The page for this status. Write other statuses from 400 to 599 in the same way. \
-                 `4xx` and `5xx` stand for all statuses with that first digit; a single status \
-                 goes before a class. The page does not change the status. The suffix decides on \
-                 the `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`. If the \
-                 text is valid UTF-8, the field says so.",
+                     `4xx` and `5xx` stand for all statuses with that first digit; a single status \
+                     goes before a class. The page does not change the status. The suffix decides on \
+                     the `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`. If the \
+                     text is valid UTF-8, the field says so.",
         extremes: "It is sent when the front answers itself: no route matches, no backend serves, a \
-                   `status` of a route. Errors of the application stay unless `replace_errors` says \
-                   otherwise.",
+                       `status` of a route. Errors of the application stay unless `replace_errors` says \
+                       otherwise.",
         elsewhere: "nginx `error_page`; httpd `ErrorDocument`; HAProxy `errorfile`",
     },
-};
+}];
 
-static REPLACE_ERRORS: Key<Replaced> = Key {
-    name: "replace_errors",
-    values: Replaced,
-    doc: Doc {
-        preset: Preset::Unset("none is replaced"),
-        sample: "500",
-        effect: "Responses of backends with such a status are replaced with the page for it, or with the \
-                 front's own. The status stays, and of the fields `Set-Cookie`, `WWW-Authenticate`, \
-                 `Retry-After`, `Allow`, `Vary` and those of CORS that scripts need. In the log such a \
-                 response has the reason `error-replaced`. Up to 256 KiB of the response's body are read \
-                 and dropped, for 200 ms at most, so that the connection can be used again.",
-        extremes: "500 hides stack traces. From 400 on, the application's own words on what is wrong \
-                   with a form or a call of its API are lost as well: write `replace_errors = []` on \
-                   such routes.",
-        elsewhere: "nginx `proxy_intercept_errors`; httpd `ProxyErrorOverride`; mod_jk \
-                    `use_server_errors`",
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "replace_errors",
+        group: ALL,
+        value: &Fill(Optional(Replaced), |written: &mut Written| {
+            &mut written.replaced
+        }),
+        doc: Doc {
+            preset: Preset::Unset("none is replaced"),
+            sample: "500",
+            effect: "Responses of backends with such a status are replaced with the page for it, or with the \
+                     front's own. The status stays, and of the fields `Set-Cookie`, `WWW-Authenticate`, \
+                     `Retry-After`, `Allow`, `Vary` and those of CORS that scripts need. In the log such a \
+                     response has the reason `error-replaced`. Up to 256 KiB of the response's body are read \
+                     and dropped, for 200 ms at most, so that the connection can be used again.",
+            extremes: "500 hides stack traces. From 400 on, the application's own words on what is wrong \
+                       with a form or a call of its API are lost as well: write `replace_errors = []` on \
+                       such routes.",
+            elsewhere: "nginx `proxy_intercept_errors`; httpd `ProxyErrorOverride`; mod_jk \
+                        `use_server_errors`",
+        },
     },
-};
-
-static MAINTENANCE_PAGE: Key<FilePath> = Key {
-    name: "maintenance_page",
-    values: file_path("the path of a file, such as \"errors/maintenance.html\""),
-    doc: Doc {
-        preset: Preset::Unset("the page for 503"),
-        sample: "\"errors/maintenance.html\"",
-        effect: "The page sent with 503 while every backend of an upstream is stopped, by `activation`, on \
-                 the admin page or by `catamaran stop`. It says `Retry-After: 60`, and its reason in the \
-                 log is `maintenance`.",
-        extremes: "Backends that are out because they fail are no maintenance: then the page for 503 is \
-                   sent (`no-backend`).",
-        elsewhere: "nginx `if (-f maintenance.html) return 503`; HAProxy `errorfile 503`",
+    Record {
+        name: "maintenance_page",
+        group: ALL,
+        value: &Fill(
+            Optional(file_path(
+                "the path of a file, such as \"errors/maintenance.html\"",
+            )),
+            |written: &mut Written| &mut written.maintenance,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the page for 503"),
+            sample: "\"errors/maintenance.html\"",
+            effect: "The page sent with 503 while every backend of an upstream is stopped, by `activation`, on \
+                     the admin page or by `catamaran stop`. It says `Retry-After: 60`, and its reason in the \
+                     log is `maintenance`.",
+            extremes: "Backends that are out because they fail are no maintenance: then the page for 503 is \
+                       sent (`no-backend`).",
+            elsewhere: "nginx `if (-f maintenance.html) return 503`; HAProxy `errorfile 503`",
+        },
     },
-};
+];

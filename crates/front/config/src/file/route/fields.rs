@@ -5,7 +5,7 @@ use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{FieldError, parse_field_name, parse_field_value};
@@ -13,6 +13,14 @@ use crate::value::{NamedValues, OneOrMore, Parsed};
 
 pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
+
+/// A table as written.
+#[derive(Default)]
+struct Written {
+    remove: Vec<String>,
+    set: Vec<(String, Template)>,
+    add: Vec<(String, Template)>,
+}
 
 /// Reads both tables of a route.
 pub(super) fn read(route: &DeTable<'_>, report: &mut Report) -> (Vec<FieldRule>, Vec<FieldRule>) {
@@ -50,9 +58,8 @@ fn one(
         return Vec::new();
     };
     let mut table = Table::new(section, place, entries);
-    let remove = table.take(&REMOVE).unwrap_or_default();
-    let set = table.take(&SET).unwrap_or_default();
-    let add = table.take(&ADD).unwrap_or_default();
+    let mut written = Written::default();
+    table.read(KEYS, &mut written);
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
@@ -70,16 +77,16 @@ fn one(
                 }
             }
         };
-    for name in remove {
-        named(&mut table, REMOVE.name, &name, &FieldRule::Remove);
+    for name in written.remove {
+        named(&mut table, "remove", &name, &FieldRule::Remove);
     }
-    for (name, value) in set {
+    for (name, value) in written.set {
         let rule = |name| FieldRule::Set(name, value.clone());
-        named(&mut table, SET.name, &name, &rule);
+        named(&mut table, "set", &name, &rule);
     }
-    for (name, value) in add {
+    for (name, value) in written.add {
         let rule = |name| FieldRule::Add(name, value.clone());
-        named(&mut table, ADD.name, &name, &rule);
+        named(&mut table, "add", &name, &rule);
     }
     table.finish(report);
     rules
@@ -119,8 +126,8 @@ pub(crate) static REQUEST_SECTION: Section = Section {
     header: "[route.request_headers]",
     intro: "What the route above it changes of the fields of requests, after the front's own fields \
             have been written: first `remove`, then `set`, then `add`.",
-    keys: &[&REMOVE, &SET, &ADD],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -131,8 +138,8 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
             `Content-Security-Policy`, `Cache-Control`, `Expires`, `Age`, `Pragma`, `ETag`, `Last-Modified`, \
             `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
             `[route.request_headers]`.",
-    keys: &[&REMOVE, &SET, &ADD],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -142,62 +149,74 @@ pub(crate) static SERVER_SECTION: Section = Section {
             `[route.response_headers]` changes more of them. Its keys are those of \
             `[route.request_headers]`. Answers without a route, such as 404 for a request that none \
             matches, are not changed.",
-    keys: &[&REMOVE, &SET, &ADD],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
-};
-
-static REMOVE: Key<OneOrMore<Parsed<String, FieldError>>> = Key {
-    name: "remove",
-    values: OneOrMore(Parsed {
-        what: "the name of a field",
-        parse: |text| parse_field_name(text).map(|_| text.to_owned()),
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"X-Powered-By\", \"Server\"]",
-        effect: "Fields that are removed, all lines of them.",
-        extremes: "Fields of framing, of one connection, `Host` and those that say who the client is \
-                   are faults here and below: the front rules them.",
-        elsewhere: "httpd `Header unset`; nginx `proxy_hide_header`; HAProxy `del-header`",
-    },
-};
-
-static SET: Key<NamedValues<Parsed<Template, FieldError>>> = Key {
-    name: "set",
-    values: NamedValues {
-        what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
-        of: VALUE,
-    },
-    doc: Doc {
-        preset: Preset::Value("{}"),
-        sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
-        effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
-                 client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
-                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
-        extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
-                   a client sent, and not with `add`.",
-        elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
-                    always`; HAProxy `set-header`",
-    },
-};
-
-static ADD: Key<NamedValues<Parsed<Template, FieldError>>> = Key {
-    name: "add",
-    values: NamedValues {
-        what: "fields with their values, such as { X-Served-By = \"{host}\" }",
-        of: VALUE,
-    },
-    doc: Doc {
-        preset: Preset::Value("{}"),
-        sample: "{ Set-Cookie = \"seen=1; Path=/\" }",
-        effect: "Lines that are added to those that are there. Values are as in `set`.",
-        extremes: "A field that may stand only once becomes invalid if it was there.",
-        elsewhere: "httpd `Header add`; HAProxy `add-header`",
-    },
 };
 
 const VALUE: Parsed<Template, FieldError> = Parsed {
     what: "a text, with placeholders such as {host}",
     parse: |text| parse_field_value(text, Placeholder::OF_FIELDS),
 };
+
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "remove",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "the name of a field",
+                parse: |text| parse_field_name(text).map(|_| text.to_owned()),
+            }),
+            |written: &mut Written| &mut written.remove,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"X-Powered-By\", \"Server\"]",
+            effect: "Fields that are removed, all lines of them.",
+            extremes: "Fields of framing, of one connection, `Host` and those that say who the client is \
+                       are faults here and below: the front rules them.",
+            elsewhere: "httpd `Header unset`; nginx `proxy_hide_header`; HAProxy `del-header`",
+        },
+    },
+    Record {
+        name: "set",
+        group: ALL,
+        value: &Fill(
+            NamedValues {
+                what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
+                of: VALUE,
+            },
+            |written: &mut Written| &mut written.set,
+        ),
+        doc: Doc {
+            preset: Preset::Value("{}"),
+            sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
+            effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
+                     client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
+                     `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
+            extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
+                       a client sent, and not with `add`.",
+            elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
+                        always`; HAProxy `set-header`",
+        },
+    },
+    Record {
+        name: "add",
+        group: ALL,
+        value: &Fill(
+            NamedValues {
+                what: "fields with their values, such as { X-Served-By = \"{host}\" }",
+                of: VALUE,
+            },
+            |written: &mut Written| &mut written.add,
+        ),
+        doc: Doc {
+            preset: Preset::Value("{}"),
+            sample: "{ Set-Cookie = \"seen=1; Path=/\" }",
+            effect: "Lines that are added to those that are there. Values are as in `set`.",
+            extremes: "A field that may stand only once becomes invalid if it was there.",
+            elsewhere: "httpd `Header add`; HAProxy `add-header`",
+        },
+    },
+];
