@@ -7,33 +7,30 @@ use catamaran_coding::Coding;
 use http::HeaderValue;
 
 /// How a directory is served.
+///
+/// Each field is the key of that name of `[[route]]` in `docs/reference.md`, which has its meaning, default and the
+/// directives of other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesConfig {
-    /// The directory. It may be a link, which is followed again each second. nginx: `root`; httpd:
-    /// `DocumentRoot`.
+    /// The directory: the key `files`.
     pub root: PathBuf,
-    /// Names of the files that stand for a directory, the first that exists. Default `index.html`.
-    /// nginx: `index`; httpd: `DirectoryIndex`.
+    /// Names of the files that stand for a directory, the first that exists.
     pub index: Vec<String>,
-    /// The file that is served in the place of a missing page. Default: none. nginx: the last of
-    /// `try_files`; httpd: `FallbackResource`.
+    /// The file that is served in the place of a missing page; `None`: such a page is answered 404.
     pub fallback: Option<String>,
-    /// Where symbolic links may lead. Default: inside the directory.
+    /// Where symbolic links may lead.
     pub links: Links,
     /// Patterns of names that are not served, besides those that never are.
     pub hide: Vec<String>,
-    /// What the `ETag` is made of. Default: time and size. httpd: `FileETag`.
+    /// What the `ETag` is made of.
     pub etag: EtagRule,
-    /// The value of `Cache-Control`. Default: the field is not sent. nginx: `expires`, `add_header`.
+    /// The value of `Cache-Control`; `None`: the field is not sent.
     pub cache_control: Option<HeaderValue>,
-    /// The charset of texts; `None` says none. Default UTF-8. nginx: `charset`; httpd:
-    /// `AddDefaultCharset`.
+    /// The charset of texts; `None` says none.
     pub charset: Option<String>,
-    /// Media types by extension, in lower case, before those that are known. nginx: `types`; httpd:
-    /// `AddType`.
+    /// Media types by extension, in lower case, before those that are known.
     pub types: BTreeMap<String, HeaderValue>,
-    /// Codings of which files exist beside the plain ones, the preferred first. Default br, gzip. nginx:
-    /// `gzip_static`.
+    /// Codings of which files exist beside the plain ones, the preferred first.
     pub precompressed: Vec<Coding>,
 }
 
@@ -59,7 +56,7 @@ impl FilesConfig {
 /// Where symbolic links below the directory may lead. The directory itself may be one in any case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Nowhere: a path with a link names nothing. httpd: `-FollowSymLinks`; nginx: `disable_symlinks on`.
+    /// Nowhere: a path with a link names nothing.
     Off,
     /// Anywhere inside the directory, by a relative path.
     Inside,

@@ -262,88 +262,75 @@ pub enum QueryForm {
 }
 
 /// One listener and the limits of its clients.
+///
+/// Each field is the key of that name of `[[listen]]` in `docs/reference.md`, which has its meaning, unit, default and
+/// the directives of other servers.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
-    /// A name for routes to say whose clients they are for. Default: none, its address says it.
+    /// A name for routes to say whose clients they are for; `None`: its address says it.
     pub name: Option<String>,
     /// Where to listen.
     pub address: ListenAddress,
-    /// How long an idle connection waits for the next request. Default 60 s. nginx:
-    /// `keepalive_timeout`.
+    /// How long an idle connection waits for the next request.
     pub keep_alive_timeout: Duration,
-    /// Requests on one connection before it is closed. Default 10000. nginx: `keepalive_requests`.
+    /// Requests on one connection before it is closed.
     pub keep_alive_requests: u64,
-    /// The absolute deadline for a head, from its first byte (from the accept, for the first).
-    /// Default 10 s. nginx: `client_header_timeout`; HAProxy: `timeout http-request`.
+    /// The deadline for a head, from its first byte (from the accept, for the first).
     pub head_timeout: Duration,
-    /// How long a client may be silent within a body. Default 15 s. nginx: `client_body_timeout`.
+    /// How long a client may be silent within a body.
     pub body_timeout: Duration,
-    /// How long a client may refuse to take the next bytes of a response. Default 30 s. nginx:
-    /// `send_timeout`.
+    /// How long a client may refuse to take the next bytes of a response.
     pub write_timeout: Duration,
-    /// The least bytes a second a client must send of a body, on average, after 10 s of grace; time
-    /// in which the backend does not want any does not count. Default 500; 0 demands none. httpd:
-    /// `RequestReadTimeout body=10,MinRate=500`.
+    /// Bytes a second that a client must send of a body, on average; 0 demands none.
     pub body_rate_min: u64,
-    /// The least bytes a second a client must take of a response, likewise; over HTTP/2 of each.
-    /// Default 500; 0 demands none.
+    /// Bytes a second that a client must take of a response, on average; 0 demands none.
     pub write_rate_min: u64,
-    /// The largest body a client may send; a larger one is answered 413. Default: no limit. nginx:
-    /// `client_max_body_size`.
+    /// Bytes of the largest body a client may send; `None` is no limit.
     pub body_max: Option<u64>,
-    /// Whether a client that closes its sending side before it has its response is served all the
-    /// same. Default off: such a client looks like one that has given up. nginx:
-    /// `proxy_ignore_client_abort`.
+    /// Whether a client is served that closes its sending side before it has its response.
     pub serve_half_closed: bool,
-    /// How queries are passed on. Default: as received, as nginx, httpd and mod_jk do.
+    /// How queries are passed on.
     pub query: QueryForm,
-    /// Bytes of a request's body that are read after its response was sent, so that clients that
-    /// write first and read later get it. Default 10 MiB.
+    /// Bytes of a request's body that are read after its response.
     pub linger_max: u64,
-    /// How long such bytes are read; [`Self::body_timeout`] and [`Self::body_rate_min`] hold
-    /// meanwhile. Default 30 s. nginx: `lingering_time`; httpd: `MAX_SECS_TO_LINGER`, 30 s.
+    /// How long such bytes are read.
     pub linger_timeout: Duration,
-    /// Limits of a request's head and of chunked framing.
+    /// Limits of a request's head and of chunked framing: the keys from `head_max` on.
     pub limits: Limits,
-    /// Whether each connection begins with a header of the PROXY protocol, version 1 or 2. Default off.
-    /// nginx: `listen … proxy_protocol`; HAProxy: `accept-proxy`.
+    /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Who may send it; connections of others are closed. HAProxy: `tcp-request connection
-    /// expect-proxy layer4 if`.
+    /// Who may send that header.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// Whether those proxies end TLS of all clients, where their headers do not tell. Default off: they pass
-    /// TLS on, or clients come in clear.
+    /// Whether those proxies end TLS of all clients, where their headers do not tell.
     pub proxy_protocol_tls: bool,
-    /// The profile of TLS that clients are served with. Default: none, clear text.
+    /// The profile of TLS that clients are served with; `None` is clear text.
     pub tls: Option<String>,
-    /// The protocols that clients may speak. Default: HTTP/1.1. nginx: `http2`; httpd: `Protocols`.
+    /// The protocols that clients may speak.
     pub protocols: Protocols,
-    /// Limits of connections that speak HTTP/2.
+    /// Limits of connections that speak HTTP/2: the keys that begin with `h2_`.
     pub http2: Http2Config,
-    /// The port of `https://` that clients in clear are sent to. Default: they are served. nginx:
-    /// `return 308`.
+    /// The port of `https://` that clients in clear are sent to; `None`: they are served.
     pub redirect_https: Option<u16>,
-    /// `Strict-Transport-Security` of responses over TLS, unless the backend says it. Default: none.
+    /// `Strict-Transport-Security` of responses over TLS; `None`: only the backend says it.
     pub hsts: Option<HeaderValue>,
-    /// The directory with the answers to ACME's challenges by HTTP, which are served before any
-    /// route. Default: none. certbot: `--webroot-path`, with `/.well-known/acme-challenge` behind it.
+    /// The directory with the answers to ACME's challenges; `None`: routes answer them.
     pub acme_webroot: Option<PathBuf>,
 }
 
 /// The limits of one client's connection that speaks HTTP/2, which it is told at its beginning.
+///
+/// Each field is the key of that name, with `h2_` before it, of `[[listen]]` in `docs/reference.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Config {
-    /// Requests at a time. Default 100. nginx: `http2_max_concurrent_streams`.
+    /// Requests at a time.
     pub streams_max: u32,
     /// Bytes of one request's body that the client may send ahead of the backend's taking them.
-    /// Default 256 KiB.
     pub window: u32,
-    /// As [`Self::window`], for all requests of a connection together. Default 1 MiB.
+    /// As [`Self::window`], for all requests of a connection together.
     pub connection_window: u32,
-    /// Requests a second that a client may give up for long, five times as many at once; those that the
-    /// front had to reset count. Default 20.
+    /// Requests a second that a client may give up, or make the front reset, for long.
     pub resets_per_second: u32,
-    /// As [`Self::resets_per_second`], for peers in [`ServerConfig::trusted_proxies`]. Default 2000.
+    /// As [`Self::resets_per_second`], for peers in [`ServerConfig::trusted_proxies`].
     pub resets_per_second_trusted: u32,
 }
 
@@ -628,31 +615,27 @@ pub enum SameSite {
     None,
 }
 
-/// Which requests go to which target. Among the routes that match, the most specific wins: an exact
-/// host before a wildcard before none, then an exact path before the longest prefix, then a suffix
-/// before none, then one for some listeners before one for all, then one for a scheme before one for both,
-/// then the earlier in the file.
+/// Which requests go to which target.
+///
+/// `[[route]]` in `docs/reference.md` says which of several routes that match wins, and has the meaning, default and
+/// directives of other servers of each key. A route of the file with several paths or suffixes is one of these for each.
 #[derive(Clone, Debug)]
 pub struct RouteConfig {
     /// Hosts, lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any.
     pub hosts: Vec<String>,
-    /// The path: matched by whole segments as a prefix (`/app` matches `/app` and `/app/x`, not
-    /// `/apple`). Compared with the normalised path, both decoded; `%2F`, `%5C`, `%25` and `%3B`
-    /// stand for themselves.
+    /// The prefix that a path must have, by whole segments.
     pub path: String,
-    /// The path must be equal, not a prefix. nginx: `location =`.
+    /// Whether the path must be equal instead.
     pub exact: bool,
-    /// The path must also end so, such as `.jsp`. mod_jk: `/*.jsp`.
+    /// How the path must also end.
     pub suffix: Option<String>,
-    /// In the place of path, exactness and suffix: `*` stands for any characters, slashes too, `?` for
-    /// one character other than a slash. mod_jk: the patterns of `JkMount`.
+    /// What the path must be like, in the place of path, exactness and suffix.
     pub pattern: Option<String>,
-    /// Requests that match and are left to other routes all the same. mod_jk: `JkUnMount`.
+    /// Requests that match and are left to other routes all the same.
     pub exclude: Vec<Exclusion>,
-    /// Only requests that one of these listeners accepted, each by its index in [`Config::listeners`].
-    /// Empty: all of them. nginx: `listen` of a server; httpd: the address of a `<VirtualHost>`.
+    /// The listeners that must have accepted the request, by index in [`Config::listeners`]. Empty: any.
     pub listen: Vec<usize>,
-    /// Only requests whose clients came so. Default: both.
+    /// How the client must have come; `None` is either.
     pub scheme: Option<RouteScheme>,
     /// What becomes of the request.
     pub target: RouteTarget,
@@ -733,11 +716,11 @@ impl RouteConfig {
 pub enum RouteTarget {
     /// It is handed to the upstream of that name.
     Upstream(String),
-    /// It is answered by the front with this status; mod_jk's `JkUnMount` is 404.
+    /// It is answered by the front with this status.
     Status(StatusCode),
-    /// The client is sent elsewhere. httpd: `Redirect`; nginx: `return 301`.
+    /// The client is sent elsewhere.
     Redirect(Redirect),
-    /// A file of the directory that [`RouteRules::files`] has; 404 if there is none. nginx: `root`, `alias`.
+    /// A file of the directory that [`RouteRules::files`] has; 404 if there is none.
     Files,
 }
 

@@ -2,18 +2,15 @@
 
 use catamaran_coding::Coding;
 
-/// Which responses are compressed, and how.
+/// Which responses are compressed, and how: the keys of `[[route]]` in `docs/reference.md` that begin with `compress`,
+/// which has their meaning, default and the directives of other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressConfig {
-    /// The codings, the preferred first; at least one. Brotli is for bodies that are kept as a whole alone: those of a
-    /// cache, and of files in memory. Others are put into the next that the client takes. nginx: `gzip on`; httpd: `SetOutputFilter DEFLATE`;
-    /// Tomcat: `compression="on"`.
+    /// The codings, the preferred first; at least one.
     pub codings: Vec<Coding>,
-    /// Media types of responses that are compressed. Default: those of texts. nginx: `gzip_types`; Tomcat:
-    /// `compressibleMimeType`.
+    /// Media types of responses that are compressed.
     pub types: Vec<MediaPattern>,
-    /// Responses that announce fewer bytes are not compressed. Default 1 KiB. nginx: `gzip_min_length`;
-    /// Tomcat: `compressionMinSize`.
+    /// Bytes: responses that announce fewer are not compressed.
     pub min: u64,
 }
 

@@ -7,16 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 
-/// Which page is sent with which status. Only error statuses, 400 to 599, have pages.
+/// Which page is sent with which status. Only error statuses, 400 to 599, have pages. `[error_pages]` in
+/// `docs/reference.md` has the meaning of its keys and the directives of other servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
-    /// Pages by status; the first range that has the status counts. nginx: `error_page`; httpd:
-    /// `ErrorDocument`; HAProxy: `errorfile`.
+    /// Pages by status; the first range that has the status counts.
     pub pages: Vec<(RangeInclusive<u16>, Arc<Page>)>,
-    /// Responses of backends with these statuses are replaced with pages. nginx:
-    /// `proxy_intercept_errors`; httpd: `ProxyErrorOverride`; mod_jk: `use_server_errors`.
+    /// Responses of backends with these statuses are replaced with pages: the key `replace_errors`.
     pub replaced: Vec<RangeInclusive<u16>>,
-    /// What is sent with 503 while every backend of the upstream is stopped.
+    /// What is sent with 503 while every backend of the upstream is stopped; `None`: the page for 503.
     pub maintenance: Option<Arc<Page>>,
 }
 

@@ -14,57 +14,52 @@ use super::pages::ErrorPages;
 use super::template::Template;
 
 /// What a route changes of its requests and of their responses. Most routes change nothing.
+///
+/// Each field is the key or table of that name of `[[route]]` in `docs/reference.md`, which has its meaning, unit,
+/// default and the directives of other servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteRules {
-    /// What the route's path is replaced with. Default: nothing, the path is forwarded as it is.
+    /// What the route's path is replaced with; `None`: the path is forwarded as it is.
     pub rewrite: Option<Rewrite>,
-    /// The directory whose files are served; beside an upstream, before it is asked. Default: none.
+    /// The directory whose files are served; beside an upstream, before it is asked.
     pub files: Option<Arc<FilesConfig>>,
-    /// What is compressed of its responses. Default: nothing. nginx: `gzip`; httpd: `mod_deflate`.
+    /// What is compressed of its responses; `None` is nothing.
     pub compress: Option<Arc<CompressConfig>>,
-    /// The cache that has responses of this route. Default: none. nginx: `proxy_cache`; httpd:
-    /// `CacheEnable`.
+    /// The cache that has responses of this route; `None`: nothing is stored.
     pub cache: Option<String>,
-    /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
-    /// `Require ip`; nginx: `allow`, `deny all`.
+    /// Networks whose clients are served. Empty: everybody is.
     pub allow: Vec<IpNet>,
-    /// Networks whose clients are answered 403, even if `allow` has them. Empty: nobody is. httpd:
-    /// `Require not ip`; nginx: `deny`.
+    /// Networks whose clients are answered 403, even if `allow` has them.
     pub deny: Vec<IpNet>,
-    /// Whether only clients are served whose certificate the front has verified; others are answered 403.
-    /// What a proxy says of a certificate does not count. Default off. nginx: `if ($ssl_client_verify !=
-    /// SUCCESS) { return 403; }`; httpd: `SSLVerifyClient require` in a `<Location>`.
+    /// Whether only clients are served whose certificate the front has verified.
     pub client_certificate: bool,
-    /// Instead of the backend's `first_byte_timeout`. mod_jk: `reply_timeout` in a rule.
+    /// Instead of the backend's `first_byte_timeout`.
     pub first_byte_timeout: Option<Duration>,
     /// Instead of the backend's `idle_body_timeout`.
     pub idle_body_timeout: Option<Duration>,
-    /// Instead of the listener's `body_max`; `u64::MAX` is no limit. nginx: `client_max_body_size` in
-    /// a location.
+    /// Bytes, instead of the listener's `body_max`; `u64::MAX` is no limit.
     pub body_max: Option<u64>,
     /// Instead of the upstream's `retries`.
     pub retries: Option<u32>,
-    /// Whether sessions do not matter here. mod_jk: `sticky_ignore`.
+    /// Whether sessions do not matter here: `sticky = false`.
     pub unsticky: bool,
-    /// Backends, by name, that get less on this route than elsewhere. mod_jk: `stopped`, `disabled`
-    /// in a rule.
+    /// Backends, by name, that get less on this route than elsewhere.
     pub activation: Vec<(String, Activation)>,
-    /// Protocols, in lower case, that requests may change to: tunnels. Default: none.
+    /// Protocols, in lower case, that requests may change to: tunnels.
     pub upgrade: Vec<String>,
-    /// How long a tunnel may be silent. Default 10 min. HAProxy: `timeout tunnel`.
+    /// How long a tunnel may be silent; `None` is the default of the file.
     pub tunnel_idle_timeout: Option<Duration>,
-    /// In the place of the front's [`ErrorPages`]. nginx: `error_page` in a location.
+    /// In the place of the front's [`ErrorPages`].
     pub error_pages: Option<Arc<ErrorPages>>,
     /// What is changed of the request's fields, in this order.
     pub request_headers: Vec<FieldRule>,
     /// What is changed of the response's fields, in this order.
     pub response_headers: Vec<FieldRule>,
-    /// What a backend's cookies get. Default: nothing.
+    /// What a backend's cookies get.
     pub cookie_flags: CookieFlags,
 }
 
-/// Attributes that each cookie of a backend's response gets unless it has them. nginx:
-/// `proxy_cookie_flags`.
+/// Attributes that each cookie of a backend's response gets unless it has them: the key `cookie_flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CookieFlags {
     /// `Secure`: browsers send the cookie over TLS alone.
@@ -75,29 +70,27 @@ pub struct CookieFlags {
     pub same_site: Option<SameSite>,
 }
 
-/// A prefix in the place of a route's path, and back again in responses.
+/// A prefix in the place of a route's path, and back again in responses: the keys `rewrite`, `reverse` and
+/// `internal_hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What the path becomes; `/` removes it. httpd: the path of `ProxyPass`' URL; nginx: that of
-    /// `proxy_pass`.
+    /// What the path becomes; `/` removes it.
     pub to: String,
-    /// Whether paths in `Location`, `Content-Location` and `Set-Cookie` are turned back. Default on.
-    /// httpd: `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx: `proxy_redirect`,
-    /// `proxy_cookie_path`.
+    /// Whether paths in `Location`, `Content-Location` and `Set-Cookie` are turned back.
     pub reverse: bool,
     /// Hosts, besides the backend's, that stand for this site in `Location` and in the `Domain` of
-    /// cookies. Lower case. httpd: `ProxyPassReverseCookieDomain`.
+    /// cookies. Lower case.
     pub internal_hosts: Vec<String>,
 }
 
 /// A change of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRule {
-    /// The field has this value alone. nginx: `proxy_set_header`; httpd: `RequestHeader set`.
+    /// The field has this value alone.
     Set(HeaderName, Template),
     /// A line with this value is added.
     Add(HeaderName, Template),
-    /// The field is removed. nginx: `proxy_hide_header`.
+    /// The field is removed.
     Remove(HeaderName),
 }
 
