@@ -1,12 +1,11 @@
 //! The description of a key, from which its parser, its error messages and its reference entry are
 //! made.
 //!
-//! A key is a constant beside the code that reads it. Its text is for operators: what changes when
+//! A key is a record beside the code that reads it. Its text is for operators: what changes when
 //! the value changes, what goes wrong at either extreme, and what other servers call it.
 //!
-//! The type that a key fills says its default and such directives, too: its documentation is read without the file's,
-//! by who builds a configuration in Rust. A test holds each default here against that of the type; nothing compares
-//! the directives.
+//! The documentation of the type that a key fills refers to the reference for all of that. A test holds each default
+//! here against that of the type.
 
 use toml::Spanned;
 use toml::de::DeValue;
