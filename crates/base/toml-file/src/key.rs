@@ -176,6 +176,11 @@ impl Part {
             groups: |_| true,
         }
     }
+
+    /// Those of a list that are in such a group.
+    pub const fn of(keys: &'static dyn AnyKeys, groups: fn(Group) -> bool) -> Self {
+        Self { keys, groups }
+    }
 }
 
 /// A table of the file.

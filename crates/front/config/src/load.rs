@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use catamaran_front::config::{
     BackendConfig, Config, Found, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
-    UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -225,13 +224,9 @@ fn typed(file: File, report: &Report) -> Config {
     let upstream = |upstream: file::upstream::Upstream| {
         let backends = upstream.backends.into_iter();
         let backends = backends.map(|backend| backend.value).collect();
-        let mut config = UpstreamConfig::new(upstream.name, backends);
-        config.policy = upstream.policy;
-        config.hash_by = upstream.hash_by;
+        let mut config = upstream.config;
+        config.backends = backends;
         config.members = upstream.members.map(|members| members.value);
-        config.retries = upstream.retries;
-        config.retry_sent = upstream.retry_sent;
-        config.unwell_max = upstream.unwell_max;
         config.sticky = match upstream.sticky {
             Sticky::On(sticky) => Some(sticky),
             Sticky::Off | Sticky::Unsaid => None,

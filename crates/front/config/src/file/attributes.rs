@@ -1,55 +1,34 @@
 //! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: what AJP backends are
 //! told of a request besides its head.
 
-use catamaran_front::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
+use catamaran_front::config::{AttributeSource, ClientFact, TlsFact};
 use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::route::reserved_of_requests;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::parse_field_name;
 use crate::value::text::parse_label;
-use crate::value::{Complaint, Parsed, Values};
+use crate::value::{Complaint, Optional, Parsed, Values};
 
 /// The name of the table.
 pub(super) const NAME: &str = "attributes";
 
-/// Reads the keys of the upstream's own table, and the table of attributes.
+/// Reads the table of attributes, beside what the upstream's own table says.
 pub(super) fn read(
+    value: Option<&Spanned<DeValue<'_>>>,
     upstream: &mut Table<'_>,
-    attributes: Option<&Spanned<DeValue<'_>>>,
     report: &mut Report,
-) -> RequestAttributes {
-    let remote_user = upstream.take(&REMOTE_USER);
-    let auth_type = upstream.take(&AUTH_TYPE);
-    if upstream.has(&AUTH_TYPE) && !upstream.has(&REMOTE_USER) {
+) -> Vec<(String, AttributeSource)> {
+    if upstream.has_named("auth_type") && !upstream.has_named("remote_user") {
         let message = "`auth_type` has no use without `remote_user`";
-        let place = upstream.place_of(&AUTH_TYPE);
+        let place = upstream.place_at("auth_type");
         upstream.push(Finding::fault(message, place).hint("remove it"));
     }
-    RequestAttributes {
-        remote_user,
-        auth_type,
-        named: attributes.map_or_else(Vec::new, |value| named(value, report)),
-    }
-}
-
-/// Warns of what no backend would be told.
-pub(super) fn without_use(upstream: &mut Table<'_>) {
-    for (name, has) in [
-        (REMOTE_USER.name, upstream.has(&REMOTE_USER)),
-        (AUTH_TYPE.name, upstream.has(&AUTH_TYPE)),
-        (NAME, upstream.has_named(NAME)),
-    ] {
-        if has {
-            let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
-            let finding = Finding::warning(message, upstream.place_at(name));
-            upstream.push(finding.hint("remove it, or write ajp:// in the `url` of a backend"));
-        }
-    }
+    value.map_or_else(Vec::new, |value| named(value, report))
 }
 
 fn named(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<(String, AttributeSource)> {
@@ -80,7 +59,7 @@ fn each(entries: &DeTable<'_>, table: &mut Table<'_>) -> Vec<(String, AttributeS
             table.push(Finding::fault(message, name.span()));
             continue;
         }
-        match NAMED.values.read(value) {
+        match SOURCE.read(value) {
             Ok(source) => named.push((name.get_ref().to_string(), source)),
             Err(complaints) => {
                 for Complaint { message, span } in complaints {
@@ -129,7 +108,7 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
     })
 }
 
-fn parse_user(text: &str) -> Result<HeaderName, SourceError> {
+pub(super) fn parse_user(text: &str) -> Result<HeaderName, SourceError> {
     let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
     parse_field(name)
 }
@@ -141,6 +120,12 @@ fn parse_field(name: &str) -> Result<HeaderName, SourceError> {
         None => Ok(field),
     }
 }
+
+/// Where a value comes from.
+pub(super) const SOURCE: Parsed<AttributeSource, SourceError> = Parsed {
+    what: SOURCES,
+    parse: parse_source,
+};
 
 /// Attributes that the front writes itself.
 const OURS: [&str; 4] = [
@@ -168,61 +153,26 @@ pub(crate) static SECTION: Section = Section {
             `allowedRequestAttributesPattern`, such as `\"TENANT|SITE\"` (WildFly: \
             `allowed-request-attributes-pattern`). [routes.md](routes.md#what-an-application-behind-ajp-is-told) \
             has an example.",
-    keys: &[&NAMED],
-    parts: &[],
+    keys: &[],
+    parts: &[Part::all(&KEYS)],
     later: &[],
 };
 
-static NAMED: Key<Parsed<AttributeSource, SourceError>> = Key {
+static KEYS: &[Record<Option<AttributeSource>>] = &[Record {
     name: "NAME",
-    values: Parsed {
-        what: SOURCES,
-        parse: parse_source,
-    },
+    group: ALL,
+    value: &Fill(Optional(SOURCE), |source: &mut Option<AttributeSource>| {
+        source
+    }),
     doc: Doc {
         preset: Preset::Unset("no attribute of that name"),
         sample: "\"header:X-Tenant\"",
         effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
-                 is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
-                 the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
-                 that has no such value has no such attribute.",
+                     is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
+                     the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
+                     that has no such value has no such attribute.",
         extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
-                   upstream, so that no client can say what only a proxy may.",
+                       upstream, so that no client can say what only a proxy may.",
         elsewhere: "mod_jk `JkEnvVar`; mod_proxy_ajp: variables that begin with `AJP_`",
     },
-};
-
-pub(super) static REMOTE_USER: Key<Parsed<HeaderName, SourceError>> = Key {
-    name: "remote_user",
-    values: Parsed {
-        what: "\"header:NAME\"",
-        parse: parse_user,
-    },
-    doc: Doc {
-        preset: Preset::Unset("the application authenticates"),
-        sample: "\"header:X-Remote-User\"",
-        effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
-                 backends get it as the user of the request (`getRemoteUser`): Tomcat with \
-                 `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
-                 empty one is none.",
-        extremes: "The field is removed from every request of this upstream, and not believed from others. \
-                   Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
-        elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
-    },
-};
-
-pub(super) static AUTH_TYPE: Key<Parsed<AttributeSource, SourceError>> = Key {
-    name: "auth_type",
-    values: Parsed {
-        what: SOURCES,
-        parse: parse_source,
-    },
-    doc: Doc {
-        preset: Preset::Unset("not told"),
-        sample: "\"text:SSO\"",
-        effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \
-                 the same sources as attributes.",
-        extremes: "The front sends it together with a user only.",
-        elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
-    },
-};
+}];

@@ -7,15 +7,15 @@ use std::path::Path;
 use catamaran_front::config::{Address, Found, FoundState, MemberPlace, Protocol, Speech};
 use toml::de::DeTable;
 
-use super::backend::{DISTANCE, DOMAIN, JVM_ROUTE, URL, WEIGHT};
+use super::backend::{self, resolve};
 use super::hint_of_unknown_key;
-use crate::key::{Doc, Key, Preset, Section};
+use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::syntax::parsed;
 use crate::table::{Table, tables};
-use crate::value::address::{BackendUrl, backend_from};
-use crate::value::text::{TextError, parse_label};
+use crate::value::address::BackendUrl;
+use crate::value::text::parse_label;
 use crate::value::{Choices, Parsed};
 
 /// Reads a file of members from its text. Unless the report has faults, the members are all that it lists.
@@ -57,26 +57,27 @@ fn one(
     report: &mut Report,
 ) -> Option<(Found, Range<usize>)> {
     let mut table = Table::new(&SECTION, place, entries);
-    let name = table.require(&NAME);
-    let mut url = table.require(&URL);
-    if let Some(Err(error)) = url.as_mut().map(|it| backend_from(base, it)) {
-        let message = format!("`{}` {error}", URL.name);
-        table.push(Finding::fault(message, table.place_of(&URL)));
-    }
-    let place = table.place_of(&NAME);
     let mut found = Found::new(
-        name.clone().unwrap_or_default(),
+        "",
         MemberPlace::Unix(std::path::PathBuf::new()),
         Speech::Ajp,
     );
-    table.set(&WEIGHT, &mut found.weight);
-    table.set(&DISTANCE, &mut found.distance);
-    found.jvm_route = table.take(&JVM_ROUTE);
-    found.domain = table.take(&DOMAIN);
-    table.set(&STATE, &mut found.state);
+    table.read(KEYS, &mut found);
+    let mut written = backend::Written::default();
+    let keys = backend::KEYS.iter();
+    table.read(
+        keys.filter(|key| key.group == backend::MEMBER),
+        &mut written,
+    );
+    resolve("url", written.url.as_mut(), &mut table, base);
+    let place = table.place_at("name");
     table.finish(report);
-    (found.place, found.speech) = at(url?);
-    name.map(|_| (found, place))
+    found.weight = written.config.weight;
+    found.distance = written.config.distance;
+    found.jvm_route = written.jvm_route;
+    found.domain = written.config.domain;
+    (found.place, found.speech) = at(written.url?);
+    (!found.name.is_empty()).then_some((found, place))
 }
 
 fn at(url: BackendUrl) -> (MemberPlace, Speech) {
@@ -126,43 +127,59 @@ pub(crate) static SECTION: Section = Section {
     intro: "A member of an upstream, in the file that `path` of `[upstream.NAME.members]` names, not in the \
             configuration itself. Such a file has no other tables. Keys that are not here are those of \
             `[upstream.NAME]`.",
-    keys: &[&NAME, &URL, &WEIGHT, &JVM_ROUTE, &DOMAIN, &DISTANCE, &STATE],
-    parts: &[],
+    keys: &[],
+    parts: &[
+        Part::of(&KEYS, |group| group == NAME),
+        Part::of(&backend::KEYS, |group| group == backend::MEMBER),
+        Part::of(&KEYS, |group| group != NAME),
+    ],
     later: &[
         ("activation", "write state = \"drain\""),
         ("secret", "write it in [upstream.NAME], for all members"),
     ],
 };
 
-static NAME: Key<Parsed<String, TextError>> = Key {
-    name: "name",
-    values: Parsed {
-        what: "a name such as \"a\"",
-        parse: parse_label,
-    },
-    doc: Doc {
-        preset: Preset::Required,
-        sample: "\"a\"",
-        effect: "The member's identity: for sessions, `hash`, the commands, logs and metrics. A member at another \
-                 address under the same name keeps its sessions and what operators said of it; its connections \
-                 and its health begin anew.",
-        extremes: "A name that a program makes up at each start is a new member each time.",
-        elsewhere: "",
-    },
-};
+/// The key that comes first, before those of a backend.
+const NAME: Group = Group("name");
 
-static STATE: Key<Choices<FoundState>> = Key {
-    name: "state",
-    values: Choices(&[("active", FoundState::Active), ("drain", FoundState::Drain)]),
-    doc: Doc {
-        preset: Preset::Value("\"active\""),
-        sample: "\"drain\"",
-        effect: "Which requests the member gets: with `\"drain\"` those of its own sessions only. If no member of \
-                 the upstream is active, those that drain serve new sessions, too.",
-        extremes: "An operator's `catamaran activate` or `drain` wins.",
-        elsewhere: "Kubernetes: `serving` and `terminating` of an EndpointSlice",
+static KEYS: &[Record<Found>] = &[
+    Record {
+        name: "name",
+        group: NAME,
+        value: &Fill(
+            Parsed {
+                what: "a name such as \"a\"",
+                parse: parse_label,
+            },
+            |found: &mut Found| &mut found.name,
+        ),
+        doc: Doc {
+            preset: Preset::Required,
+            sample: "\"a\"",
+            effect: "The member's identity: for sessions, `hash`, the commands, logs and metrics. A member at another \
+                     address under the same name keeps its sessions and what operators said of it; its connections \
+                     and its health begin anew.",
+            extremes: "A name that a program makes up at each start is a new member each time.",
+            elsewhere: "",
+        },
     },
-};
+    Record {
+        name: "state",
+        group: ALL,
+        value: &Fill(
+            Choices(&[("active", FoundState::Active), ("drain", FoundState::Drain)]),
+            |found: &mut Found| &mut found.state,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"active\""),
+            sample: "\"drain\"",
+            effect: "Which requests the member gets: with `\"drain\"` those of its own sessions only. If no member of \
+                     the upstream is active, those that drain serve new sessions, too.",
+            extremes: "An operator's `catamaran activate` or `drain` wins.",
+            elsewhere: "Kubernetes: `serving` and `terminating` of an EndpointSlice",
+        },
+    },
+];
 
 #[cfg(test)]
 mod tests {

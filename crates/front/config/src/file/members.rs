@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, DnsKind, DnsSource, FileSource, Found, MemberSource, MemberTemplate,
-    MemberTrust, MembersConfig, Protocol, Speech,
+    Address, DnsKind, DnsSource, FileSource, Found, MemberSource, MemberTemplate, MemberTrust,
+    MembersConfig, Protocol, Speech,
 };
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::backend_tls::{self, TlsKeys};
+use super::backend::Shared;
 use super::mcmp::Mcmp;
 use super::sticky::Sticky;
-use super::{Surroundings, member};
+use super::{Surroundings, backend_tls, member};
 use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
@@ -39,8 +39,7 @@ pub(crate) struct Members {
 
 /// The upstream that members are for.
 pub(super) struct ForUpstream<'g> {
-    pub(super) shared: &'g BackendConfig,
-    pub(super) tls: &'g TlsKeys,
+    pub(super) shared: &'g Shared,
     pub(super) sticky: &'g Sticky,
     pub(super) mcmp: Option<&'g Mcmp>,
 }
@@ -127,7 +126,7 @@ pub(super) fn read(
     };
     let place = table.place_at("from");
     table.finish(report);
-    let template = MemberTemplate::new(upstream.shared.clone(), trust);
+    let template = MemberTemplate::new(upstream.shared.config.clone(), trust);
     let mut value = MembersConfig::new(source?, template);
     value.leave = leave;
     value.members_max = members_max;
@@ -231,7 +230,7 @@ fn trust(
     surroundings: &Surroundings<'_>,
 ) -> Option<MemberTrust> {
     let place = table.place_at("from");
-    match backend_tls::settings(upstream.tls, surroundings) {
+    match backend_tls::settings(&upstream.shared.tls, surroundings) {
         Ok(settings) => Some(MemberTrust::new(settings)),
         Err(error) => {
             table.push(Finding::fault(error, place));

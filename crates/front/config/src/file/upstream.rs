@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use catamaran_front::config::{
-    BackendConfig, HashBy, Policy, Protocol, RequestAttributes, RetrySent, UpstreamConfig,
+    BackendConfig, Policy, Protocol, RequestAttributes, RetrySent, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,12 +12,12 @@ use super::backend_tls::TlsKeys;
 use super::mcmp::Mcmp;
 use super::members::{self, Members};
 use super::sticky::{self, Sticky};
-use super::{Backend, Surroundings, attributes, backend, backend_tls, probe};
-use crate::key::{Doc, Key, Preset, Section};
+use super::{Backend, Surroundings, attributes, backend, probe};
+use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, list_header, table, tables};
-use crate::value::text::{TextError, parse_hash_by, parse_name, parse_statuses};
-use crate::value::{Choices, Counts, OneOrMore, OrOff, Parsed, Percents};
+use crate::value::text::{parse_hash_by, parse_name, parse_statuses};
+use crate::value::{Choices, Counts, OneOrMore, Optional, OrOff, Parsed, Percents};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
 /// routes that lead to it are not blamed as well.
@@ -25,17 +25,35 @@ use crate::value::{Choices, Counts, OneOrMore, OrOff, Parsed, Percents};
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) place: Range<usize>,
-    pub(crate) policy: Policy,
-    pub(crate) hash_by: HashBy,
-    pub(crate) retries: u32,
-    pub(crate) retry_sent: RetrySent,
-    pub(crate) unwell_max: u8,
+    /// What its own keys say, without backends and the like.
+    pub(crate) config: UpstreamConfig,
     pub(crate) sticky: Sticky,
     pub(crate) attributes: RequestAttributes,
     pub(crate) backends: Vec<Backend>,
     pub(crate) members: Option<Members>,
     /// Whether there is a table of members, well or badly.
     pub(crate) finds_members: bool,
+}
+
+/// The keys of the table as written.
+struct Written {
+    config: UpstreamConfig,
+    unwell_max: Option<u8>,
+    attributes: RequestAttributes,
+    /// What holds for all backends.
+    shared: backend::Written,
+}
+
+impl Written {
+    fn new(name: &str) -> Self {
+        let config = UpstreamConfig::new(name, Vec::new());
+        Self {
+            unwell_max: Some(config.unwell_max),
+            config,
+            attributes: RequestAttributes::default(),
+            shared: backend::Written::default(),
+        }
+    }
 }
 
 /// Reads the tables.
@@ -78,34 +96,35 @@ fn one(
         "members",
         attributes::NAME,
     ]);
-    let mut settings = UpstreamConfig::new(name, Vec::new());
-    table.set(&POLICY, &mut settings.policy);
-    table.set(&HASH_BY, &mut settings.hash_by);
-    hashing(&mut table, settings.policy);
-    table.set(&RETRIES, &mut settings.retries);
-    table.set(&RETRY_SENT, &mut settings.retry_sent);
-    if let Some(unwell_max) = table.take(&UNWELL_MAX) {
-        settings.unwell_max = unwell_max.unwrap_or(100);
-    }
-    // Settings of the group: every backend starts from them.
-    let mut shared = BackendConfig::new(Protocol::Ajp, members::unplaced());
-    backend::settings(&mut table, surroundings, &mut shared);
-    let mut shared_tls = TlsKeys::default();
-    backend_tls::read(&mut table, surroundings.base, &mut shared_tls);
-    retry_status(&mut table, &mut shared);
+    let mut written = Written::new(name);
+    table.read(KEYS, &mut written);
+    let Written {
+        mut config,
+        unwell_max,
+        mut attributes,
+        mut shared,
+    } = written;
+    config.unwell_max = unwell_max.unwrap_or(100);
+    hashing(&mut table, config.policy);
+    retry_status(&mut table, &shared.config);
+    let keys = backend::KEYS.iter();
+    table.read(
+        keys.filter(|key| backend::is_shared(key.group)),
+        &mut shared,
+    );
+    let mut shared = backend::settle(shared, &TlsKeys::default(), &mut table, surroundings);
     if let Some(value) = entries.get("probe") {
-        shared.probe = probe::read(value, report);
+        shared.config.probe = probe::read(value, report);
     }
     let sticky = entries.get("sticky");
     let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
-    let attributes = attributes::read(&mut table, entries.get(attributes::NAME), report);
     let sticky = sticky.unwrap_or_default();
+    attributes.named = attributes::read(entries.get(attributes::NAME), &mut table, report);
     let members = entries.get("members");
     let finds_members = members.is_some();
     let members = members.and_then(|value| {
         let group = members::ForUpstream {
             shared: &shared,
-            tls: &shared_tls,
             sticky: &sticky,
             mcmp,
         };
@@ -119,8 +138,7 @@ fn one(
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
-    let shared = (&shared, &shared_tls);
-    let read = |(place, entries)| backend::read((place, entries), surroundings, shared, report);
+    let read = |(place, entries)| backend::read((place, entries), surroundings, &shared, report);
     let backends: Vec<Backend> = lists
         .unwrap_or_default()
         .into_iter()
@@ -131,11 +149,7 @@ fn one(
     Upstream {
         name: name.to_owned(),
         place,
-        policy: settings.policy,
-        hash_by: settings.hash_by,
-        retries: settings.retries,
-        retry_sent: settings.retry_sent,
-        unwell_max: settings.unwell_max,
+        config,
         sticky,
         attributes,
         backends,
@@ -145,17 +159,16 @@ fn one(
 }
 
 /// Which statuses another backend is asked after.
-fn retry_status(table: &mut Table<'_>, shared: &mut BackendConfig) {
-    table.set(&RETRY_STATUS, &mut shared.retry_status);
+fn retry_status(table: &mut Table<'_>, shared: &BackendConfig) {
     let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
     if !shared.retry_status.iter().all(is_failure) {
         let message = "`retry_status` has a status below 400, which is no failure";
-        let place = table.place_of(&RETRY_STATUS);
+        let place = table.place_at("retry_status");
         table.push(Finding::fault(message, place).hint("write retry_status = [\"503\"]"));
     }
 }
 
-/// Warns of keys of the group that none of its backends and members can have.
+/// Warns of keys that none of its backends and members can have.
 fn keys_without_use(
     table: &mut Table<'_>,
     backends: &[Backend],
@@ -168,30 +181,42 @@ fn keys_without_use(
     let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
     let member_ajp = members.is_some_and(|it| it.may_speak(Protocol::Ajp));
     if !backends.iter().any(ajp) && !member_ajp {
-        backend::ajp_keys_without_use(table);
-        attributes::without_use(table);
+        let mut keys = table.written(KEYS, |group| group == backend::AJP);
+        keys.extend(table.written(backend::KEYS, |group| group == backend::AJP));
+        if table.has_named(attributes::NAME) {
+            keys.push((attributes::NAME, table.place_at(attributes::NAME)));
+        }
+        for (name, place) in keys {
+            let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
+            let hint = "remove it, or write ajp:// in the `url` of a backend";
+            table.push(Finding::warning(message, place).hint(hint));
+        }
     }
     // A backend whose certificates are at fault has none, too.
     let tls = |backend: &Backend| backend.value.tls.is_some();
     let member_tls = members.is_some_and(Members::may_have_tls);
     if report.faults() == 0 && !backends.iter().any(tls) && !member_tls {
-        backend_tls::without_use(table);
+        for (name, place) in table.written(backend::KEYS, |group| group == backend::TLS) {
+            let message = format!("`{name}` is for TLS, and no backend of this upstream has it");
+            let hint = "remove it, or write https:// in the `url` of a backend";
+            table.push(Finding::warning(message, place).hint(hint));
+        }
     }
 }
 
 /// `hash` and `hash_by` need each other.
 fn hashing(table: &mut Table<'_>, policy: Policy) {
     let hashes = policy == Policy::Hash;
-    if hashes && !table.has(&HASH_BY) {
+    if hashes && !table.has_named("hash_by") {
         let message =
             "the policy `hash` needs `hash_by`, which says what of a request chooses its backend";
-        let place = table.place_of(&POLICY);
+        let place = table.place_at("policy");
         table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
     }
     // A policy at fault may have been meant to be this one.
-    if !hashes && table.has(&HASH_BY) && table.is_good() {
+    if !hashes && table.has_named("hash_by") && table.is_good() {
         let message = "`hash_by` has no effect without policy = \"hash\"";
-        let place = table.place_of(&HASH_BY);
+        let place = table.place_at("hash_by");
         let hint = "write policy = \"hash\", or remove it";
         table.push(Finding::fault(message, place).hint(hint));
     }
@@ -203,8 +228,11 @@ pub(crate) static SECTION: Section = Section {
             (see the section of backends) may stand here, too. They hold for every backend of the \
             group that does not set the key itself. Exceptions are `url`, `name`, `weight` and the \
             keys that place a backend among the others.",
-    keys: backend::UPSTREAM_KEYS,
-    parts: &[],
+    keys: &[],
+    parts: &[
+        Part::all(&KEYS),
+        Part::of(&backend::KEYS, backend::is_shared),
+    ],
     later: &[
         (
             "hash_load_max",
@@ -214,126 +242,184 @@ pub(crate) static SECTION: Section = Section {
     ],
 };
 
-pub(super) static POLICY: Key<Choices<Policy>> = Key {
-    name: "policy",
-    values: Choices(&[
-        ("round-robin", Policy::RoundRobin),
-        ("least-in-flight", Policy::LeastInFlight),
-        ("traffic", Policy::Traffic),
-        ("hash", Policy::Hash),
-    ]),
-    doc: Doc {
-        preset: Preset::Value("\"round-robin\""),
-        sample: "\"least-in-flight\"",
-        effect: "How the front chooses a backend for a request without a session. `round-robin`: \
-                 in turn by weight; requests of sessions count. `least-in-flight`: the one with \
-                 the fewest exchanges in flight per weight, and of equal ones in turn by weight: with \
-                 weights 2:1, of 60 sessions that begin one after the other 40 go to the first; among \
-                 more than 32, the better of two random ones. `traffic`: in turn by weights that are corrected each second, by a \
-                 factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
-                 `hash`: by `hash_by`, the same value to the same backend, on every front with \
-                 these backends; when one is out only its own values move.",
-        extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
-                   requests of very different cost; a backend that fails fast attracts load. By hash, \
-                   a single value with much load stays with one backend.",
-        elsewhere: "nginx `least_conn`, `ip_hash`, `hash ... consistent`; HAProxy `balance`; httpd \
-                    `lbmethod`; mod_jk `method` (`R`, `B`, `T`)",
+static KEYS: &[Record<Written>] = &[
+    Record {
+        name: "policy",
+        group: ALL,
+        value: &Fill(
+            Choices(&[
+                ("round-robin", Policy::RoundRobin),
+                ("least-in-flight", Policy::LeastInFlight),
+                ("traffic", Policy::Traffic),
+                ("hash", Policy::Hash),
+            ]),
+            |written: &mut Written| &mut written.config.policy,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"round-robin\""),
+            sample: "\"least-in-flight\"",
+            effect: "How the front chooses a backend for a request without a session. `round-robin`: \
+                     in turn by weight; requests of sessions count. `least-in-flight`: the one with \
+                     the fewest exchanges in flight per weight, and of equal ones in turn by weight: with \
+                     weights 2:1, of 60 sessions that begin one after the other 40 go to the first; among \
+                     more than 32, the better of two random ones. `traffic`: in turn by weights that are corrected each second, by a \
+                     factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
+                     `hash`: by `hash_by`, the same value to the same backend, on every front with \
+                     these backends; when one is out only its own values move.",
+            extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
+                       requests of very different cost; a backend that fails fast attracts load. By hash, \
+                       a single value with much load stays with one backend.",
+            elsewhere: "nginx `least_conn`, `ip_hash`, `hash ... consistent`; HAProxy `balance`; httpd \
+                        `lbmethod`; mod_jk `method` (`R`, `B`, `T`)",
+        },
     },
-};
-
-pub(super) static HASH_BY: Key<Parsed<HashBy, TextError>> = Key {
-    name: "hash_by",
-    values: Parsed {
-        what: "\"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"",
-        parse: parse_hash_by,
+    Record {
+        name: "hash_by",
+        group: ALL,
+        value: &Fill(
+            Parsed {
+                what: "\"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"",
+                parse: parse_hash_by,
+            },
+            |written: &mut Written| &mut written.config.hash_by,
+        ),
+        doc: Doc {
+            preset: Preset::Unset(
+                "required with `policy = \"hash\"`, a fault with any other policy",
+            ),
+            sample: "\"header:X-Tenant\"",
+            effect: "Which part of a request decides on its backend: the client's address (that of \
+                     `trusted_proxies`' client), the path without parameters and query, or the first \
+                     cookie, header field or parameter of the query of that name. A request without it \
+                     goes to the next backend in turn.",
+            extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
+                       loads one backend.",
+            elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
+        },
     },
-    doc: Doc {
-        preset: Preset::Unset("required with `policy = \"hash\"`, a fault with any other policy"),
-        sample: "\"header:X-Tenant\"",
-        effect: "Which part of a request decides on its backend: the client's address (that of \
-                 `trusted_proxies`' client), the path without parameters and query, or the first \
-                 cookie, header field or parameter of the query of that name. A request without it \
-                 goes to the next backend in turn.",
-        extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
-                   loads one backend.",
-        elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
+    Record {
+        name: "retries",
+        group: ALL,
+        value: &Fill(Counts { min: 0, max: 20 }, |written: &mut Written| {
+            &mut written.config.retries
+        }),
+        doc: Doc {
+            preset: Preset::Value("2"),
+            sample: "1",
+            effect: "Further attempts after a failed one, on another backend where there is one. A request \
+                     that did not reach a backend is sent again whatever its method. One that did may \
+                     have been processed: it is sent again, and may run twice, only if `retry_sent` says so, \
+                     by default if its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A \
+                     backend that refuses the connection at once does not count: unless the number is 0, the \
+                     front may try each of the others.",
+            extremes: "With 0, each backend that goes away causes an error for a client. High values \
+                       multiply the load when all backends are failing.",
+            elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
+        },
     },
-};
-
-pub(super) static RETRIES: Key<Counts<u32>> = Key {
-    name: "retries",
-    values: Counts { min: 0, max: 20 },
-    doc: Doc {
-        preset: Preset::Value("2"),
-        sample: "1",
-        effect: "Further attempts after a failed one, on another backend where there is one. A request \
-                 that did not reach a backend is sent again whatever its method. One that did may \
-                 have been processed: it is sent again, and may run twice, only if `retry_sent` says so, \
-                 by default if its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A \
-                 backend that refuses the connection at once does not count: unless the number is 0, the \
-                 front may try each of the others.",
-        extremes: "With 0, each backend that goes away causes an error for a client. High values \
-                   multiply the load when all backends are failing.",
-        elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
+    Record {
+        name: "retry_sent",
+        group: ALL,
+        value: &Fill(
+            Choices(&[
+                ("idempotent", RetrySent::Idempotent),
+                ("safe", RetrySent::Safe),
+                ("none", RetrySent::Nothing),
+            ]),
+            |written: &mut Written| &mut written.config.retry_sent,
+        ),
+        doc: Doc {
+            preset: Preset::Value("\"idempotent\""),
+            sample: "\"none\"",
+            effect: "Which requests are sent again that a backend may have received, as when it closed the \
+                     connection without a response: those whose method is idempotent (RFC 9110, section \
+                     9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. The same holds for `retry_status`: with `none` no other \
+                     backend is asked. Requests that certainly \
+                     did not reach a backend are sent again in any case.",
+            extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
+                       notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
+                       answered 502.",
+            elsewhere: "mod_jk `recovery_options`: 3 is `none`, 27 is `safe`; nginx `proxy_next_upstream \
+                        non_idempotent` goes the other way",
+        },
     },
-};
-
-pub(super) static RETRY_SENT: Key<Choices<RetrySent>> = Key {
-    name: "retry_sent",
-    values: Choices(&[
-        ("idempotent", RetrySent::Idempotent),
-        ("safe", RetrySent::Safe),
-        ("none", RetrySent::Nothing),
-    ]),
-    doc: Doc {
-        preset: Preset::Value("\"idempotent\""),
-        sample: "\"none\"",
-        effect: "Which requests are sent again that a backend may have received, as when it closed the \
-                 connection without a response: those whose method is idempotent (RFC 9110, section \
-                 9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. The same holds for `retry_status`: with `none` no other \
-                 backend is asked. Requests that certainly \
-                 did not reach a backend are sent again in any case.",
-        extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
-                   notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
-                   answered 502.",
-        elsewhere: "mod_jk `recovery_options`: 3 is `none`, 27 is `safe`; nginx `proxy_next_upstream \
-                    non_idempotent` goes the other way",
+    Record {
+        name: "retry_status",
+        group: ALL,
+        value: &Fill(
+            OneOrMore(Parsed {
+                what: "a status or a range such as \"502-504\"",
+                parse: parse_statuses,
+            }),
+            |written: &mut Written| &mut written.shared.config.retry_status,
+        ),
+        doc: Doc {
+            preset: Preset::Value("[]"),
+            sample: "[\"503\"]",
+            effect: "If a backend answers with one of these statuses, the front tries another backend \
+                     and probes this one. It does so only if `retry_sent` allows the method, the request's \
+                     body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
+                     the answer.",
+            extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
+                       them.",
+            elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
+        },
     },
-};
-
-pub(super) static RETRY_STATUS: Key<OneOrMore<Parsed<RangeInclusive<u16>, TextError>>> = Key {
-    name: "retry_status",
-    values: OneOrMore(Parsed {
-        what: "a status or a range such as \"502-504\"",
-        parse: parse_statuses,
-    }),
-    doc: Doc {
-        preset: Preset::Value("[]"),
-        sample: "[\"503\"]",
-        effect: "If a backend answers with one of these statuses, the front tries another backend \
-                 and probes this one. It does so only if `retry_sent` allows the method, the request's \
-                 body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
-                 the answer.",
-        extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
-                   them.",
-        elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
+    Record {
+        name: "unwell_max",
+        group: ALL,
+        value: &Fill(OrOff(Percents), |written: &mut Written| {
+            &mut written.unwell_max
+        }),
+        doc: Doc {
+            preset: Preset::Value("\"50%\""),
+            sample: "\"off\"",
+            effect: "How much of the upstream's weight may be left out when a backend is left out because \
+                     it does not answer CPING or its probe fails. Beyond that the upstream is in panic: all \
+                     such backends serve, and others are preferred to them. A backend that cannot be \
+                     connected to is left out in any case.",
+            extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
+                       leave all backends out, and requests are answered 503.",
+            elsewhere: "Envoy `healthy_panic_threshold`, which then spreads requests over all evenly. Here \
+                        those that are well come first: a silent backend would hold each request for \
+                        `first_byte_timeout`",
+        },
     },
-};
-
-pub(super) static UNWELL_MAX: Key<OrOff<Percents>> = Key {
-    name: "unwell_max",
-    values: OrOff(Percents),
-    doc: Doc {
-        preset: Preset::Value("\"50%\""),
-        sample: "\"off\"",
-        effect: "How much of the upstream's weight may be left out when a backend is left out because \
-                 it does not answer CPING or its probe fails. Beyond that the upstream is in panic: all \
-                 such backends serve, and others are preferred to them. A backend that cannot be \
-                 connected to is left out in any case.",
-        extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
-                   leave all backends out, and requests are answered 503.",
-        elsewhere: "Envoy `healthy_panic_threshold`, which then spreads requests over all evenly. Here \
-                    those that are well come first: a silent backend would hold each request for \
-                    `first_byte_timeout`",
+    Record {
+        name: "remote_user",
+        group: backend::AJP,
+        value: &Fill(
+            Optional(Parsed {
+                what: "\"header:NAME\"",
+                parse: attributes::parse_user,
+            }),
+            |written: &mut Written| &mut written.attributes.remote_user,
+        ),
+        doc: Doc {
+            preset: Preset::Unset("the application authenticates"),
+            sample: "\"header:X-Remote-User\"",
+            effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
+                     backends get it as the user of the request (`getRemoteUser`): Tomcat with \
+                     `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
+                     empty one is none.",
+            extremes: "The field is removed from every request of this upstream, and not believed from others. \
+                       Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
+            elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
+        },
     },
-};
+    Record {
+        name: "auth_type",
+        group: backend::AJP,
+        value: &Fill(Optional(attributes::SOURCE), |written: &mut Written| {
+            &mut written.attributes.auth_type
+        }),
+        doc: Doc {
+            preset: Preset::Unset("not told"),
+            sample: "\"text:SSO\"",
+            effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \
+                     the same sources as attributes.",
+            extremes: "The front sends it together with a user only.",
+            elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
+        },
+    },
+];

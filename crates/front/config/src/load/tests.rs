@@ -5,7 +5,7 @@ use catamaran_front::config::{Secret, Trust};
 use rcgen::generate_simple_self_signed;
 
 use super::*;
-use crate::file::SECTIONS;
+use crate::file::{SECTIONS, backend};
 use crate::key::{AnyKey, Preset};
 use crate::reference::own;
 
@@ -203,7 +203,10 @@ fn a_listener_whose_clients_a_proxy_serves_over_tls_may_send_hsts() {
 /// Whether the key is of backends over TLS alone.
 fn is_of_tls(header: &str, key: &str) -> bool {
     let of_backend = header.starts_with("[upstream.NAME]") || header.starts_with("[[upstream");
-    of_backend && backend_tls::KEYS.iter().any(|it| it.name() == key)
+    of_backend
+        && backend::KEYS
+            .iter()
+            .any(|it| it.name == key && it.group == backend::TLS)
 }
 
 /// What becomes of a file whose one backend has these keys over TLS. `ca.pem`, `front.pem` and
