@@ -458,33 +458,31 @@ pub struct CertificateConfig {
     pub default: bool,
 }
 
-/// A named group of backends with a policy.
+/// A named group of backends with a policy. A field is the key or table of that name in `[upstream.NAME]` of
+/// docs/reference.md, with its meaning, default and the directives of other servers.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
     /// Unique name, used by routes, logs and counters.
     pub name: String,
-    /// How a backend is picked. Default: weighted round robin.
+    /// How a backend is picked.
     pub policy: Policy,
-    /// What requests are placed by under [`Policy::Hash`]. Default: the client's address.
+    /// What requests are placed by under [`Policy::Hash`].
     pub hash_by: HashBy,
     /// The backends of the file; at least one, unless members are found.
     pub backends: Vec<BackendConfig>,
-    /// Where further members are found. Default: nowhere.
+    /// Where further members are found; `None`: nowhere.
     pub members: Option<Arc<MembersConfig>>,
     /// Those that were found; a file has none.
     pub(crate) found: Vec<BackendConfig>,
-    /// Further attempts after a first failed one, on other backends where there are any, and only
-    /// where a retry is safe. A connection that is refused at once is not counted, unless this is 0.
-    /// Default 2. nginx: `proxy_next_upstream_tries` less one.
+    /// Further attempts after a failed one.
     pub retries: u32,
-    /// Which requests are sent again that a backend may have received. Default: idempotent ones.
+    /// Which requests are sent again that a backend may have received.
     pub retry_sent: RetrySent,
-    /// How much of the group's weight may be out because of missing answers to CPING, in percent.
-    /// Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
+    /// How much of the weight may be out because of missing answers, in percent; 100 is no limit.
     pub unwell_max: u8,
-    /// How sessions stay with their backends. Default: they do not.
+    /// How sessions stay with their backends; `None`: they do not.
     pub sticky: Option<StickyConfig>,
-    /// What AJP backends are told besides. Default: nothing.
+    /// What AJP backends are told besides: `remote_user`, `auth_type` and the table `attributes`.
     pub attributes: Option<Arc<RequestAttributes>>,
 }
 
@@ -529,28 +527,25 @@ pub enum HashBy {
     Query(String),
 }
 
-/// How requests of a session are recognised and where they go.
+/// How requests of a session are recognised and where they go. A field is the key of that name in
+/// `[upstream.NAME.sticky]` of docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyConfig {
-    /// Cookies that hold a session id. Default `JSESSIONID`. mod_jk: `session_cookie`.
+    /// Cookies that hold a session id.
     pub cookies: Vec<String>,
-    /// Path parameters that hold a session id. Default `jsessionid`. mod_jk: `session_path`.
+    /// Path parameters that hold a session id.
     pub parameters: Vec<String>,
-    /// Where ids are looked for first. Default: in cookies, as Tomcat does.
+    /// Where ids are looked for first.
     pub first: IdFirst,
-    /// The text between a session id and its route. `None`: the whole id is the route. Default a dot.
-    /// httpd: `stickysessionsep`.
+    /// The character between a session id and its route; `None`: the whole id is the route.
     pub separator: Option<u8>,
-    /// Whether a session whose backend is out is answered 503 instead of being moved. Default off.
-    /// mod_jk: `sticky_session_force`.
+    /// Whether a session whose backend is out is answered 503 instead of being moved.
     pub force: bool,
-    /// How long after its last request a session may come again. Default 30 min, Tomcat's
-    /// `session-timeout`. So long a session counts as seen, and a drain waits for it.
+    /// How long after its last request a session may come again.
     pub session_timeout: Duration,
-    /// Whether a session counts as seen whose id no response of the backend gave out here, so that a drain
-    /// waits for it. Default off: a client can invent ids. For several fronts of the same backends.
+    /// Whether a session counts as seen whose id no response gave out here.
     pub count_unknown: bool,
-    /// A cookie of the front's own. Default: none. HAProxy: `cookie insert`.
+    /// A cookie of the front's own; `None`: there is none.
     pub set_cookie: Option<StickyCookie>,
 }
 
@@ -578,16 +573,17 @@ pub enum IdFirst {
     Path,
 }
 
-/// A cookie that the front sets, by which a client returns to its backend.
+/// A cookie that the front sets, by which a client returns to its backend: the keys of `[upstream.NAME.sticky]`
+/// from `set_cookie` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
     /// Its name.
     pub name: String,
-    /// Its `Path`. Default `/`.
+    /// Its `Path`.
     pub path: String,
-    /// Its `SameSite`. Default `Lax`.
+    /// Its `SameSite`.
     pub same_site: SameSite,
-    /// What its values are made with. Default: a fixed key, so that all fronts agree.
+    /// What its values are made with; `None` is a fixed key, with which all fronts agree.
     pub key: Option<Secret>,
 }
 

@@ -1,8 +1,8 @@
 //! The configuration of one backend, as typed values.
 //!
-//! `catamaran-config` has the file's syntax and the documentation of defaults. The defaults are here,
-//! in [`BackendConfig::new`], so a front without a file behaves alike. No value is an `Option` that
-//! means "use the default".
+//! `catamaran-config` has the file's syntax, and docs/reference.md what each value means. The defaults are here,
+//! in [`BackendConfig::new`], so a front without a file behaves alike. No value is an `Option` that means "use
+//! the default".
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -51,87 +51,68 @@ impl fmt::Display for Address {
 }
 
 /// One backend: an address, a protocol, and the limits of its pool and of each exchange.
+///
+/// A field is the key of that name in `[[upstream.NAME.backend]]` or `[upstream.NAME]` of docs/reference.md,
+/// which has its meaning, unit, default and the directives of other servers. `protocol` and `address` are its
+/// `url`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendConfig {
-    /// Name in logs and counters. Default: the URL, such as `ajp://127.0.0.1:8009`.
+    /// Name in logs and counters.
     pub name: String,
     /// The protocol spoken.
     pub protocol: Protocol,
     /// Where to dial.
     pub address: Address,
-    /// Share of the load under weighted policies, 1 or more. Default 1. mod_jk: `lbfactor`.
+    /// Share of the load under weighted policies, 1 or more.
     pub weight: u32,
-    /// The suffix of the ids of its sessions: Tomcat's `jvmRoute`. Unique in its upstream. Default:
-    /// the name. mod_jk, httpd: `route`.
+    /// The suffix of the ids of its sessions, unique in its upstream.
     pub jvm_route: String,
-    /// The replication group: members with the same value have its sessions, too. Default: the text
-    /// of `jvm_route` before its first dot, if it has one. mod_jk: `domain`.
+    /// The replication group, whose members have its sessions, too.
     pub domain: Option<String>,
-    /// The `jvm_route` of the backend that its sessions go to when it is out. Default: none. mod_jk,
-    /// httpd: `redirect`.
+    /// The `jvm_route` of the backend that its sessions go to when it is out.
     pub fallback: Option<String>,
-    /// Strict preference: a backend serves only if none with a lower distance can. Default 0. mod_jk:
-    /// `distance`; httpd: `lbset`; nginx: `backup`.
+    /// It serves only if no backend with a lower distance can.
     pub distance: u32,
-    /// Which requests it gets unless an operator says otherwise at run time. Default: all. mod_jk:
-    /// `activation`; httpd: `status`.
+    /// Which requests it gets unless an operator says otherwise at run time.
     pub activation: Activation,
-    /// Hard cap of open connections to this backend over all workers, idle ones included.
-    /// Default 200, Tomcat's `maxThreads`: more would wait inside Tomcat unseen. mod_jk:
-    /// `connection_pool_size`, but per process there.
+    /// Open connections to it over all workers, idle ones included.
     pub connections_max: usize,
-    /// How many exchanges may wait for a connection when the cap is reached; one more is refused
-    /// with 503. Default 1000; 0 refuses at once.
+    /// Exchanges that may wait for a connection.
     pub queue_max: usize,
-    /// How long an exchange may wait for a connection. Default 5 s. mod_jk:
-    /// `connection_acquire_timeout`.
+    /// How long an exchange may wait for a connection.
     pub queue_timeout: Duration,
-    /// How long an unused connection stays pooled. Default 15 s; keep it below Tomcat's
-    /// `keepAliveTimeout`, which is 20 s for HTTP in its stock `server.xml`. mod_jk: `connection_pool_timeout`.
+    /// How long an unused connection stays pooled.
     pub idle_timeout: Duration,
-    /// How long a dial may take, name resolution included. Default 1 s, after which another backend
-    /// is tried rather than waiting for a repeated SYN. mod_jk: `socket_connect_timeout`.
+    /// How long a dial may take, name resolution included.
     pub connect_timeout: Duration,
-    /// How long the backend may be silent from the end of the request's head to the first byte of the
-    /// response. The transfer of a request's body does not count. Default 60 s. nginx:
-    /// `proxy_read_timeout`; mod_jk: `reply_timeout`.
+    /// How long it may be silent before the first byte of a response, bodies of requests not counted.
     pub first_byte_timeout: Duration,
-    /// How long the backend may be silent between two reads of a response, or not take the next bytes
-    /// of a request. Default 60 s. nginx: `proxy_read_timeout`, `proxy_send_timeout`.
+    /// How long it may be silent within a response, or not take the next bytes of a request.
     pub idle_body_timeout: Duration,
-    /// How long a whole exchange may take. Default: no limit, as in nginx.
+    /// How long a whole exchange may take; `None` is no limit.
     pub exchange_timeout: Option<Duration>,
-    /// Whether the backend is put out while it cannot be connected to. Default on. If it is off, each
-    /// request tries it. nginx: `max_fails` (0 is off).
+    /// Whether it is put out while it cannot be connected to.
     pub eject: bool,
-    /// So many responses 5xx in a row put the backend out while another one of its upstream answers well.
-    /// Default: `None`, they do not. HAProxy: `observe layer7`, `error-limit`.
+    /// So many responses 5xx in a row put it out; `None`: no number does.
     pub eject_after_5xx: Option<u32>,
-    /// The backend is suspect when no byte arrived on any of its connections for this time while an
-    /// exchange awaits the first byte of its response. Then others are preferred, and an AJP13
-    /// backend is asked CPING. Default 2 s; `None` never suspects.
+    /// After so long a silence while an exchange awaits its response it is suspect; `None`: never.
     pub suspect_after: Option<Duration>,
-    /// How it is probed while it is up. Default: it is not, failed requests alone lead to probes.
-    /// mod_proxy_hcheck: `hcmethod`; HAProxy: `check`.
+    /// How it is probed while it is up (`[upstream.NAME.probe]`); `None`: it is not.
     pub probe: Option<ProbeConfig>,
-    /// How long its share grows after it was out, from a tenth to all of its weight; 0 gives all at
-    /// once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
+    /// How long its share grows after it was out.
     pub slow_start: Duration,
-    /// Statuses that another backend is asked after, if the request may run twice. Default: none.
-    /// mod_jk: `fail_on_status`; nginx: `proxy_next_upstream http_503`.
+    /// Statuses that another backend is asked after, if the request may run twice.
     pub retry_status: Vec<RangeInclusive<u16>>,
-    /// How an HTTP backend is told of the client's TLS and certificate. Default: it is not. AJP13 has
-    /// fields of its own. nginx: `proxy_set_header ssl_client_escaped_cert`.
+    /// How an HTTP backend is told of the client's TLS and certificate.
     pub client_cert_fields: ClientCertFields,
-    /// TLS on the connections. Default: none. nginx: `proxy_ssl_*`; Tomcat: `SSLHostConfig`.
+    /// TLS on the connections: `https://` of the `url`, and the keys from `ca_file` to `client_key`.
     pub tls: Option<Arc<Trust>>,
-    /// Where a backend that speaks AJP13 takes requests for a tunnel, over HTTP/1.1. Default: nowhere.
-    /// One that speaks HTTP/1.1 takes them itself. httpd: `ProxyPass ws://`.
+    /// Where a backend that speaks AJP13 takes requests for a tunnel, over HTTP/1.1 (`upgrade_url`). One that
+    /// speaks HTTP/1.1 takes them itself.
     pub upgrade: Option<End>,
-    /// Tunnels that may be open at a time; they do not count for `connections_max`. Default 1000.
+    /// Tunnels that may be open at a time, over all workers.
     pub tunnels_max: usize,
-    /// By what host it is called. Default: as the client called the front. httpd: `ProxyPreserveHost`;
-    /// nginx: `proxy_set_header Host`.
+    /// By what host it is called.
     pub host: SentHost,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
@@ -195,19 +176,19 @@ pub enum ClientCertFields {
     Tomcat,
 }
 
-/// How a backend is probed while it is up. What it says of answers also holds while it is out.
+/// How a backend is probed while it is up. What it says of answers also holds while it is out. A field is the
+/// key of that name in `[upstream.NAME.probe]` of docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeConfig {
     /// What it is asked.
     pub kind: ProbeKind,
-    /// From the end of a probe to the beginning of the next, a tenth more or less. Default 5 s.
-    /// HAProxy: `inter`.
+    /// From one probe to the next, a tenth more or less.
     pub interval: Duration,
-    /// How long a probe may take, connecting included. Default 2 s. HAProxy: `timeout check`.
+    /// How long a probe may take, connecting included.
     pub timeout: Duration,
-    /// So many answered probes in a row bring the backend back. Default 2. HAProxy: `rise`.
+    /// So many answered probes in a row bring the backend back.
     pub up: u32,
-    /// So many failed probes in a row put it out. Default 3. HAProxy: `fall`.
+    /// So many failed probes in a row put it out.
     pub down: u32,
 }
 
@@ -222,18 +203,18 @@ pub enum ProbeKind {
     Request(Box<ProbeRequest>),
 }
 
-/// The request of a probe, and what is a good answer.
+/// The request of a probe, and what is a good answer: keys of `[upstream.NAME.probe]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
-    /// GET or HEAD. Default GET.
+    /// GET or HEAD.
     pub method: Method,
-    /// Path and query. Default `/`.
+    /// Path and query (`path`).
     pub target: String,
-    /// `Host`. Default: the backend's address.
+    /// `Host`; `None` is the backend's address.
     pub host: Option<String>,
-    /// Statuses that are good. Default 200 to 399.
+    /// Statuses that are good (`status`).
     pub statuses: Vec<RangeInclusive<u16>>,
-    /// What must be found in the first 64 KiB of the body. Default: nothing.
+    /// What must be found in the body; `None`: nothing.
     pub body: Option<String>,
 }
 
@@ -263,25 +244,21 @@ impl Default for ProbeRequest {
     }
 }
 
-/// Settings of an AJP13 backend.
+/// Settings of an AJP13 backend. A field is the key of that name in `[[upstream.NAME.backend]]` of
+/// docs/reference.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AjpConfig {
-    /// Size of a whole packet, 8192 to 65536; must equal the connector's `packetSize`. Default 8192.
-    /// mod_jk: `max_packet_size`.
+    /// Size of a whole packet.
     pub packet_size: PacketSize,
-    /// The shared secret of the connector's `secret`, sent with each request. Default: none.
+    /// The shared secret, sent with each request (`secret`, `secret_file`).
     pub secret: Option<Secret>,
-    /// A pooled connection idle for longer is asked CPING before its next use. Default 10 s; `None`
-    /// never asks. mod_jk: `connection_ping_interval`, `ping_mode`.
+    /// A pooled connection idle for longer is asked CPING before its next use; `None`: none is.
     pub ping_after_idle: Option<Duration>,
-    /// Each new connection is asked CPING before its first request; no answer counts like a failed
-    /// dial. Default off. mod_jk: `ping_mode` C, `connect_timeout`.
+    /// Whether each new connection is asked CPING before its first request.
     pub ping_fresh: bool,
-    /// How long CPONG may take. Default 1 s. mod_jk: `ping_timeout`.
+    /// How long CPONG may take.
     pub ping_timeout: Duration,
-    /// Send `Transfer-Encoding: chunked` for a body of unknown length. Without it Tomcat gives the
-    /// application no parameters of such a form, and Undertow (WildFly, JBoss) takes the request for
-    /// one without a body. Default on, as mod_jk and mod_proxy_ajp do.
+    /// Whether a body of unknown length is announced by `Transfer-Encoding: chunked`.
     pub announce_chunked: bool,
 }
 

@@ -3,14 +3,15 @@
 use http::HeaderName;
 
 /// AJP13's user and named attributes, and where their values come from. Over HTTP/1.1 there are none.
+/// docs/reference.md has them as `remote_user` and `auth_type` of `[upstream.NAME]`, and as
+/// `[upstream.NAME.attributes]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestAttributes {
-    /// The field by which a trusted proxy tells the user that it authenticated. mod_jk: `REMOTE_USER`
-    /// of httpd; Tomcat heeds it with `tomcatAuthentication="false"`.
+    /// The field by which a trusted proxy tells the user that it authenticated.
     pub remote_user: Option<HeaderName>,
     /// How the user was authenticated; only told of requests with a user.
     pub auth_type: Option<AttributeSource>,
-    /// Attributes by name. mod_jk: `JkEnvVar`; mod_proxy_ajp: variables with `AJP_`.
+    /// Attributes by name.
     pub named: Vec<(String, AttributeSource)>,
 }
 

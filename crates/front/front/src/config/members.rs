@@ -8,15 +8,15 @@ use catamaran_discover::{FoundState, Member, MemberSource, Place, Speech};
 
 use crate::config::{Activation, Address, BackendConfig, Protocol, SentHost, Trust, TrustSettings};
 
-/// Where an upstream finds members besides those of the file.
+/// Where an upstream finds members besides those of the file. A field is the key of that name in
+/// `[upstream.NAME.members]` of docs/reference.md.
 #[derive(Debug)]
 pub struct MembersConfig {
-    /// Whom to ask.
+    /// Whom to ask: `from` and the keys of that source.
     pub source: MemberSource,
-    /// How long a member that is no longer found drains. Default: `session_timeout` of an upstream that keeps
-    /// sessions, else 0.
+    /// How long a member that is no longer found drains.
     pub leave: Duration,
-    /// How many there may be. Default 1000.
+    /// How many there may be.
     pub members_max: usize,
     template: MemberTemplate,
 }
