@@ -151,14 +151,14 @@ impl<T> AnyKey for Record<T> {
 
 /// A list of keys, whatever they fill.
 pub trait AnyKeys: Sync {
-    /// All of them that are in such a group, in their order.
-    fn of(&self, groups: fn(Group) -> bool) -> Vec<&'static dyn AnyKey>;
+    /// The one of that index, with its group.
+    fn get(&self, index: usize) -> Option<(Group, &'static dyn AnyKey)>;
 }
 
 impl<T> AnyKeys for &'static [Record<T>] {
-    fn of(&self, groups: fn(Group) -> bool) -> Vec<&'static dyn AnyKey> {
-        let keys = self.iter().filter(|key| groups(key.group));
-        keys.map(|key| key as &dyn AnyKey).collect()
+    fn get(&self, index: usize) -> Option<(Group, &'static dyn AnyKey)> {
+        let key = <[_]>::get(self, index)?;
+        Some((key.group, key))
     }
 }
 
@@ -180,6 +180,11 @@ impl Part {
     /// Those of a list that are in such a group.
     pub const fn of(keys: &'static dyn AnyKeys, groups: fn(Group) -> bool) -> Self {
         Self { keys, groups }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
+        let all = (0..).map_while(|index| self.keys.get(index));
+        all.filter_map(|(group, key)| (self.groups)(group).then_some(key))
     }
 }
 
@@ -206,6 +211,6 @@ impl Section {
     /// All its keys, in the order of the reference.
     pub fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
         let keys = self.keys.iter().copied();
-        keys.chain(self.parts.iter().flat_map(|part| part.keys.of(part.groups)))
+        keys.chain(self.parts.iter().flat_map(Part::keys))
     }
 }

@@ -68,6 +68,11 @@ impl<'f> Table<'f> {
 
     /// Where the value of the key of that name stands, or else the header.
     pub fn place_at(&self, name: &str) -> Range<usize> {
+        debug_assert!(
+            self.knows(name),
+            "{} has no key {name}",
+            self.section.header
+        );
         self.find(name).map_or_else(|| self.place(), Spanned::span)
     }
 
@@ -91,6 +96,11 @@ impl<'f> Table<'f> {
 
     /// Whether there is a key or table of that name, well or badly.
     pub fn has_named(&self, name: &str) -> bool {
+        debug_assert!(
+            self.knows(name),
+            "{} has no key {name}",
+            self.section.header
+        );
         self.find(name).is_some()
     }
 
@@ -202,13 +212,10 @@ impl<'f> Table<'f> {
 
     /// Complains of unknown keys and hands over everything found.
     pub fn finish(mut self, report: &mut Report) {
-        let known = |name: &str| {
-            self.section.has(name) || self.tables.contains(&name) || (self.is_elsewhere)(name)
-        };
         let unknown: Vec<_> = self
             .entries
             .iter()
-            .filter(|(name, _)| !known(name.get_ref()))
+            .filter(|(name, _)| !self.knows(name.get_ref()))
             .collect();
         for (name, _) in unknown {
             self.findings
@@ -217,6 +224,11 @@ impl<'f> Table<'f> {
         self.findings
             .into_iter()
             .for_each(|finding| report.push(finding));
+    }
+
+    /// Whether it may have a key or a table of that name.
+    fn knows(&self, name: &str) -> bool {
+        self.section.has(name) || self.tables.contains(&name) || (self.is_elsewhere)(name)
     }
 
     fn unknown(&self, name: &str, place: Range<usize>, report: &Report) -> Finding {
