@@ -6,7 +6,6 @@
 pub(crate) mod admin;
 pub(crate) mod attributes;
 pub(crate) mod backend;
-mod backend_host;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
 pub(crate) mod cache;

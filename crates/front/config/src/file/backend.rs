@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret};
+use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret, SentHost};
 use toml::de::DeTable;
 
 use self::keys::HTTP;
 pub(crate) use self::keys::{AJP, KEYS, MEMBER, TLS, Written, is_shared};
 use super::backend_tls::TlsKeys;
-use super::{Backend, Surroundings, backend_host, backend_tls, backend_upgrade};
+use super::{Backend, Surroundings, backend_tls, backend_upgrade};
 use crate::key::{Part, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
@@ -71,7 +71,7 @@ pub(crate) fn read(
         backend_tls::at_fault(&mut table);
     }
     backend.upgrade = upgrade.map(|(end, _)| end);
-    backend_host::settle(&mut table, &mut backend, url.is_some());
+    settle_host(&mut table, &mut backend, url.is_some());
     table.finish(report);
     url.map(|_| Backend {
         value: backend,
@@ -98,6 +98,23 @@ fn domain_of(jvm_route: &str) -> Option<String> {
 /// Whether a route is the URL that stands in for a backend's name.
 pub(crate) fn is_url(route: &str) -> bool {
     route.contains(":/")
+}
+
+/// Puts the backend's own host in the place of `"backend"`, which may stand in its upstream. `has_url` is
+/// whether its address is known.
+fn settle_host(table: &mut Table<'_>, backend: &mut BackendConfig, has_url: bool) {
+    if backend.host != SentHost::Backend || !has_url {
+        return;
+    }
+    match backend.own_host() {
+        Some(host) => backend.host = SentHost::Named(host),
+        None => {
+            let message = "host = \"backend\", and a Unix socket has no host";
+            let hint =
+                "write the host that the application knows itself by, such as \"app.internal\"";
+            table.push(Finding::fault(message, table.place_at("host")).hint(hint));
+        }
+    }
 }
 
 /// Takes what was written to what it means, beside what the upstream says of TLS.
