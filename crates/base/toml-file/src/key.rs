@@ -12,18 +12,15 @@ use toml::de::DeValue;
 
 use crate::value::{Complaint, Values};
 
-/// A key of the file.
-pub struct Key<V> {
+/// A key of the file: its name, what its value may be and which field it fills, and what it means. All that there is to
+/// say of a key is said here, and a list of them is how a table is read.
+pub struct Key<T: 'static> {
     /// Its name in the file.
     pub name: &'static str,
-    /// What its value may be.
-    pub values: V,
-    /// What it means.
-    pub doc: Doc,
-}
-
-/// What a key means.
-pub struct Doc {
+    /// Which backends, routes or the like it is for.
+    pub group: Group,
+    /// What its value may be, and what is filled with it.
+    pub value: &'static dyn Value<T>,
     /// What holds when the key is left out.
     pub preset: Preset,
     /// A value other than the preset, as one would write it.
@@ -45,49 +42,6 @@ pub enum Preset {
     Value(&'static str),
     /// No value; in words, what that means.
     Unset(&'static str),
-}
-
-/// A key of any type, for lists of keys.
-pub trait AnyKey: Sync {
-    /// Its name in the file.
-    fn name(&self) -> &'static str;
-    /// What it means.
-    fn doc(&self) -> &Doc;
-    /// The kind and range of its value.
-    fn values(&self) -> String;
-    /// Whether it may have this value.
-    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool;
-}
-
-impl<V: Values> AnyKey for Key<V> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn doc(&self) -> &Doc {
-        &self.doc
-    }
-
-    fn values(&self) -> String {
-        self.values.describe()
-    }
-
-    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool {
-        self.values.read(value).is_ok()
-    }
-}
-
-/// A key of the file: its name, what its value may be and which field it fills, and what it means. All that there is to
-/// say of a key is said here, and a list of them is how a table is read.
-pub struct Record<T: 'static> {
-    /// Its name in the file.
-    pub name: &'static str,
-    /// Which backends, routes or the like it is for.
-    pub group: Group,
-    /// What its value may be, and what is filled with it.
-    pub value: &'static dyn Value<T>,
-    /// What it means.
-    pub doc: Doc,
 }
 
 /// Keys that belong together within their table: they are only for AJP, say. The text is for developers.
@@ -131,34 +85,47 @@ impl<V: Values, T> Value<T> for Fill<V, T> {
     }
 }
 
-impl<T> AnyKey for Record<T> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
+/// A [`Fill`] of a field: `fill!(Counts(1..=100), ProbeConfig.up)`.
+#[macro_export]
+macro_rules! fill {
+    ($kind:expr, $type:ident $(. $field:ident)+) => {
+        &$crate::key::Fill($kind, |it: &mut $type| &mut it $(. $field)+)
+    };
+}
 
-    fn doc(&self) -> &Doc {
-        &self.doc
-    }
-
-    fn values(&self) -> String {
-        self.value.describe()
-    }
-
-    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool {
-        self.value.takes(value)
-    }
+/// A key, whatever it fills. The fields are those of [`Key`].
+#[derive(Clone, Copy)]
+#[expect(missing_docs, reason = "they are those of `Key`")]
+pub struct AnyKey {
+    pub name: &'static str,
+    pub group: Group,
+    pub kind: &'static dyn Kind,
+    pub preset: Preset,
+    pub sample: &'static str,
+    pub effect: &'static str,
+    pub extremes: &'static str,
+    pub elsewhere: &'static str,
 }
 
 /// A list of keys, whatever they fill.
 pub trait AnyKeys: Sync {
-    /// The one of that index, with its group.
-    fn get(&self, index: usize) -> Option<(Group, &'static dyn AnyKey)>;
+    /// The one of that index.
+    fn get(&self, index: usize) -> Option<AnyKey>;
 }
 
-impl<T> AnyKeys for &'static [Record<T>] {
-    fn get(&self, index: usize) -> Option<(Group, &'static dyn AnyKey)> {
-        let key = <[_]>::get(self, index)?;
-        Some((key.group, key))
+impl<T> AnyKeys for &'static [Key<T>] {
+    fn get(&self, index: usize) -> Option<AnyKey> {
+        let key = <[Key<T>]>::get(self, index)?;
+        Some(AnyKey {
+            name: key.name,
+            group: key.group,
+            kind: key.value,
+            preset: key.preset,
+            sample: key.sample,
+            effect: key.effect,
+            extremes: key.extremes,
+            elsewhere: key.elsewhere,
+        })
     }
 }
 
@@ -182,9 +149,9 @@ impl Part {
         Self { keys, groups }
     }
 
-    fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
+    fn keys(&self) -> impl Iterator<Item = AnyKey> {
         let all = (0..).map_while(|index| self.keys.get(index));
-        all.filter_map(|(group, key)| (self.groups)(group).then_some(key))
+        all.filter(|key| (self.groups)(key.group))
     }
 }
 
@@ -195,9 +162,7 @@ pub struct Section {
     /// What it is for.
     pub intro: &'static str,
     /// Its keys, in the order of the reference.
-    pub keys: &'static [&'static dyn AnyKey],
-    /// Its keys, in the order of the reference, behind those of `keys`.
-    pub parts: &'static [Part],
+    pub keys: &'static [Part],
     /// Keys that a later version will have, with what to do until then.
     pub later: &'static [(&'static str, &'static str)],
 }
@@ -205,12 +170,11 @@ pub struct Section {
 impl Section {
     /// Whether it has a key of that name.
     pub fn has(&self, name: &str) -> bool {
-        self.keys().any(|key| key.name() == name)
+        self.keys().any(|key| key.name == name)
     }
 
     /// All its keys, in the order of the reference.
-    pub fn keys(&self) -> impl Iterator<Item = &'static dyn AnyKey> {
-        let keys = self.keys.iter().copied();
-        keys.chain(self.parts.iter().flat_map(Part::keys))
+    pub fn keys(&self) -> impl Iterator<Item = AnyKey> {
+        self.keys.iter().flat_map(Part::keys)
     }
 }

@@ -9,10 +9,10 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::key::{AnyKey, Group, Key, Preset, Record, Section};
+use crate::key::{Group, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
-use crate::value::{Complaint, Values};
+use crate::value::Complaint;
 
 /// One table of a file, being read.
 pub struct Table<'f> {
@@ -61,13 +61,8 @@ impl<'f> Table<'f> {
         self.place.clone()
     }
 
-    /// Where the value of a key stands, or else the header.
-    pub fn place_of(&self, key: &impl AnyKey) -> Range<usize> {
-        self.place_at(key.name())
-    }
-
     /// Where the value of the key of that name stands, or else the header.
-    pub fn place_at(&self, name: &str) -> Range<usize> {
+    pub fn place_of(&self, name: &str) -> Range<usize> {
         debug_assert!(
             self.knows(name),
             "{} has no key {name}",
@@ -82,11 +77,6 @@ impl<'f> Table<'f> {
         value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
-    /// Whether the key is there, well or badly.
-    pub fn has(&self, key: &impl AnyKey) -> bool {
-        self.find(key.name()).is_some()
-    }
-
     /// Whether an unknown key is one of these with a slip.
     pub fn has_slip_of(&self, names: &[&str]) -> bool {
         let is_slip =
@@ -95,7 +85,7 @@ impl<'f> Table<'f> {
     }
 
     /// Whether there is a key or table of that name, well or badly.
-    pub fn has_named(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         debug_assert!(
             self.knows(name),
             "{} has no key {name}",
@@ -104,29 +94,11 @@ impl<'f> Table<'f> {
         self.find(name).is_some()
     }
 
-    /// Reads a key; `None` when it is missing or wrong.
-    pub fn take<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
-        debug_assert!(
-            self.section.has(key.name),
-            "{} has no key {}",
-            self.section.header,
-            key.name
-        );
-        let value = self.find(key.name)?;
-        match key.values.read(value) {
-            Ok(read) => Some(read),
-            Err(complaints) => {
-                self.complain(key.name, complaints);
-                None
-            }
-        }
-    }
-
     /// Reads those of the keys that are there into what they fill, and complains of those that must be there and are
     /// not. A wrong one leaves it as it was.
     pub fn read<T: 'static>(
         &mut self,
-        keys: impl IntoIterator<Item = &'static Record<T>>,
+        keys: impl IntoIterator<Item = &'static Key<T>>,
         into: &mut T,
     ) {
         for key in keys {
@@ -142,8 +114,8 @@ impl<'f> Table<'f> {
                         self.complain(key.name, complaints);
                     }
                 }
-                None if key.doc.preset == Preset::Required => {
-                    self.lacks(key.name, key.doc.sample);
+                None if key.preset == Preset::Required => {
+                    self.lacks(key.name, key.sample);
                 }
                 None => {}
             }
@@ -153,7 +125,7 @@ impl<'f> Table<'f> {
     /// Those keys of certain groups that are there, well or badly, each with the place of its value.
     pub fn written<T: 'static>(
         &self,
-        keys: &'static [Record<T>],
+        keys: &'static [Key<T>],
         groups: impl Fn(Group) -> bool,
     ) -> Vec<(&'static str, Range<usize>)> {
         let keys = keys.iter().filter(|key| groups(key.group));
@@ -175,29 +147,14 @@ impl<'f> Table<'f> {
         self.push(Finding::fault(message, self.place()).hint(hint));
     }
 
-    /// Reads a key that must be there.
-    pub fn require<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
-        if !self.has(key) {
-            self.lacks(key.name, key.doc.sample);
-        }
-        self.take(key)
-    }
-
-    /// Reads a key into its place, if it is there and good.
-    pub fn set<V: Values>(&mut self, key: &Key<V>, slot: &mut V::Read) {
-        if let Some(value) = self.take(key) {
-            *slot = value;
-        }
-    }
-
-    /// Adds a finding.
+    /// Adds a finding of its own.
     pub fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
 
     /// Says what to do about the faults of the value of that name.
     pub fn hint_at(&mut self, name: &str, hint: &str) {
-        let place = self.place_at(name);
+        let place = self.place_of(name);
         for finding in &mut self.findings {
             if finding.span.as_ref() == Some(&place) {
                 hint.clone_into(&mut finding.hint);
@@ -240,7 +197,7 @@ impl<'f> Table<'f> {
         let names = self
             .section
             .keys()
-            .map(|key| key.name())
+            .map(|key| key.name)
             .chain(self.tables.iter().copied());
         finding.hint(report.hint_of_unknown(name, nearest(name, names)))
     }

@@ -5,7 +5,8 @@
 //! the name of the key or flag precedes them.
 
 use std::fmt::Display;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use catamaran_units::{parse_duration, parse_size, show_duration, show_size};
 use toml::Spanned;
@@ -33,15 +34,10 @@ pub trait Values: Sync {
 }
 
 /// A duration such as `"200ms"`, both ends included.
-pub struct Durations {
-    /// The lowest.
-    pub min: std::time::Duration,
-    /// The highest.
-    pub max: std::time::Duration,
-}
+pub struct Durations(pub RangeInclusive<Duration>);
 
 impl Values for Durations {
-    type Read = std::time::Duration;
+    type Read = Duration;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
         let duration = match value.get_ref() {
@@ -55,10 +51,10 @@ impl Values for Durations {
             }
             other => return Err(wrong_type("a duration such as \"10s\"", other, value)),
         };
-        if (self.min..=self.max).contains(&duration) {
+        if self.0.contains(&duration) {
             return Ok(duration);
         }
-        let (min, max) = (show_duration(self.min), show_duration(self.max));
+        let (min, max) = (show_duration(*self.0.start()), show_duration(*self.0.end()));
         Err(complaint(
             format!("must be from \"{min}\" to \"{max}\""),
             value,
@@ -68,19 +64,14 @@ impl Values for Durations {
     fn describe(&self) -> String {
         format!(
             "duration, {} to {}",
-            show_duration(self.min),
-            show_duration(self.max)
+            show_duration(*self.0.start()),
+            show_duration(*self.0.end())
         )
     }
 }
 
 /// A number of bytes, such as `"64KiB"` or `65536`, both ends included.
-pub struct Sizes<T> {
-    /// The lowest.
-    pub min: T,
-    /// The highest.
-    pub max: T,
-}
+pub struct Sizes<T>(pub RangeInclusive<T>);
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes<T> {
     type Read = T;
@@ -94,17 +85,21 @@ impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes
             },
             other => return Err(wrong_type("a size such as \"64KiB\"", other, value)),
         };
-        within(bytes, self.min, self.max).ok_or_else(|| complaint(self.range(), value))
+        within(bytes, &self.0).ok_or_else(|| complaint(self.range(), value))
     }
 
     fn describe(&self) -> String {
-        format!("size, {} to {}", size(self.min), size(self.max))
+        format!("size, {} to {}", size(*self.0.start()), size(*self.0.end()))
     }
 }
 
 impl<T: Copy + TryInto<u64>> Sizes<T> {
     fn range(&self) -> String {
-        format!("must be from {} to {}", size(self.min), size(self.max))
+        format!(
+            "must be from {} to {}",
+            size(*self.0.start()),
+            size(*self.0.end())
+        )
     }
 }
 
@@ -133,12 +128,7 @@ impl Values for Percents {
 }
 
 /// A whole number, both ends included.
-pub struct Counts<T> {
-    /// The lowest.
-    pub min: T,
-    /// The highest.
-    pub max: T,
-}
+pub struct Counts<T>(pub RangeInclusive<T>);
 
 impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> {
     type Read = T;
@@ -151,12 +141,13 @@ impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> 
                 value,
             ));
         }
-        let number = integer(value.get_ref()).and_then(|n| within(n, self.min, self.max));
-        number.ok_or_else(|| complaint(format!("must be from {} to {}", self.min, self.max), value))
+        let number = integer(value.get_ref()).and_then(|n| within(n, &self.0));
+        let (min, max) = (self.0.start(), self.0.end());
+        number.ok_or_else(|| complaint(format!("must be from {min} to {max}"), value))
     }
 
     fn describe(&self) -> String {
-        format!("number, {} to {}", self.min, self.max)
+        format!("number, {} to {}", self.0.start(), self.0.end())
     }
 }
 
@@ -386,10 +377,8 @@ fn integer(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-fn within<T: Copy + PartialOrd + TryFrom<u64>>(number: u64, min: T, max: T) -> Option<T> {
-    T::try_from(number)
-        .ok()
-        .filter(|number| (min..=max).contains(number))
+fn within<T: PartialOrd + TryFrom<u64>>(number: u64, range: &RangeInclusive<T>) -> Option<T> {
+    T::try_from(number).ok().filter(|it| range.contains(it))
 }
 
 fn size<T: TryInto<u64>>(bytes: T) -> String {

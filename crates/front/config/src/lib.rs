@@ -40,7 +40,7 @@ mod value {
     pub(crate) use catamaran_toml_file::value::*;
 }
 
-use catamaran_toml_file::{key, report, suggest, syntax, table};
+use catamaran_toml_file::{fill, key, report, suggest, syntax, table};
 pub use check::{exposed_admin, same_address, unprotected};
 pub use file::route::is_ruled_field;
 pub use foreign::{ForeignAnswer, foreign_answer};

@@ -29,7 +29,7 @@ struct SectionEntry {
     section: &'static Section,
     anchor: String,
     /// The keys that it describes, each with its anchor.
-    keys: Vec<(&'static dyn AnyKey, String)>,
+    keys: Vec<(AnyKey, String)>,
 }
 
 /// The entries of all tables, in the order of the page.
@@ -44,7 +44,7 @@ fn entries() -> Vec<SectionEntry> {
         anchor: anchors.next(section.header),
         keys: (section.keys())
             .filter(|key| own(section, *key))
-            .map(|key| (key, anchors.next(key.name())))
+            .map(|key| (key, anchors.next(key.name)))
             .collect(),
     };
     let all = SECTIONS.iter().chain(OTHER_SECTIONS);
@@ -87,7 +87,7 @@ impl Anchors {
 impl SectionEntry {
     fn index_line(&self, page: &mut String) {
         let links: Vec<String> = (self.keys.iter())
-            .map(|(key, anchor)| format!("[`{}`](#{anchor})", key.name()))
+            .map(|(key, anchor)| format!("[`{}`](#{anchor})", key.name))
             .collect();
         writeln!(
             page,
@@ -109,7 +109,7 @@ impl SectionEntry {
         for (key, anchor) in &self.keys {
             let row = format!(
                 "| [`{}`](#{anchor}) | {} | {} |\n",
-                key.name(),
+                key.name,
                 values(*key),
                 preset(*key)
             );
@@ -122,14 +122,14 @@ impl SectionEntry {
 }
 
 /// Whether a section describes the key, rather than sharing it with the section that does.
-pub(crate) fn own(section: &Section, key: &dyn AnyKey) -> bool {
+pub(crate) fn own(section: &Section, key: AnyKey) -> bool {
     let group = section.header == upstream::SECTION.header;
-    !group || !crate::file::backend::SECTION.has(key.name())
+    !group || !crate::file::backend::SECTION.has(key.name)
 }
 
-fn key_entry(key: &dyn AnyKey, page: &mut String) {
-    let doc = key.doc();
-    let (name, values, preset) = (key.name(), values(key), preset(key));
+fn key_entry(key: AnyKey, page: &mut String) {
+    let doc = key;
+    let (name, values, preset) = (key.name, values(key), preset(key));
     write!(page, "\n### `{name}`\n\n{}\n\n", doc.effect).expect("a string takes all");
     write!(
         page,
@@ -144,10 +144,10 @@ fn key_entry(key: &dyn AnyKey, page: &mut String) {
 }
 
 /// Quoted values in code type; a `|` would end a cell of the table.
-fn values(key: &dyn AnyKey) -> String {
+fn values(key: AnyKey) -> String {
     let mut code = false;
     let mut text = String::new();
-    for (at, part) in key.values().split('"').enumerate() {
+    for (at, part) in key.kind.describe().split('"').enumerate() {
         if at > 0 {
             text.push_str(if code { "\"`" } else { "`\"" });
             code = !code;
@@ -157,8 +157,8 @@ fn values(key: &dyn AnyKey) -> String {
     text.replace('|', "\\|")
 }
 
-fn preset(key: &dyn AnyKey) -> String {
-    match key.doc().preset {
+fn preset(key: AnyKey) -> String {
+    match key.preset {
         Preset::Required => "none, it is needed".to_owned(),
         Preset::Value(value) => format!("`{value}`"),
         Preset::Unset(meaning) => meaning.to_owned(),

@@ -204,11 +204,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn text(
-        &self,
-        value: &mut Spanned<DeValue<'t>>,
-        key: impl Fn(&Self) -> Option<&'static dyn AnyKey>,
-    ) {
+    fn text(&self, value: &mut Spanned<DeValue<'t>>, key: impl Fn(&Self) -> Option<AnyKey>) {
         let place = value.span();
         let Some(text) = self.expanded.texts.get(&place.start) else {
             return;
@@ -216,7 +212,7 @@ impl<'t> Walk<'t> {
         let written = value.get_ref().as_str().unwrap_or_default();
         let alone = written.starts_with("${") && written.find('}') == Some(written.len() - 1);
         let put = Spanned::new(place.clone(), DeValue::String(Cow::Borrowed(text)));
-        let key = key(self).filter(|key| alone && !key.takes(&put));
+        let key = key(self).filter(|key| alone && !key.kind.takes(&put));
         *value = match key.and_then(|key| other_kind(text, place, key)) {
             Some(other) => other,
             None => put,
@@ -224,27 +220,23 @@ impl<'t> Walk<'t> {
     }
 
     /// The key of that name in the table of the path.
-    fn key(&self, name: &str) -> Option<&'static dyn AnyKey> {
+    fn key(&self, name: &str) -> Option<AnyKey> {
         let is_here = |header: &str| {
             let parts: Vec<&str> = header.trim_matches(['[', ']']).split('.').collect();
             let same = |(part, name): (&&str, &String)| *part == "NAME" || part == name;
             parts.len() == self.path.len() && parts.iter().zip(&self.path).all(same)
         };
         let section = SECTIONS.iter().find(|it| is_here(it.header))?;
-        section.keys().find(|key| key.name() == name)
+        section.keys().find(|key| key.name == name)
     }
 }
 
 /// The number or switch that a text spells, if the key takes it.
-fn other_kind<'t>(
-    text: &'t str,
-    place: Range<usize>,
-    key: &dyn AnyKey,
-) -> Option<Spanned<DeValue<'t>>> {
+fn other_kind<'t>(text: &'t str, place: Range<usize>, key: AnyKey) -> Option<Spanned<DeValue<'t>>> {
     let spelled = DeValue::parse(text).ok()?.into_inner();
     let fits = matches!(spelled, DeValue::Integer(_) | DeValue::Boolean(_));
     let spelled = Spanned::new(place, spelled);
-    (fits && key.takes(&spelled)).then_some(spelled)
+    (fits && key.kind.takes(&spelled)).then_some(spelled)
 }
 
 #[cfg(test)]

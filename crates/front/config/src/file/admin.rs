@@ -9,7 +9,8 @@ use toml::de::DeValue;
 
 use super::Surroundings;
 use crate::check::exposed_admin;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::address::{listen_from, parse_listen_address};
@@ -53,13 +54,13 @@ pub(crate) fn read(
     for address in &mut admin.addresses {
         if let Err(error) = listen_from(surroundings.base, address) {
             let message = format!("`address` {error}");
-            table.push(Finding::fault(message, table.place_at("address")));
+            table.push(Finding::fault(message, table.place_of("address")));
         }
     }
-    if table.has_named("address") && table.is_good() && admin.addresses.is_empty() {
+    if table.has("address") && table.is_good() && admin.addresses.is_empty() {
         let message = "`address` is an empty list";
         let hint = "name an address such as \"127.0.0.1:9090\", or remove [admin]";
-        table.push(Finding::fault(message, table.place_at("address")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("address")).hint(hint));
     }
     let path = admin.state_file.take();
     admin.state_file = path.map(|path| surroundings.base.join(path));
@@ -67,11 +68,11 @@ pub(crate) fn read(
     let is_tcp = |address: &&ListenAddress| matches!(address, ListenAddress::Tcp(_));
     for address in admin.addresses.iter().filter(is_tcp) {
         if let Some(message) = exposed_admin(address, admin.token.is_some()) {
-            table.push(Finding::warning(message, table.place_at("address")));
+            table.push(Finding::warning(message, table.place_of("address")));
         }
     }
-    let (place, state_place) = (table.place_at("address"), table.place_at("state_file"));
-    let ready_place = table.place_at("ready");
+    let (place, state_place) = (table.place_of("address"), table.place_of("state_file"));
+    let ready_place = table.place_of("ready");
     table.finish(report);
     let value = Some(admin).filter(|admin| !admin.addresses.is_empty())?;
     Some(Admin {
@@ -92,7 +93,7 @@ fn token(path: &Path, table: &mut Table<'_>, surroundings: &Surroundings<'_>) ->
         Ok(token) => Some(Secret::new(token)),
         Err(error) => {
             let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_at("token_file")));
+            table.push(Finding::fault(message, table.place_of("token_file")));
             None
         }
     }
@@ -108,145 +109,130 @@ pub(crate) static SECTION: Section = Section {
             [admin.md](admin.md). Without the table nothing is served. It has a thread of its own. \
             `address`, `socket_mode` and `state_file` take effect at a start, the others at a \
             reload, too.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
 /// Characters in a token: 128 bits of hexadecimal digits.
 const TOKEN_MIN: usize = 32;
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "address",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an address and port such as \"127.0.0.1:9090\", or \"unix:/PATH\"",
                 parse: parse_listen_address,
             }),
-            |written: &mut Written| &mut written.admin.addresses,
+            Written.admin.addresses
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "[\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
-            effect: "Where the front answers administrators, without TLS. Everybody who may open the \
-                     Unix socket may change everything. Over TCP nothing can be changed without \
-                     `token_file`. On an address other than loopback the token is needed for all but \
-                     `/healthz`, `/readyz` and `/metrics`. The commands look for \
-                     `/run/catamaran/admin.sock` unless they get another address or the file.",
-            extremes: "An address that others can reach shows them the load and the names of backends, \
-                       and others on the way can read the token.",
-            elsewhere: "nginx `stub_status`; httpd `mod_status`, `balancer-manager`; mod_jk \
-                        `worker.NAME.type=status`; HAProxy `stats`, `stats socket`",
-        },
+        preset: Preset::Required,
+        sample: "[\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
+        effect: "Where the front answers administrators, without TLS. Everybody who may open the \
+                 Unix socket may change everything. Over TCP nothing can be changed without \
+                 `token_file`. On an address other than loopback the token is needed for all but \
+                 `/healthz`, `/readyz` and `/metrics`. The commands look for \
+                 `/run/catamaran/admin.sock` unless they get another address or the file.",
+        extremes: "An address that others can reach shows them the load and the names of backends, \
+                   and others on the way can read the token.",
+        elsewhere: "nginx `stub_status`; httpd `mod_status`, `balancer-manager`; mod_jk \
+                    `worker.NAME.type=status`; HAProxy `stats`, `stats socket`",
     },
-    Record {
+    Key {
         name: "socket_mode",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "permissions such as \"0660\"",
                 parse: parse_mode,
             },
-            |written: &mut Written| &mut written.admin.socket_mode,
+            Written.admin.socket_mode
         ),
-        doc: Doc {
-            preset: Preset::Value("\"0600\""),
-            sample: "\"0660\"",
-            effect: "The permissions of the Unix socket's file: who may steer the front.",
-            extremes: "With `\"0666\"` every user of the machine may.",
-            elsewhere: "HAProxy `stats socket … mode`",
-        },
+        preset: Preset::Value("\"0600\""),
+        sample: "\"0660\"",
+        effect: "The permissions of the Unix socket's file: who may steer the front.",
+        extremes: "With `\"0666\"` every user of the machine may.",
+        elsewhere: "HAProxy `stats socket … mode`",
     },
-    Record {
+    Key {
         name: "token_file",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("the path of a file")),
-            |written: &mut Written| &mut written.token_file,
+            Written.token_file
         ),
-        doc: Doc {
-            preset: Preset::Unset("over TCP nothing can be changed"),
-            sample: "\"admin.token\"",
-            effect: "A file whose first line, 32 characters or more, a client of TCP must send to change \
-                     anything: `Authorization: Bearer TOKEN`. A relative path starts from the directory \
-                     of the configuration file. `openssl rand -hex 32` makes one.",
-            extremes: "Let only the user of the front and its operators read it.",
-            elsewhere: "",
-        },
+        preset: Preset::Unset("over TCP nothing can be changed"),
+        sample: "\"admin.token\"",
+        effect: "A file whose first line, 32 characters or more, a client of TCP must send to change \
+                 anything: `Authorization: Bearer TOKEN`. A relative path starts from the directory \
+                 of the configuration file. `openssl rand -hex 32` makes one.",
+        extremes: "Let only the user of the front and its operators read it.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "hosts",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a host name such as \"front-1.example.org\"",
                 parse: parse_admin_host,
             }),
-            |written: &mut Written| &mut written.admin.hosts,
+            Written.admin.hosts
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"front-1.example.org\"]",
-            effect: "Names by which clients of TCP may call this listener, besides `localhost` and its \
-                     address. A request with another `Host` is answered 421, since a page in a browser \
-                     may have been led here by its own DNS.",
-            extremes: "`/healthz`, `/readyz` and `/metrics` are answered under any name.",
-            elsewhere: "",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"front-1.example.org\"]",
+        effect: "Names by which clients of TCP may call this listener, besides `localhost` and its \
+                 address. A request with another `Host` is answered 421, since a page in a browser \
+                 may have been led here by its own DNS.",
+        extremes: "`/healthz`, `/readyz` and `/metrics` are answered under any name.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "state_file",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("the path of a file")),
-            |written: &mut Written| &mut written.admin.state_file,
+            Written.admin.state_file
         ),
-        doc: Doc {
-            preset: Preset::Unset("a restart forgets them"),
-            sample: "\"/var/lib/catamaran/state.json\"",
-            effect: "Where what operators changed is kept for a restart; a reload and an upgrade keep it \
-                     in any case. A setting that was changed in the configuration since is dropped: the \
-                     file wins. One that cannot be understood is renamed to end in `.corrupt`, and \
-                     `catamaran_state_file_fails` is 1 until a change is written. Only the front's user may \
-                     read the file.",
-            extremes: "The directory must be one that the front may write.",
-            elsewhere: "HAProxy `server-state-file`; httpd `BalancerPersist`",
-        },
+        preset: Preset::Unset("a restart forgets them"),
+        sample: "\"/var/lib/catamaran/state.json\"",
+        effect: "Where what operators changed is kept for a restart; a reload and an upgrade keep it \
+                 in any case. A setting that was changed in the configuration since is dropped: the \
+                 file wins. One that cannot be understood is renamed to end in `.corrupt`, and \
+                 `catamaran_state_file_fails` is 1 until a change is written. Only the front's user may \
+                 read the file.",
+        extremes: "The directory must be one that the front may write.",
+        elsewhere: "HAProxy `server-state-file`; httpd `BalancerPersist`",
     },
-    Record {
+    Key {
         name: "read_only",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| &mut written.admin.read_only),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Nobody can change anything by the admin listener, not even with the token or by \
-                     the Unix socket.",
-            extremes: "On, a backend can be taken out of use by the configuration only.",
-            elsewhere: "",
-        },
+        value: fill!(Switch, Written.admin.read_only),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Nobody can change anything by the admin listener, not even with the token or by \
+                 the Unix socket.",
+        extremes: "On, a backend can be taken out of use by the configuration only.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "ready",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(OneOrMore(Parsed {
                 what: "the name of an upstream",
                 parse: parse_name,
             })),
-            |written: &mut Written| &mut written.admin.ready,
+            Written.admin.ready
         ),
-        doc: Doc {
-            preset: Preset::Unset("all upstreams"),
-            sample: "[\"tomcat\"]",
-            effect: "The upstreams that `/readyz` asks for: it is 503 while one of them accepts no new clients, \
-                     because each of its backends is out, drained or stopped. It names every upstream that \
-                     accepts none, in this list or not. `[]` asks for none: then it is 503 for a drain alone.",
-            extremes: "All of them: one application that is dead takes the whole front, with all others, out of \
-                       the balancer before it. [monitoring.md](monitoring.md) says what to choose.",
-            elsewhere: "HAProxy `monitor fail if { nbsrv(tomcat) eq 0 }`",
-        },
+        preset: Preset::Unset("all upstreams"),
+        sample: "[\"tomcat\"]",
+        effect: "The upstreams that `/readyz` asks for: it is 503 while one of them accepts no new clients, \
+                 because each of its backends is out, drained or stopped. It names every upstream that \
+                 accepts none, in this list or not. `[]` asks for none: then it is 503 for a drain alone.",
+        extremes: "All of them: one application that is dead takes the whole front, with all others, out of \
+                   the balancer before it. [monitoring.md](monitoring.md) says what to choose.",
+        elsewhere: "HAProxy `monitor fail if { nbsrv(tomcat) eq 0 }`",
     },
 ];

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::route::reserved_of_requests;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::key::{ALL, Fill, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::parse_field_name;
@@ -23,9 +23,9 @@ pub(super) fn read(
     upstream: &mut Table<'_>,
     report: &mut Report,
 ) -> Vec<(String, AttributeSource)> {
-    if upstream.has_named("auth_type") && !upstream.has_named("remote_user") {
+    if upstream.has("auth_type") && !upstream.has("remote_user") {
         let message = "`auth_type` has no use without `remote_user`";
-        let place = upstream.place_at("auth_type");
+        let place = upstream.place_of("auth_type");
         upstream.push(Finding::fault(message, place).hint("remove it"));
     }
     value.map_or_else(Vec::new, |value| named(value, report))
@@ -153,26 +153,23 @@ pub(crate) static SECTION: Section = Section {
             `allowedRequestAttributesPattern`, such as `\"TENANT|SITE\"` (WildFly: \
             `allowed-request-attributes-pattern`). [routes.md](routes.md#what-an-application-behind-ajp-is-told) \
             has an example.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
-static KEYS: &[Record<Option<AttributeSource>>] = &[Record {
+static KEYS: &[Key<Option<AttributeSource>>] = &[Key {
     name: "NAME",
     group: ALL,
     value: &Fill(Optional(SOURCE), |source: &mut Option<AttributeSource>| {
         source
     }),
-    doc: Doc {
-        preset: Preset::Unset("no attribute of that name"),
-        sample: "\"header:X-Tenant\"",
-        effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
-                     is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
-                     the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
-                     that has no such value has no such attribute.",
-        extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
-                       upstream, so that no client can say what only a proxy may.",
-        elsewhere: "mod_jk `JkEnvVar`; mod_proxy_ajp: variables that begin with `AJP_`",
-    },
+    preset: Preset::Unset("no attribute of that name"),
+    sample: "\"header:X-Tenant\"",
+    effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
+                 is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
+                 the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
+                 that has no such value has no such attribute.",
+    extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
+                   upstream, so that no client can say what only a proxy may.",
+    elsewhere: "mod_jk `JkEnvVar`; mod_proxy_ajp: variables that begin with `AJP_`",
 }];

@@ -37,7 +37,7 @@ pub(crate) fn read(
     table.read(KEYS, &mut written);
     let mut url = written.url.take();
     resolve("url", url.as_mut(), &mut table, surroundings.base);
-    let place = table.place_at("url");
+    let place = table.place_of("url");
     let unplaced = || BackendUrl {
         protocol: Protocol::Ajp,
         address: Address::Unix(PathBuf::new()),
@@ -83,7 +83,7 @@ pub(crate) fn read(
 pub(super) fn resolve(key: &str, url: Option<&mut BackendUrl>, table: &mut Table<'_>, base: &Path) {
     if let Some(Err(error)) = url.map(|it| backend_from(base, it)) {
         let message = format!("`{key}` {error}");
-        table.push(Finding::fault(message, table.place_at(key)));
+        table.push(Finding::fault(message, table.place_of(key)));
     }
 }
 
@@ -112,7 +112,7 @@ fn settle_host(table: &mut Table<'_>, backend: &mut BackendConfig, has_url: bool
             let message = "host = \"backend\", and a Unix socket has no host";
             let hint =
                 "write the host that the application knows itself by, such as \"app.internal\"";
-            table.push(Finding::fault(message, table.place_at("host")).hint(hint));
+            table.push(Finding::fault(message, table.place_of("host")).hint(hint));
         }
     }
 }
@@ -147,9 +147,9 @@ fn secret(
     table: &mut Table<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<String> {
-    let (has_secret, has_file) = (table.has_named("secret"), table.has_named("secret_file"));
+    let (has_secret, has_file) = (table.has("secret"), table.has("secret_file"));
     if has_secret && has_file {
-        let place = table.place_at("secret_file");
+        let place = table.place_of("secret_file");
         let message = "`secret` and `secret_file` are both there";
         table.push(
             Finding::fault(message, place)
@@ -165,7 +165,7 @@ fn secret(
         .and_then(|text| parse_secret(&text).map_err(|error| error.to_string()));
     Some(read.unwrap_or_else(|error| {
         let message = format!("the file {} {error}", path.display());
-        table.push(Finding::fault(message, table.place_at("secret_file")));
+        table.push(Finding::fault(message, table.place_of("secret_file")));
         String::new()
     }))
 }
@@ -179,12 +179,12 @@ fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
         ("connect_timeout", backend.connect_timeout),
         ("queue_timeout", backend.queue_timeout),
     ] {
-        if table.has_named(key) && part > whole {
+        if table.has(key) && part > whole {
             never_reached(table, key, "exchange_timeout");
         }
     }
     let ping_after_idle = backend.ajp.ping_after_idle;
-    if table.has_named("ping_after_idle")
+    if table.has("ping_after_idle")
         && ping_after_idle.is_some_and(|after| after >= backend.idle_timeout)
     {
         never_reached(table, "ping_after_idle", "idle_timeout");
@@ -194,7 +194,7 @@ fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
 fn never_reached(table: &mut Table<'_>, key: &str, first: &str) {
     let message = format!("`{key}` is never reached, because `{first}` ends sooner");
     let hint = format!("lower `{key}`, or raise `{first}`");
-    table.push(Finding::warning(message, table.place_at(key)).hint(hint));
+    table.push(Finding::warning(message, table.place_of(key)).hint(hint));
 }
 
 /// A setting of AJP on a backend that does not speak it is a slip, in the key or in the URL.
@@ -218,8 +218,7 @@ pub(crate) static SECTION: Section = Section {
     intro: "One backend of a group; at least one per upstream. All keys but the first \
             nine may stand in `[upstream.NAME]` instead. Those from `ca_file` to `client_key` are for \
             `https://` only, the last seven for AJP only.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[
         ("drain", "write activation = \"drain\""),
         ("standby", "give it a `distance` above that of the others"),

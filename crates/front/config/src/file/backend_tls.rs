@@ -61,17 +61,17 @@ pub(super) fn settle(
     table: &mut Table<'_>,
     base: &Path,
 ) -> TlsKeys {
-    if table.has_named("client_certificate") != table.has_named("client_key") {
+    if table.has("client_certificate") != table.has("client_key") {
         let message = "`client_certificate` and `client_key` need each other";
-        let place = match table.has_named("client_key") {
-            true => table.place_at("client_key"),
-            false => table.place_at("client_certificate"),
+        let place = match table.has("client_key") {
+            true => table.place_of("client_key"),
+            false => table.place_of("client_certificate"),
         };
         table.push(Finding::fault(message, place).hint("write both, or neither"));
     }
-    if table.has_named("ca_file") && table.has_named("verify") && !own.verify {
+    if table.has("ca_file") && table.has("verify") && !own.verify {
         let message = "`ca_file` has no effect with verify = \"off\"";
-        let place = table.place_at("ca_file");
+        let place = table.place_of("ca_file");
         table.push(Finding::warning(message, place).hint("remove verify = \"off\""));
     }
     let path = |own: Option<PathBuf>, shared: &Option<PathBuf>| {
@@ -201,8 +201,8 @@ fn system_roots() -> Result<Roots, String> {
 
 /// Where the key of that name stands; else the URL, when the upstream has it.
 fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
-    match table.has_named(key) {
-        true => table.place_at(key),
+    match table.has(key) {
+        true => table.place_of(key),
         false => url.clone(),
     }
 }

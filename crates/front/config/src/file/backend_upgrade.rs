@@ -18,7 +18,7 @@ pub(super) fn end(
     surroundings: &Surroundings<'_>,
 ) -> Option<(End, bool)> {
     resolve("upgrade_url", Some(&mut url), table, surroundings.base);
-    let place = table.place_at("upgrade_url");
+    let place = table.place_of("upgrade_url");
     if backend.protocol == Protocol::Http {
         let message = "`upgrade_url` is for AJP; this backend takes tunnels at its `url`";
         table.push(Finding::fault(message, place).hint("remove it"));

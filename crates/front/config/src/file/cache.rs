@@ -9,7 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::named;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
 use crate::value::text::{TextError, parse_statuses, parse_token};
@@ -52,7 +53,7 @@ fn one((name, place, entries): (&str, Range<usize>, &DeTable<'_>), report: &mut 
     let Written { mut cache, ttl } = written;
     fresh_for(ttl, &mut table, &mut cache.freshness.ttl);
     check(&mut table, &mut cache);
-    let places = (table.place_at("memory"), table.place_at("session_cookies"));
+    let places = (table.place_of("memory"), table.place_of("session_cookies"));
     table.finish(report);
     Cache {
         value: cache,
@@ -69,7 +70,7 @@ fn fresh_for(
     fresh: &mut Vec<(RangeInclusive<u16>, u32)>,
 ) {
     for (statuses, ttl) in written {
-        let place = table.place_at("ttl");
+        let place = table.place_of("ttl");
         match parse_statuses(&statuses) {
             Ok(range)
                 if NEVER.iter().any(|never| range.contains(never)) || *range.start() < 200 =>
@@ -93,17 +94,17 @@ fn fresh_for(
 /// What the keys of one cache make of each other.
 fn check(table: &mut Table<'_>, cache: &mut CacheConfig) {
     if cache.object_max > cache.memory / 8 {
-        if table.has_named("object_max") {
+        if table.has("object_max") {
             let message = "`object_max` is more than an eighth of `memory`";
             let hint = "a few such responses would take the place of all others: raise `memory`, or lower it";
-            table.push(Finding::fault(message, table.place_at("object_max")).hint(hint));
+            table.push(Finding::fault(message, table.place_of("object_max")).hint(hint));
         }
         cache.object_max = cache.memory / 8;
     }
     if cache.freshness.obey {
         return;
     }
-    let place = table.place_at("obey");
+    let place = table.place_of("obey");
     if cache.freshness.ttl.is_empty() {
         let message = "with `obey = false` only `ttl` says what is stored, and there is none";
         let hint = "write ttl = { 200 = \"1m\" }, or remove `obey`";
@@ -125,8 +126,7 @@ pub(crate) static SECTION: Section = Section {
             It obeys `Cache-Control`, `Expires` and `Vary` of the application as RFC 9111 says, and stores \
             nothing that is for one user alone. Its name must be unique. A reload keeps what is stored. \
             [cache.md](cache.md) explains it.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[(
         "shared",
         "a level in memcached that several fronts share is not available: each front has its own memory",
@@ -187,15 +187,9 @@ fn parse_parameter(text: &str) -> Result<String, TextError> {
 /// Statuses that are about a part of a response, or about one that is stored.
 const NEVER: [u16; 2] = [206, 304];
 
-const LONG: Durations = Durations {
-    min: Duration::ZERO,
-    max: Duration::from_secs(365 * 24 * 3600),
-};
+const LONG: Durations = Durations(Duration::ZERO..=Duration::from_secs(365 * 24 * 3600));
 
-const SHORT: Durations = Durations {
-    min: Duration::from_millis(1),
-    max: Duration::from_secs(3600),
-};
+const SHORT: Durations = Durations(Duration::from_millis(1)..=Duration::from_secs(3600));
 
 const COOKIE: Parsed<String, TextError> = Parsed {
     what: "a cookie's name such as \"JSESSIONID\"",
@@ -207,401 +201,308 @@ const FIELD: Parsed<HeaderName, FieldError> = Parsed {
     parse: parse_field,
 };
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "memory",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 1 << 20,
-                max: 1 << 42,
-            },
-            |written: &mut Written| &mut written.cache.memory,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"256MiB\""),
-            sample: "\"1GiB\"",
-            effect: "Memory for stored responses, with their keys, their fields and what `compress` makes of \
-                     them. When it is full, what is used least makes room.",
-            extremes: "Too little evicts what is asked for again (`catamaran_cache_evictions_total`). More than \
-                       the machine has ends the process.",
-            elsewhere: "nginx `proxy_cache_path max_size`; Varnish `-s malloc`",
-        },
+        value: fill!(Sizes(1 << 20..=1 << 42), Written.cache.memory),
+        preset: Preset::Value("\"256MiB\""),
+        sample: "\"1GiB\"",
+        effect: "Memory for stored responses, with their keys, their fields and what `compress` makes of \
+                 them. When it is full, what is used least makes room.",
+        extremes: "Too little evicts what is asked for again (`catamaran_cache_evictions_total`). More than \
+                   the machine has ends the process.",
+        elsewhere: "nginx `proxy_cache_path max_size`; Varnish `-s malloc`",
     },
-    Record {
+    Key {
         name: "object_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 1,
-                max: 1 << 40,
-            },
-            |written: &mut Written| &mut written.cache.object_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"8MiB\""),
-            sample: "\"1MiB\"",
-            effect: "The longest body that is stored; a longer one goes to its client alone. It is at most an \
-                     eighth of `memory`, and by default no more than that.",
-            extremes: "A large one lets a few downloads take the place of many pages.",
-            elsewhere: "httpd `CacheMaxFileSize`",
-        },
+        value: fill!(Sizes(1..=1 << 40), Written.cache.object_max),
+        preset: Preset::Value("\"8MiB\""),
+        sample: "\"1MiB\"",
+        effect: "The longest body that is stored; a longer one goes to its client alone. It is at most an \
+                 eighth of `memory`, and by default no more than that.",
+        extremes: "A large one lets a few downloads take the place of many pages.",
+        elsewhere: "httpd `CacheMaxFileSize`",
     },
-    Record {
+    Key {
         name: "heuristic",
         group: ALL,
-        value: &Fill(Map(Percents, u32::from), |written: &mut Written| {
-            &mut written.cache.freshness.heuristic
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"10%\""),
-            sample: "\"0%\"",
-            effect: "A response that says nothing of its freshness and has `Last-Modified` is fresh for this \
-                     part of the time since then. Only requests without a query, a session or `Authorization` \
-                     have such responses stored.",
-            extremes: "`\"0%\"` stores only what says how long it is fresh. A large part shows old pages.",
-            elsewhere: "httpd `CacheLastModifiedFactor`",
-        },
+        value: fill!(Map(Percents, u32::from), Written.cache.freshness.heuristic),
+        preset: Preset::Value("\"10%\""),
+        sample: "\"0%\"",
+        effect: "A response that says nothing of its freshness and has `Last-Modified` is fresh for this \
+                 part of the time since then. Only requests without a query, a session or `Authorization` \
+                 have such responses stored.",
+        extremes: "`\"0%\"` stores only what says how long it is fresh. A large part shows old pages.",
+        elsewhere: "httpd `CacheLastModifiedFactor`",
     },
-    Record {
+    Key {
         name: "heuristic_max",
         group: ALL,
-        value: &Fill(Map(LONG, whole), |written: &mut Written| {
-            &mut written.cache.freshness.heuristic_max
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"1h\""),
-            sample: "\"5m\"",
-            effect: "The longest time that `heuristic` makes of it.",
-            extremes: "Long times show old pages after a change, since the application has not been asked.",
-            elsewhere: "httpd `CacheMaxExpire`",
-        },
+        value: fill!(Map(LONG, whole), Written.cache.freshness.heuristic_max),
+        preset: Preset::Value("\"1h\""),
+        sample: "\"5m\"",
+        effect: "The longest time that `heuristic` makes of it.",
+        extremes: "Long times show old pages after a change, since the application has not been asked.",
+        elsewhere: "httpd `CacheMaxExpire`",
     },
-    Record {
+    Key {
         name: "ttl",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "statuses with how long their responses are fresh",
                 of: Map(LONG, whole),
             },
-            |written: &mut Written| &mut written.ttl,
+            Written.ttl
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ 200 = \"10m\", 404 = \"30s\" }",
-            effect: "How long responses are fresh that do not say it themselves, by status or range of statuses \
-                     (`\"500-504\"`). `no-store` and `private` still hold.",
-            extremes: "It stores pages whose author thought of no cache: name the cache only on routes whose \
-                       pages are the same for everybody.",
-            elsewhere: "nginx `proxy_cache_valid`; httpd `CacheDefaultExpire`; Varnish `default_ttl`",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ 200 = \"10m\", 404 = \"30s\" }",
+        effect: "How long responses are fresh that do not say it themselves, by status or range of statuses \
+                 (`\"500-504\"`). `no-store` and `private` still hold.",
+        extremes: "It stores pages whose author thought of no cache: name the cache only on routes whose \
+                   pages are the same for everybody.",
+        elsewhere: "nginx `proxy_cache_valid`; httpd `CacheDefaultExpire`; Varnish `default_ttl`",
     },
-    Record {
+    Key {
         name: "ttl_max",
         group: ALL,
-        value: &Fill(Map(LONG, whole), |written: &mut Written| {
-            &mut written.cache.freshness.ttl_max
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"720h\""),
-            sample: "\"1h\"",
-            effect: "The longest time for which anything is fresh, whoever says so.",
-            extremes: "A short one asks the application again although it said how long a response lasts.",
-            elsewhere: "httpd `CacheMaxExpire`",
-        },
+        value: fill!(Map(LONG, whole), Written.cache.freshness.ttl_max),
+        preset: Preset::Value("\"720h\""),
+        sample: "\"1h\"",
+        effect: "The longest time for which anything is fresh, whoever says so.",
+        extremes: "A short one asks the application again although it said how long a response lasts.",
+        elsewhere: "httpd `CacheMaxExpire`",
     },
-    Record {
+    Key {
         name: "obey",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.cache.freshness.obey
-        }),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "`false` ignores what a response says of caches; `ttl` alone decides. Requests with a \
-                     session or `Authorization` are still not answered from memory, and responses that set \
-                     cookies are treated as `set_cookie` says. For applications whose framework says `no-store` \
-                     of every page.",
-            extremes: "A page for one user alone is shown to others if its request has neither a session cookie \
-                       nor `Authorization`. `check` warns of it.",
-            elsewhere: "nginx `proxy_ignore_headers`; httpd `CacheStoreNoStore`, `CacheIgnoreCacheControl`",
-        },
+        value: fill!(Switch, Written.cache.freshness.obey),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "`false` ignores what a response says of caches; `ttl` alone decides. Requests with a \
+                 session or `Authorization` are still not answered from memory, and responses that set \
+                 cookies are treated as `set_cookie` says. For applications whose framework says `no-store` \
+                 of every page.",
+        extremes: "A page for one user alone is shown to others if its request has neither a session cookie \
+                   nor `Authorization`. `check` warns of it.",
+        elsewhere: "nginx `proxy_ignore_headers`; httpd `CacheStoreNoStore`, `CacheIgnoreCacheControl`",
     },
-    Record {
+    Key {
         name: "stale_while_revalidate",
         group: ALL,
-        value: &Fill(Map(LONG, whole), |written: &mut Written| {
-            &mut written.cache.freshness.stale_while_revalidate
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"0s\""),
-            sample: "\"30s\"",
-            effect: "How long after its end of freshness a response is still sent at once, while the front \
-                     fetches another. It holds for responses that do not say it themselves \
-                     (`stale-while-revalidate`), and never against `must-revalidate`, `no-cache` or `s-maxage`.",
-            extremes: "Clients see a page that is older by up to this time.",
-            elsewhere: "nginx `proxy_cache_background_update`; Varnish `default_grace`",
-        },
+        value: fill!(
+            Map(LONG, whole),
+            Written.cache.freshness.stale_while_revalidate
+        ),
+        preset: Preset::Value("\"0s\""),
+        sample: "\"30s\"",
+        effect: "How long after its end of freshness a response is still sent at once, while the front \
+                 fetches another. It holds for responses that do not say it themselves \
+                 (`stale-while-revalidate`), and never against `must-revalidate`, `no-cache` or `s-maxage`.",
+        extremes: "Clients see a page that is older by up to this time.",
+        elsewhere: "nginx `proxy_cache_background_update`; Varnish `default_grace`",
     },
-    Record {
+    Key {
         name: "stale_if_error",
         group: ALL,
-        value: &Fill(Map(LONG, whole), |written: &mut Written| {
-            &mut written.cache.freshness.stale_if_error
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"0s\""),
-            sample: "\"10m\"",
-            effect: "How long after its end of freshness a response is sent if no backend gives another: none is \
-                     there, it fails, answers one of `stale_status`, or is silent for `stale_wait`. It holds for \
-                     responses that do not say it themselves (`stale-if-error`), and never against \
-                     `must-revalidate`, `no-cache` or `s-maxage`.",
-            extremes: "A broken application looks healthy for as long. [cache.md](cache.md) has a setting for \
-                       redeploys.",
-            elsewhere: "nginx `proxy_cache_use_stale`; httpd `CacheStaleOnError`",
-        },
+        value: fill!(Map(LONG, whole), Written.cache.freshness.stale_if_error),
+        preset: Preset::Value("\"0s\""),
+        sample: "\"10m\"",
+        effect: "How long after its end of freshness a response is sent if no backend gives another: none is \
+                 there, it fails, answers one of `stale_status`, or is silent for `stale_wait`. It holds for \
+                 responses that do not say it themselves (`stale-if-error`), and never against \
+                 `must-revalidate`, `no-cache` or `s-maxage`.",
+        extremes: "A broken application looks healthy for as long. [cache.md](cache.md) has a setting for \
+                   redeploys.",
+        elsewhere: "nginx `proxy_cache_use_stale`; httpd `CacheStaleOnError`",
     },
-    Record {
+    Key {
         name: "stale_status",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a status such as \"503\", or a range such as \"502-504\"",
                 parse: parse_statuses,
             }),
-            |written: &mut Written| &mut written.cache.stale_status,
+            Written.cache.stale_status
         ),
-        doc: Doc {
-            preset: Preset::Value("[\"500\", \"502-504\"]"),
-            sample: "[\"404\", \"500\", \"502-504\"]",
-            effect: "Statuses of a backend in whose place a stale response is sent, as long as `stale_if_error` \
-                     lasts. A Tomcat answers 404 while a WAR is replaced.",
-            extremes: "With `404` a page that was removed is shown until `stale_if_error` is over.",
-            elsewhere: "nginx `proxy_cache_use_stale http_404`",
-        },
+        preset: Preset::Value("[\"500\", \"502-504\"]"),
+        sample: "[\"404\", \"500\", \"502-504\"]",
+        effect: "Statuses of a backend in whose place a stale response is sent, as long as `stale_if_error` \
+                 lasts. A Tomcat answers 404 while a WAR is replaced.",
+        extremes: "With `404` a page that was removed is shown until `stale_if_error` is over.",
+        elsewhere: "nginx `proxy_cache_use_stale http_404`",
     },
-    Record {
+    Key {
         name: "stale_wait",
         group: ALL,
-        value: &Fill(SHORT, |written: &mut Written| &mut written.cache.stale_wait),
-        doc: Doc {
-            preset: Preset::Value("\"2s\""),
-            sample: "\"500ms\"",
-            effect: "How long a backend may be silent before a stale response is sent instead; the fetch goes on. \
-                     A Tomcat that restarts accepts connections long before it answers.",
-            extremes: "Shorter than the application usually takes, clients get stale pages from a healthy one.",
-            elsewhere: "",
-        },
+        value: fill!(SHORT, Written.cache.stale_wait),
+        preset: Preset::Value("\"2s\""),
+        sample: "\"500ms\"",
+        effect: "How long a backend may be silent before a stale response is sent instead; the fetch goes on. \
+                 A Tomcat that restarts accepts connections long before it answers.",
+        extremes: "Shorter than the application usually takes, clients get stale pages from a healthy one.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "stale_retry",
         group: ALL,
-        value: &Fill(SHORT, |written: &mut Written| {
-            &mut written.cache.stale_retry
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"1s\""),
-            sample: "\"5s\"",
-            effect: "How long no backend is asked for a page again after it could not be had, while a stale one \
-                     may be sent.",
-            extremes: "A long one notices late that the application is back.",
-            elsewhere: "",
-        },
+        value: fill!(SHORT, Written.cache.stale_retry),
+        preset: Preset::Value("\"1s\""),
+        sample: "\"5s\"",
+        effect: "How long no backend is asked for a page again after it could not be had, while a stale one \
+                 may be sent.",
+        extremes: "A long one notices late that the application is back.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "targeted",
         group: ALL,
-        value: &Fill(OneOrMore(FIELD), |written: &mut Written| {
-            &mut written.cache.freshness.targeted
-        }),
-        doc: Doc {
-            preset: Preset::Value("[\"CDN-Cache-Control\"]"),
-            sample: "[\"Catamaran-Cache-Control\", \"CDN-Cache-Control\"]",
-            effect: "Fields with directives for this cache alone (RFC 9213), the most important first. The first \
-                     that a response has and that is well formed counts in the place of `Cache-Control` and \
-                     `Expires`.",
-            extremes: "`[]` knows `Cache-Control` alone.",
-            elsewhere: "nginx `X-Accel-Expires`",
-        },
+        value: fill!(OneOrMore(FIELD), Written.cache.freshness.targeted),
+        preset: Preset::Value("[\"CDN-Cache-Control\"]"),
+        sample: "[\"Catamaran-Cache-Control\", \"CDN-Cache-Control\"]",
+        effect: "Fields with directives for this cache alone (RFC 9213), the most important first. The first \
+                 that a response has and that is well formed counts in the place of `Cache-Control` and \
+                 `Expires`.",
+        extremes: "`[]` knows `Cache-Control` alone.",
+        elsewhere: "nginx `X-Accel-Expires`",
     },
-    Record {
+    Key {
         name: "query",
         group: ALL,
-        value: &Fill(Queries, |written: &mut Written| &mut written.cache.query),
-        doc: Doc {
-            preset: Preset::Value("\"all\""),
-            sample: "{ drop = [\"utm_*\", \"fbclid\"] }",
-            effect: "What of a query tells responses apart: `\"all\"`, `\"none\"`, a list of parameters, or all \
-                     but those of `drop`, which may end in `*`. What does not count is not sent to the backend, \
-                     either.",
-            extremes: "The application does not see what is left out. Parameters of advertisements that are not \
-                       left out make a copy of each page for each click.",
-            elsewhere: "nginx `proxy_cache_key`; httpd `CacheIgnoreQueryString`; Varnish `hash_data`",
-        },
+        value: fill!(Queries, Written.cache.query),
+        preset: Preset::Value("\"all\""),
+        sample: "{ drop = [\"utm_*\", \"fbclid\"] }",
+        effect: "What of a query tells responses apart: `\"all\"`, `\"none\"`, a list of parameters, or all \
+                 but those of `drop`, which may end in `*`. What does not count is not sent to the backend, \
+                 either.",
+        extremes: "The application does not see what is left out. Parameters of advertisements that are not \
+                   left out make a copy of each page for each click.",
+        elsewhere: "nginx `proxy_cache_key`; httpd `CacheIgnoreQueryString`; Varnish `hash_data`",
     },
-    Record {
+    Key {
         name: "key_cookies",
         group: ALL,
-        value: &Fill(OneOrMore(COOKIE), |written: &mut Written| {
-            &mut written.cache.key_cookies
-        }),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"currency\"]",
-            effect: "Cookies whose values tell responses apart, for what an application shows by a cookie \
-                     without saying `Vary: Cookie`.",
-            extremes: "A cookie that each user has with another value makes a copy for each.",
-            elsewhere: "nginx `proxy_cache_key \"…$cookie_NAME\"`",
-        },
+        value: fill!(OneOrMore(COOKIE), Written.cache.key_cookies),
+        preset: Preset::Value("[]"),
+        sample: "[\"currency\"]",
+        effect: "Cookies whose values tell responses apart, for what an application shows by a cookie \
+                 without saying `Vary: Cookie`.",
+        extremes: "A cookie that each user has with another value makes a copy for each.",
+        elsewhere: "nginx `proxy_cache_key \"…$cookie_NAME\"`",
     },
-    Record {
+    Key {
         name: "key_fields",
         group: ALL,
-        value: &Fill(OneOrMore(FIELD), |written: &mut Written| {
-            &mut written.cache.key_fields
-        }),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"Sec-CH-UA-Mobile\"]",
-            effect: "Fields of requests whose values tell responses apart, besides those that `Vary` names.",
-            extremes: "`User-Agent` makes a copy of each page for each version of each browser.",
-            elsewhere: "nginx `proxy_cache_key \"…$http_NAME\"`",
-        },
+        value: fill!(OneOrMore(FIELD), Written.cache.key_fields),
+        preset: Preset::Value("[]"),
+        sample: "[\"Sec-CH-UA-Mobile\"]",
+        effect: "Fields of requests whose values tell responses apart, besides those that `Vary` names.",
+        extremes: "`User-Agent` makes a copy of each page for each version of each browser.",
+        elsewhere: "nginx `proxy_cache_key \"…$http_NAME\"`",
     },
-    Record {
+    Key {
         name: "encodings",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a coding such as \"gzip\"",
                 parse: parse_token,
             }),
-            |written: &mut Written| &mut written.cache.encodings,
+            Written.cache.encodings
         ),
-        doc: Doc {
-            preset: Preset::Value("[\"br\", \"gzip\"]"),
-            sample: "[\"gzip\"]",
-            effect: "Codings that a backend is told the client takes, if it does, in this order: \
-                     `Accept-Encoding` is sent as these alone. So all spellings of browsers are one, and a page \
-                     has one copy for each coding.",
-            extremes: "With `[]` the application compresses nothing.",
-            elsewhere: "Varnish, Fastly and Traffic Server do it by themselves",
-        },
+        preset: Preset::Value("[\"br\", \"gzip\"]"),
+        sample: "[\"gzip\"]",
+        effect: "Codings that a backend is told the client takes, if it does, in this order: \
+                 `Accept-Encoding` is sent as these alone. So all spellings of browsers are one, and a page \
+                 has one copy for each coding.",
+        extremes: "With `[]` the application compresses nothing.",
+        elsewhere: "Varnish, Fastly and Traffic Server do it by themselves",
     },
-    Record {
+    Key {
         name: "set_cookie",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("refuse", SetCookie::Refuse),
                 ("strip", SetCookie::Strip),
                 ("store", SetCookie::Store),
             ]),
-            |written: &mut Written| &mut written.cache.set_cookie,
+            Written.cache.set_cookie
         ),
-        doc: Doc {
-            preset: Preset::Value("\"refuse\""),
-            sample: "\"strip\"",
-            effect: "What is done with a response that sets cookies: `refuse` does not store it, `strip` stores \
-                     it without them. A JSP begins a session for everybody unless its page says \
-                     `session=\"false\"`. `store` stores it with them.",
-            extremes: "With `strip` a client whose page comes from memory begins no session by it. With `store` \
-                       all clients get the cookie of the first: a login is shared.",
-            elsewhere: "nginx `proxy_ignore_headers Set-Cookie`; httpd `CacheIgnoreHeaders Set-Cookie`",
-        },
+        preset: Preset::Value("\"refuse\""),
+        sample: "\"strip\"",
+        effect: "What is done with a response that sets cookies: `refuse` does not store it, `strip` stores \
+                 it without them. A JSP begins a session for everybody unless its page says \
+                 `session=\"false\"`. `store` stores it with them.",
+        extremes: "With `strip` a client whose page comes from memory begins no session by it. With `store` \
+                   all clients get the cookie of the first: a login is shared.",
+        elsewhere: "nginx `proxy_ignore_headers Set-Cookie`; httpd `CacheIgnoreHeaders Set-Cookie`",
     },
-    Record {
+    Key {
         name: "session_cookies",
         group: ALL,
-        value: &Fill(OneOrMore(COOKIE), |written: &mut Written| {
-            &mut written.cache.session_cookies
-        }),
-        doc: Doc {
-            preset: Preset::Value("[\"JSESSIONID\"]"),
-            sample: "[\"JSESSIONID\", \"remember*\"]",
-            effect: "Cookies that make a request one of a user, besides those of the upstream's `sticky`; a name \
-                     may end in `*`. Such a request gets from memory only what says `public` or `s-maxage`, and \
-                     only such a response of it is stored.",
-            extremes: "A login whose cookie is not named shows one user's pages to all.",
-            elsewhere: "nginx `proxy_no_cache`, `proxy_cache_bypass`; Varnish `builtin.vcl`",
-        },
+        value: fill!(OneOrMore(COOKIE), Written.cache.session_cookies),
+        preset: Preset::Value("[\"JSESSIONID\"]"),
+        sample: "[\"JSESSIONID\", \"remember*\"]",
+        effect: "Cookies that make a request one of a user, besides those of the upstream's `sticky`; a name \
+                 may end in `*`. Such a request gets from memory only what says `public` or `s-maxage`, and \
+                 only such a response of it is stored.",
+        extremes: "A login whose cookie is not named shows one user's pages to all.",
+        elsewhere: "nginx `proxy_no_cache`, `proxy_cache_bypass`; Varnish `builtin.vcl`",
     },
-    Record {
+    Key {
         name: "collapse_wait",
         group: ALL,
-        value: &Fill(SHORT, |written: &mut Written| {
-            &mut written.cache.collapse_wait
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"5s\""),
-            sample: "\"1s\"",
-            effect: "How long a request waits for the same page that another request has asked for, until it \
-                     asks itself.",
-            extremes: "Shorter than the application takes, all ask at once.",
-            elsewhere: "nginx `proxy_cache_lock_timeout`; httpd `CacheLockMaxAge`",
-        },
+        value: fill!(SHORT, Written.cache.collapse_wait),
+        preset: Preset::Value("\"5s\""),
+        sample: "\"1s\"",
+        effect: "How long a request waits for the same page that another request has asked for, until it \
+                 asks itself.",
+        extremes: "Shorter than the application takes, all ask at once.",
+        elsewhere: "nginx `proxy_cache_lock_timeout`; httpd `CacheLockMaxAge`",
     },
-    Record {
+    Key {
         name: "collapse_max",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 0,
-                max: 1_000_000,
-            },
-            |written: &mut Written| &mut written.cache.collapse_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("10000"),
-            sample: "0",
-            effect: "How many requests wait for one response; more than these ask themselves. 0 lets nobody \
-                     wait.",
-            extremes: "With 0 every client of a page that expires asks for it.",
-            elsewhere: "nginx `proxy_cache_lock`; httpd `CacheLock`",
-        },
+        value: fill!(Counts(0..=1_000_000), Written.cache.collapse_max),
+        preset: Preset::Value("10000"),
+        sample: "0",
+        effect: "How many requests wait for one response; more than these ask themselves. 0 lets nobody \
+                 wait.",
+        extremes: "With 0 every client of a page that expires asks for it.",
+        elsewhere: "nginx `proxy_cache_lock`; httpd `CacheLock`",
     },
-    Record {
+    Key {
         name: "uncacheable_for",
         group: ALL,
-        value: &Fill(LONG, |written: &mut Written| {
-            &mut written.cache.uncacheable_for
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"2m\""),
-            sample: "\"10s\"",
-            effect: "How long nobody waits for another one's response of a page that could not be stored.",
-            extremes: "With `\"0s\"` clients of a page that is never stored wait for each other.",
-            elsewhere: "Varnish hit-for-miss",
-        },
+        value: fill!(LONG, Written.cache.uncacheable_for),
+        preset: Preset::Value("\"2m\""),
+        sample: "\"10s\"",
+        effect: "How long nobody waits for another one's response of a page that could not be stored.",
+        extremes: "With `\"0s\"` clients of a page that is never stored wait for each other.",
+        elsewhere: "Varnish hit-for-miss",
     },
-    Record {
+    Key {
         name: "variants_max",
         group: ALL,
-        value: &Fill(Counts { min: 1, max: 1000 }, |written: &mut Written| {
-            &mut written.cache.variants_max
-        }),
-        doc: Doc {
-            preset: Preset::Value("16"),
-            sample: "4",
-            effect: "Responses of one URL that differ by what `Vary` names. The oldest makes room.",
-            extremes: "Each request compares them one by one.",
-            elsewhere: "",
-        },
+        value: fill!(Counts(1..=1000), Written.cache.variants_max),
+        preset: Preset::Value("16"),
+        sample: "4",
+        effect: "Responses of one URL that differ by what `Vary` names. The oldest makes room.",
+        extremes: "Each request compares them one by one.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "cache_status",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.cache.cache_status
-        }),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "Whether responses tell by `Cache-Status` (RFC 9211) what the cache did with them.",
-            extremes: "`false` hides from clients that there is a cache; the access log has it all the same.",
-            elsewhere: "httpd `CacheHeader`; nginx `$upstream_cache_status`",
-        },
+        value: fill!(Switch, Written.cache.cache_status),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Whether responses tell by `Cache-Status` (RFC 9211) what the cache did with them.",
+        extremes: "`false` hides from clients that there is a cache; the access log has it all the same.",
+        elsewhere: "httpd `CacheHeader`; nginx `$upstream_cache_status`",
     },
 ];

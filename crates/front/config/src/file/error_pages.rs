@@ -13,7 +13,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Fill, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
@@ -71,7 +72,7 @@ pub(crate) fn read(
         maintenance: None,
     };
     if let Some(file) = written.maintenance {
-        let place = table.place_at("maintenance_page");
+        let place = table.place_of("maintenance_page");
         let read = page(&file, surroundings);
         pages.maintenance = keep(read, "maintenance_page", place, &mut table);
     }
@@ -254,16 +255,14 @@ pub(crate) static SECTION: Section = Section {
             from elsewhere. If the front cannot read a file, it warns, and sends a text of its own \
             instead (`error-page-missing`). Without this table the front writes short pages \
             itself.",
-    keys: &[],
-    parts: &[Part::all(&STATUS), Part::all(&KEYS)],
+    keys: &[Part::all(&STATUS), Part::all(&KEYS)],
     later: &[],
 };
 
 pub(crate) static ROUTE_SECTION: Section = Section {
     header: "[route.error_pages]",
     intro: "The same for the `[[route]]` above it. What it does not say, `[error_pages]` does.",
-    keys: &[],
-    parts: &[Part::all(&STATUS), Part::all(&KEYS)],
+    keys: &[Part::all(&STATUS), Part::all(&KEYS)],
     later: &[],
 };
 
@@ -271,65 +270,57 @@ pub(crate) static ROUTE_SECTION: Section = Section {
 const PAGE: FilePath = file_path("the path of a file, such as \"errors/404.html\"");
 
 /// One key that stands for many: each error status is one. It is read apart.
-static STATUS: &[Record<PathBuf>] = &[Record {
+static STATUS: &[Key<PathBuf>] = &[Key {
     name: "404",
     group: ALL,
     value: &Fill(PAGE, |file: &mut PathBuf| file),
-    doc: Doc {
-        preset: Preset::Unset("a short page of the front's"),
-        sample: "\"errors/404.html\"",
-        effect: "The page for this status. Write other statuses from 400 to 599 in the same way. \
-                     `4xx` and `5xx` stand for all statuses with that first digit; a single status \
-                     goes before a class. The page does not change the status. The suffix decides on \
-                     the `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`. If the \
-                     text is valid UTF-8, the field says so.",
-        extremes: "It is sent when the front answers itself: no route matches, no backend serves, a \
-                       `status` of a route. Errors of the application stay unless `replace_errors` says \
-                       otherwise.",
-        elsewhere: "nginx `error_page`; httpd `ErrorDocument`; HAProxy `errorfile`",
-    },
+    preset: Preset::Unset("a short page of the front's"),
+    sample: "\"errors/404.html\"",
+    effect: "The page for this status. Write other statuses from 400 to 599 in the same way. \
+                 `4xx` and `5xx` stand for all statuses with that first digit; a single status \
+                 goes before a class. The page does not change the status. The suffix decides on \
+                 the `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`. If the \
+                 text is valid UTF-8, the field says so.",
+    extremes: "It is sent when the front answers itself: no route matches, no backend serves, a \
+                   `status` of a route. Errors of the application stay unless `replace_errors` says \
+                   otherwise.",
+    elsewhere: "nginx `error_page`; httpd `ErrorDocument`; HAProxy `errorfile`",
 }];
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "replace_errors",
         group: ALL,
-        value: &Fill(Optional(Replaced), |written: &mut Written| {
-            &mut written.replaced
-        }),
-        doc: Doc {
-            preset: Preset::Unset("none is replaced"),
-            sample: "500",
-            effect: "Responses of backends with such a status are replaced with the page for it, or with the \
-                     front's own. The status stays, and of the fields `Set-Cookie`, `WWW-Authenticate`, \
-                     `Retry-After`, `Allow`, `Vary` and those of CORS that scripts need. In the log such a \
-                     response has the reason `error-replaced`. Up to 256 KiB of the response's body are read \
-                     and dropped, for 200 ms at most, so that the connection can be used again.",
-            extremes: "500 hides stack traces. From 400 on, the application's own words on what is wrong \
-                       with a form or a call of its API are lost as well: write `replace_errors = []` on \
-                       such routes.",
-            elsewhere: "nginx `proxy_intercept_errors`; httpd `ProxyErrorOverride`; mod_jk \
-                        `use_server_errors`",
-        },
+        value: fill!(Optional(Replaced), Written.replaced),
+        preset: Preset::Unset("none is replaced"),
+        sample: "500",
+        effect: "Responses of backends with such a status are replaced with the page for it, or with the \
+                 front's own. The status stays, and of the fields `Set-Cookie`, `WWW-Authenticate`, \
+                 `Retry-After`, `Allow`, `Vary` and those of CORS that scripts need. In the log such a \
+                 response has the reason `error-replaced`. Up to 256 KiB of the response's body are read \
+                 and dropped, for 200 ms at most, so that the connection can be used again.",
+        extremes: "500 hides stack traces. From 400 on, the application's own words on what is wrong \
+                   with a form or a call of its API are lost as well: write `replace_errors = []` on \
+                   such routes.",
+        elsewhere: "nginx `proxy_intercept_errors`; httpd `ProxyErrorOverride`; mod_jk \
+                    `use_server_errors`",
     },
-    Record {
+    Key {
         name: "maintenance_page",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(file_path(
                 "the path of a file, such as \"errors/maintenance.html\"",
             )),
-            |written: &mut Written| &mut written.maintenance,
+            Written.maintenance
         ),
-        doc: Doc {
-            preset: Preset::Unset("the page for 503"),
-            sample: "\"errors/maintenance.html\"",
-            effect: "The page sent with 503 while every backend of an upstream is stopped, by `activation`, on \
-                     the admin page or by `catamaran stop`. It says `Retry-After: 60`, and its reason in the \
-                     log is `maintenance`.",
-            extremes: "Backends that are out because they fail are no maintenance: then the page for 503 is \
-                       sent (`no-backend`).",
-            elsewhere: "nginx `if (-f maintenance.html) return 503`; HAProxy `errorfile 503`",
-        },
+        preset: Preset::Unset("the page for 503"),
+        sample: "\"errors/maintenance.html\"",
+        effect: "The page sent with 503 while every backend of an upstream is stopped, by `activation`, on \
+                 the admin page or by `catamaran stop`. It says `Retry-After: 60`, and its reason in the \
+                 log is `maintenance`.",
+        extremes: "Backends that are out because they fail are no maintenance: then the page for 503 is \
+                   sent (`no-backend`).",
+        elsewhere: "nginx `if (-f maintenance.html) return 503`; HAProxy `errorfile 503`",
     },
 ];

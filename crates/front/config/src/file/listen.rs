@@ -14,7 +14,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{PlacedValue, Surroundings};
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{listen_from, parse_listen_address};
@@ -46,7 +47,7 @@ pub(crate) fn read(
         for keys in [KEYS, proxy::KEYS, http2::KEYS, https::KEYS, limits::KEYS] {
             table.read(keys, &mut written);
         }
-        let place = table.place_at("address");
+        let place = table.place_of("address");
         let listener = one(written, &mut table, surroundings);
         table.finish(report);
         listeners.extend(listener.map(|value| PlacedValue { value, place }));
@@ -70,7 +71,7 @@ fn one(
         .map(|it| listen_from(surroundings.base, it))
     {
         let message = format!("`address` {error}");
-        table.push(Finding::fault(message, table.place_at("address")));
+        table.push(Finding::fault(message, table.place_of("address")));
     }
     let is_placed = address.is_some();
     if let Some(address) = address {
@@ -86,8 +87,7 @@ fn one(
 pub(crate) static SECTION: Section = Section {
     header: "[[listen]]",
     intro: "Where clients are accepted; one table per address, at least one.",
-    keys: &[],
-    parts: &[
+    keys: &[
         Part::all(&KEYS),
         Part::all(&proxy::KEYS),
         Part::all(&http2::KEYS),
@@ -105,294 +105,227 @@ pub(crate) static SECTION: Section = Section {
 const TLS_ADVICE: &str = "certificates stand in [[tls.NAME.certificate]]; write them there, and \
                           tls = \"NAME\" here";
 
-const RATE: Counts<u64> = Counts {
-    min: 0,
-    max: 1_000_000_000,
-};
+const RATE: Counts<u64> = Counts(0..=1_000_000_000);
 
 /// The range of waiting for clients: less than a moment is a slip, more than a day is for ever.
-const WAIT: Durations = Durations {
-    min: Duration::from_millis(10),
-    max: Duration::from_secs(24 * 3600),
-};
+const WAIT: Durations = Durations(Duration::from_millis(10)..=Duration::from_secs(24 * 3600));
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "address",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "an address such as \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/front.sock\"",
                 parse: parse_listen_address,
             }),
-            |written: &mut Written| &mut written.address,
+            Written.address
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"127.0.0.1:8080\"",
-            effect: "Where to listen. `[::]:80` takes clients of IPv4, too, unless another listener of the file \
-                     has an IPv4 address with the same port. Port 0 lets the system choose; the choice is \
-                     printed at the start. A socket's file is created with mode 0660, and a stale one is \
-                     replaced; a relative path starts from the directory of the configuration file.",
-            extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`). A reload cannot add an \
-                       IPv4 address beside a `[::]` that took its clients so far: that needs a restart.",
-            elsewhere: "nginx `listen`; httpd `Listen`; Tomcat `<Connector address port>`",
-        },
+        preset: Preset::Required,
+        sample: "\"127.0.0.1:8080\"",
+        effect: "Where to listen. `[::]:80` takes clients of IPv4, too, unless another listener of the file \
+                 has an IPv4 address with the same port. Port 0 lets the system choose; the choice is \
+                 printed at the start. A socket's file is created with mode 0660, and a stale one is \
+                 replaced; a relative path starts from the directory of the configuration file.",
+        extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`). A reload cannot add an \
+                   IPv4 address beside a `[::]` that took its clients so far: that needs a restart.",
+        elsewhere: "nginx `listen`; httpd `Listen`; Tomcat `<Connector address port>`",
     },
-    Record {
+    Key {
         name: "name",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a name such as \"partners\"",
                 parse: parse_name,
             }),
-            |written: &mut Written| &mut written.listener.name,
+            Written.listener.name
         ),
-        doc: Doc {
-            preset: Preset::Unset("its `address`"),
-            sample: "\"partners\"",
-            effect: "By what `listen` of a [[route]] may name this listener, besides its address. \
-                     [tls.md](tls.md) has an example.",
-            extremes: "Two listeners of one name are a fault. With port 0, only a name tells two of them apart.",
-            elsewhere: "HAProxy `frontend NAME`",
-        },
+        preset: Preset::Unset("its `address`"),
+        sample: "\"partners\"",
+        effect: "By what `listen` of a [[route]] may name this listener, besides its address. \
+                 [tls.md](tls.md) has an example.",
+        extremes: "Two listeners of one name are a fault. With port 0, only a name tells two of them apart.",
+        elsewhere: "HAProxy `frontend NAME`",
     },
-    Record {
+    Key {
         name: "keep_alive_timeout",
         group: ALL,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.listener.keep_alive_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"60s\""),
-            sample: "\"15s\"",
-            effect: "How long an idle connection waits for the next request before it is closed.",
-            extremes: "Too short and clients pay a new connection per click. Too long and idle \
-                       connections use up `connections_max`. Behind a load balancer, keep it above the \
-                       balancer's own idle time, or it will reuse connections that are closing.",
-            elsewhere: "nginx `keepalive_timeout`; httpd `KeepAliveTimeout`; Tomcat `keepAliveTimeout`",
-        },
+        value: fill!(WAIT, Written.listener.keep_alive_timeout),
+        preset: Preset::Value("\"60s\""),
+        sample: "\"15s\"",
+        effect: "How long an idle connection waits for the next request before it is closed.",
+        extremes: "Too short and clients pay a new connection per click. Too long and idle \
+                   connections use up `connections_max`. Behind a load balancer, keep it above the \
+                   balancer's own idle time, or it will reuse connections that are closing.",
+        elsewhere: "nginx `keepalive_timeout`; httpd `KeepAliveTimeout`; Tomcat `keepAliveTimeout`",
     },
-    Record {
+    Key {
         name: "keep_alive_requests",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 1,
-                max: 1_000_000_000,
-            },
-            |written: &mut Written| &mut written.listener.keep_alive_requests,
+        value: fill!(
+            Counts(1..=1_000_000_000),
+            Written.listener.keep_alive_requests
         ),
-        doc: Doc {
-            preset: Preset::Value("10000"),
-            sample: "100",
-            effect: "Requests on one connection before it is closed, so that connections spread over \
-                     the workers anew from time to time.",
-            extremes: "1 turns keep-alive off.",
-            elsewhere: "nginx `keepalive_requests`; httpd `MaxKeepAliveRequests`; Tomcat \
-                        `maxKeepAliveRequests`",
-        },
+        preset: Preset::Value("10000"),
+        sample: "100",
+        effect: "Requests on one connection before it is closed, so that connections spread over \
+                 the workers anew from time to time.",
+        extremes: "1 turns keep-alive off.",
+        elsewhere: "nginx `keepalive_requests`; httpd `MaxKeepAliveRequests`; Tomcat \
+                    `maxKeepAliveRequests`",
     },
-    Record {
+    Key {
         name: "head_timeout",
         group: ALL,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.listener.head_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"10s\""),
-            sample: "\"5s\"",
-            effect: "The deadline for a whole head from its first byte; for a connection's first \
-                     request, from the accept. Late heads are answered 408.",
-            extremes: "Too short hurts clients on bad networks. Too long lets clients that send a byte \
-                       at a time hold connections.",
-            elsewhere: "nginx `client_header_timeout`; httpd `RequestReadTimeout header`; HAProxy \
-                        `timeout http-request`",
-        },
+        value: fill!(WAIT, Written.listener.head_timeout),
+        preset: Preset::Value("\"10s\""),
+        sample: "\"5s\"",
+        effect: "The deadline for a whole head from its first byte; for a connection's first \
+                 request, from the accept. Late heads are answered 408.",
+        extremes: "Too short hurts clients on bad networks. Too long lets clients that send a byte \
+                   at a time hold connections.",
+        elsewhere: "nginx `client_header_timeout`; httpd `RequestReadTimeout header`; HAProxy \
+                    `timeout http-request`",
     },
-    Record {
+    Key {
         name: "body_timeout",
         group: ALL,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.listener.body_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"15s\""),
-            sample: "\"30s\"",
-            effect: "How long a client may be silent within a request's body.",
-            extremes: "Too short breaks uploads from phones. Too long lets a silent client hold a \
-                       connection of the backend.",
-            elsewhere: "nginx `client_body_timeout`; httpd `RequestReadTimeout body`; Tomcat \
-                        `connectionUploadTimeout`",
-        },
+        value: fill!(WAIT, Written.listener.body_timeout),
+        preset: Preset::Value("\"15s\""),
+        sample: "\"30s\"",
+        effect: "How long a client may be silent within a request's body.",
+        extremes: "Too short breaks uploads from phones. Too long lets a silent client hold a \
+                   connection of the backend.",
+        elsewhere: "nginx `client_body_timeout`; httpd `RequestReadTimeout body`; Tomcat \
+                    `connectionUploadTimeout`",
     },
-    Record {
+    Key {
         name: "write_timeout",
         group: ALL,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.listener.write_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"30s\""),
-            sample: "\"1m\"",
-            effect: "How long a client may refuse to take the next bytes of a response before its \
-                     connection is cut; over HTTP/2 the response alone is.",
-            extremes: "Too short cuts slow readers off. Too long lets a stalled reader hold a \
-                       connection of the backend.",
-            elsewhere: "nginx `send_timeout`; httpd `TimeOut`",
-        },
+        value: fill!(WAIT, Written.listener.write_timeout),
+        preset: Preset::Value("\"30s\""),
+        sample: "\"1m\"",
+        effect: "How long a client may refuse to take the next bytes of a response before its \
+                 connection is cut; over HTTP/2 the response alone is.",
+        extremes: "Too short cuts slow readers off. Too long lets a stalled reader hold a \
+                   connection of the backend.",
+        elsewhere: "nginx `send_timeout`; httpd `TimeOut`",
     },
-    Record {
+    Key {
         name: "body_rate_min",
         group: ALL,
-        value: &Fill(RATE, |written: &mut Written| {
-            &mut written.listener.body_rate_min
-        }),
-        doc: Doc {
-            preset: Preset::Value("500"),
-            sample: "1000",
-            effect: "Bytes a second that a client must send of a body, on average, after 10 s of grace. \
-                     Time in which the backend takes nothing does not count. A slower client is answered \
-                     408.",
-            extremes: "0 demands none: a byte within each `body_timeout` then holds a connection of the \
-                       backend for as long as the client likes.",
-            elsewhere: "httpd `RequestReadTimeout body=10,MinRate=500`",
-        },
+        value: fill!(RATE, Written.listener.body_rate_min),
+        preset: Preset::Value("500"),
+        sample: "1000",
+        effect: "Bytes a second that a client must send of a body, on average, after 10 s of grace. \
+                 Time in which the backend takes nothing does not count. A slower client is answered \
+                 408.",
+        extremes: "0 demands none: a byte within each `body_timeout` then holds a connection of the \
+                   backend for as long as the client likes.",
+        elsewhere: "httpd `RequestReadTimeout body=10,MinRate=500`",
     },
-    Record {
+    Key {
         name: "write_rate_min",
         group: ALL,
-        value: &Fill(RATE, |written: &mut Written| {
-            &mut written.listener.write_rate_min
-        }),
-        doc: Doc {
-            preset: Preset::Value("500"),
-            sample: "2000",
-            effect: "Bytes a second that a client must take of a response, on average, after 10 s of \
-                     grace; a slower one is cut. Over HTTP/2 it holds for each response: see \
-                     [http2.md](http2.md#clients-that-hold-responses).",
-            extremes: "0 demands none: a byte within each `write_timeout` is enough.",
-            elsewhere: "none in nginx, httpd or Tomcat",
-        },
+        value: fill!(RATE, Written.listener.write_rate_min),
+        preset: Preset::Value("500"),
+        sample: "2000",
+        effect: "Bytes a second that a client must take of a response, on average, after 10 s of \
+                 grace; a slower one is cut. Over HTTP/2 it holds for each response: see \
+                 [http2.md](http2.md#clients-that-hold-responses).",
+        extremes: "0 demands none: a byte within each `write_timeout` is enough.",
+        elsewhere: "none in nginx, httpd or Tomcat",
     },
-    Record {
+    Key {
         name: "body_max",
         group: ALL,
-        value: &Fill(
-            OrOff(Sizes {
-                min: 0,
-                max: 1 << 50,
-            }),
-            |written: &mut Written| &mut written.listener.body_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "\"100MiB\"",
-            effect: "The largest body of a request; a larger one is answered 413. Off by default: \
-                     bodies are streamed, and the application has a limit of its own.",
-            extremes: "0 refuses every body. Off leaves the limit to the application.",
-            elsewhere: "nginx `client_max_body_size`; httpd `LimitRequestBody`; Tomcat `maxPostSize`, \
-                        `maxSwallowSize`",
-        },
+        value: fill!(OrOff(Sizes(0..=1 << 50)), Written.listener.body_max),
+        preset: Preset::Value("\"off\""),
+        sample: "\"100MiB\"",
+        effect: "The largest body of a request; a larger one is answered 413. Off by default: \
+                 bodies are streamed, and the application has a limit of its own.",
+        extremes: "0 refuses every body. Off leaves the limit to the application.",
+        elsewhere: "nginx `client_max_body_size`; httpd `LimitRequestBody`; Tomcat `maxPostSize`, \
+                    `maxSwallowSize`",
     },
-    Record {
+    Key {
         name: "serve_half_closed",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.listener.serve_half_closed
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether a client is answered that closes its sending side before it has its \
-                     response, as `nc -N` and `ncat` do. By default it is taken to have left, because \
-                     over TCP a client that gives up looks the same: its request is taken out of the \
-                     queue, or given up at the backend, and logged as `499` with `client:gone`.",
-            extremes: "With `true`, only clients that reset their connections are noticed before a \
-                       response is written to them: the requests of the others are run for nobody.",
-            elsewhere: "nginx `proxy_ignore_client_abort`; HAProxy `option abortonclose` (its reverse)",
-        },
+        value: fill!(Switch, Written.listener.serve_half_closed),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether a client is answered that closes its sending side before it has its \
+                 response, as `nc -N` and `ncat` do. By default it is taken to have left, because \
+                 over TCP a client that gives up looks the same: its request is taken out of the \
+                 queue, or given up at the backend, and logged as `499` with `client:gone`.",
+        extremes: "With `true`, only clients that reset their connections are noticed before a \
+                   response is written to them: the requests of the others are run for nobody.",
+        elsewhere: "nginx `proxy_ignore_client_abort`; HAProxy `option abortonclose` (its reverse)",
     },
-    Record {
+    Key {
         name: "query",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("as-received", QueryForm::AsReceived),
                 ("escape", QueryForm::Escaped),
             ]),
-            |written: &mut Written| &mut written.listener.query,
+            Written.listener.query
         ),
-        doc: Doc {
-            preset: Preset::Value("\"as-received\""),
-            sample: "\"escape\"",
-            effect: "How queries are passed on. As received, all printable ASCII stays as the client \
-                     sent it, so that signatures over the query hold. With `escape`, the characters \
-                     `\"<>[\\]^`{|}` are escaped, and a percent sign that begins no escape becomes \
-                     `%25`. Either way bytes beyond ASCII are escaped, and controls, space and `#` are \
-                     refused.",
-            extremes: "As received, a Tomcat behind HTTP answers 400 to `\"<>[\\]^`{|}` in a query, \
-                       unless its `relaxedQueryChars` lists them; over AJP it takes them.",
-            elsewhere: "Tomcat `relaxedQueryChars`; nginx, httpd and mod_jk pass a query on as received",
-        },
+        preset: Preset::Value("\"as-received\""),
+        sample: "\"escape\"",
+        effect: "How queries are passed on. As received, all printable ASCII stays as the client \
+                 sent it, so that signatures over the query hold. With `escape`, the characters \
+                 `\"<>[\\]^`{|}` are escaped, and a percent sign that begins no escape becomes \
+                 `%25`. Either way bytes beyond ASCII are escaped, and controls, space and `#` are \
+                 refused.",
+        extremes: "As received, a Tomcat behind HTTP answers 400 to `\"<>[\\]^`{|}` in a query, \
+                   unless its `relaxedQueryChars` lists them; over AJP it takes them.",
+        elsewhere: "Tomcat `relaxedQueryChars`; nginx, httpd and mod_jk pass a query on as received",
     },
-    Record {
+    Key {
         name: "linger_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 0,
-                max: 1 << 50,
-            },
-            |written: &mut Written| &mut written.listener.linger_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"10MiB\""),
-            sample: "\"100MiB\"",
-            effect: "How much of a request's body is read after its response, when the application \
-                     answers before it has read the body, such as with 401 or 413. Many clients write \
-                     all of a request before they read; they get the answer only if all of it is read. \
-                     If the response said `Connection: close`, the connection is half-closed meanwhile.",
-            extremes: "Below the size of common uploads, clients report a reset instead of the answer. \
-                       The bytes are received for nothing, so without a limit a client could send for \
-                       ever.",
-            elsewhere: "mod_jk and httpd read all of it; Tomcat `maxSwallowSize`",
-        },
+        value: fill!(Sizes(0..=1 << 50), Written.listener.linger_max),
+        preset: Preset::Value("\"10MiB\""),
+        sample: "\"100MiB\"",
+        effect: "How much of a request's body is read after its response, when the application \
+                 answers before it has read the body, such as with 401 or 413. Many clients write \
+                 all of a request before they read; they get the answer only if all of it is read. \
+                 If the response said `Connection: close`, the connection is half-closed meanwhile.",
+        extremes: "Below the size of common uploads, clients report a reset instead of the answer. \
+                   The bytes are received for nothing, so without a limit a client could send for \
+                   ever.",
+        elsewhere: "mod_jk and httpd read all of it; Tomcat `maxSwallowSize`",
     },
-    Record {
+    Key {
         name: "linger_timeout",
         group: ALL,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.listener.linger_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"30s\""),
-            sample: "\"2m\"",
-            effect: "How long a request's body is read after its response; see `linger_max`. Within \
-                     this time `body_timeout` and `body_rate_min` hold as before the response.",
-            extremes: "Too short loses answers to uploads over slow lines. Too long lets clients hold \
-                       connections that nobody serves.",
-            elsewhere: "nginx `lingering_time`; httpd lingers 30 s",
-        },
+        value: fill!(WAIT, Written.listener.linger_timeout),
+        preset: Preset::Value("\"30s\""),
+        sample: "\"2m\"",
+        effect: "How long a request's body is read after its response; see `linger_max`. Within \
+                 this time `body_timeout` and `body_rate_min` hold as before the response.",
+        extremes: "Too short loses answers to uploads over slow lines. Too long lets clients hold \
+                   connections that nobody serves.",
+        elsewhere: "nginx `lingering_time`; httpd lingers 30 s",
     },
-    Record {
+    Key {
         name: "tls",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "the name of a [tls.NAME]",
                 parse: parse_name,
             }),
-            |written: &mut Written| &mut written.listener.tls,
+            Written.listener.tls
         ),
-        doc: Doc {
-            preset: Preset::Unset("clear text"),
-            sample: "\"NAME\"",
-            effect: "The profile of TLS that clients are served with. A client that speaks HTTP without \
-                     TLS is answered 400 in clear.",
-            extremes: "Without it everybody on the way reads and changes what is sent.",
-            elsewhere: "nginx `listen ... ssl`; httpd `SSLEngine`; HAProxy `bind ... ssl`",
-        },
+        preset: Preset::Unset("clear text"),
+        sample: "\"NAME\"",
+        effect: "The profile of TLS that clients are served with. A client that speaks HTTP without \
+                 TLS is answered 400 in clear.",
+        extremes: "Without it everybody on the way reads and changes what is sent.",
+        elsewhere: "nginx `listen ... ssl`; httpd `SSLEngine`; HAProxy `bind ... ssl`",
     },
 ];

@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{HostError, parse_host};
@@ -55,7 +56,7 @@ pub(crate) fn read(
                     error => error.to_string(),
                 };
                 let message = format!("`hosts` names `{host}`, which {what}");
-                table.push(Finding::fault(message, table.place_at("hosts")));
+                table.push(Finding::fault(message, table.place_of("hosts")));
                 continue;
             }
         };
@@ -74,12 +75,12 @@ pub(crate) fn read(
     {
         let message = format!("`hosts` names {}, which is `access`", path.display());
         let hint = "leave the host out: its lines go there by themselves";
-        table.push(Finding::fault(message, table.place_at("hosts")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("hosts")).hint(hint));
     }
     if files.count() > HOST_FILES_MAX {
         let message = format!("`hosts` names more than {HOST_FILES_MAX} files");
         let hint = "write format = \"json\" and one file: each line has its `host`";
-        table.push(Finding::fault(message, table.place_at("hosts")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("hosts")).hint(hint));
     }
     table.finish(report);
 }
@@ -97,7 +98,7 @@ fn own_format(table: &mut Table<'_>, entries: &DeTable<'_>) {
 
 /// Whether lines can be written there: by this user, who need not be the one that serves.
 fn writable(table: &mut Table<'_>, key: &str, path: &Path) {
-    let place = table.place_at(key);
+    let place = table.place_of(key);
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -124,75 +125,68 @@ pub(crate) static SECTION: Section = Section {
     header: "[log]",
     intro: "The access log, one line for each exchange. The table may be left out. The front's own \
             messages go to standard error; `serve --log-level` chooses which.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
 /// Each has a thread.
 const HOST_FILES_MAX: usize = 64;
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "access",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "a path, \"-\" for standard output, or \"off\"",
                 parse: parse_access_log,
             },
-            |written: &mut Written| &mut written.log.access,
+            Written.log.access
         ),
-        doc: Doc {
-            preset: Preset::Value("\"-\""),
-            sample: "\"access.log\"",
-            effect: "Where the lines go. A file is appended to; a relative path starts from the \
-                     directory of the configuration file.",
-            extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
-                       the front drops and counts lines; requests do not wait.",
-            elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
-        },
+        preset: Preset::Value("\"-\""),
+        sample: "\"access.log\"",
+        effect: "Where the lines go. A file is appended to; a relative path starts from the \
+                 directory of the configuration file.",
+        extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
+                   the front drops and counts lines; requests do not wait.",
+        elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
     },
-    Record {
+    Key {
         name: "format",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("combined", AccessLogFormat::Combined),
                 ("json", AccessLogFormat::Json),
             ]),
-            |written: &mut Written| &mut written.log.format,
+            Written.log.format
         ),
-        doc: Doc {
-            preset: Preset::Value("\"combined\""),
-            sample: "\"json\"",
-            effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
-                     TLS and request id behind it, or one JSON object. Of TLS the first has version and \
-                     cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
-                     `client_cert_sha256`.",
-            extremes: "Tools that read the combined format ignore what follows it.",
-            elsewhere: "nginx `log_format`; httpd `LogFormat`",
-        },
+        preset: Preset::Value("\"combined\""),
+        sample: "\"json\"",
+        effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
+                 TLS and request id behind it, or one JSON object. Of TLS the first has version and \
+                 cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
+                 `client_cert_sha256`.",
+        extremes: "Tools that read the combined format ignore what follows it.",
+        elsewhere: "nginx `log_format`; httpd `LogFormat`",
     },
-    Record {
+    Key {
         name: "hosts",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
                 of: file_path("a path such as \"shop.log\""),
             },
-            |written: &mut Written| &mut written.hosts,
+            Written.hosts
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",
-            effect: "Files for the lines of some hosts, in the same format. What counts is the host that the \
-                     client asked for; `*.example.net` is every name below `example.net`. Lines of all other \
-                     hosts go to `access`. Several hosts may share a file.",
-            extremes: "At most 64 files, each with a thread that writes. A line is in one file only: to have \
-                       all in one place, write one file in JSON, whose lines have their `host`.",
-            elsewhere: "nginx `access_log` of a `server`; httpd `CustomLog` of a `<VirtualHost>`",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",
+        effect: "Files for the lines of some hosts, in the same format. What counts is the host that the \
+                 client asked for; `*.example.net` is every name below `example.net`. Lines of all other \
+                 hosts go to `access`. Several hosts may share a file.",
+        extremes: "At most 64 files, each with a thread that writes. A line is in one file only: to have \
+                   all in one place, write one file in JSON, whose lines have their `host`.",
+        elsewhere: "nginx `access_log` of a `server`; httpd `CustomLog` of a `<VirtualHost>`",
     },
 ];

@@ -10,7 +10,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Surroundings;
-use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::address::parse_socket;
@@ -52,7 +53,7 @@ pub(crate) fn read(
     if table.is_empty_list("peers") {
         let message = "`peers` names nobody, so no node can announce itself";
         let hint = "write the networks that nodes connect from";
-        table.push(Finding::fault(message, table.place_at("peers")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("peers")).hint(hint));
     }
     let mut advertise = None;
     if written.advertises {
@@ -87,7 +88,7 @@ fn advert(
     let group = written.group.unwrap_or(usual);
     if !group.ip().is_multicast() {
         let message = "`group` is no address of a group: those are 224.0.0.0 to 239.255.255.255";
-        table.push(Finding::fault(message, table.place_at("group")));
+        table.push(Finding::fault(message, table.place_of("group")));
     }
     let own = match written.listen?.ip() {
         IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
@@ -98,13 +99,13 @@ fn advert(
         let message = "with advertise = true `interface` must say through which address";
         let hint =
             "write interface = \"10.0.0.1\", the address of this machine that nodes can reach";
-        table.push(Finding::fault(message, table.place_at("advertise")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("advertise")).hint(hint));
     }
     let key = written.key_file.as_ref().and_then(|path| {
         let path = surroundings.base.join(path);
         let key = (surroundings.read_secret)(&path).map_err(|error| {
             let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_at("key_file")));
+            table.push(Finding::fault(message, table.place_of("key_file")));
         });
         key.ok()
     });
@@ -124,153 +125,133 @@ pub(crate) static SECTION: Section = Section {
     intro: "Where nodes of mod_cluster (WildFly, JBoss EAP, Tomcat) announce themselves: they are the members of \
             the upstream with from = \"mcmp\". The front is told by nobody who a node is, so it believes whoever \
             is among `peers`. [fleet.md](fleet.md) has what WildFly needs.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[("use_alias", "write `hosts` in a [[route]]")],
 };
 
 /// Keys of what is told by multicast, which have no effect where nothing is.
 const ADVERT: Group = Group("advert");
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "listen",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "an address and port such as \"10.0.0.1:6666\"",
                 parse: parse_socket,
             }),
-            |written: &mut Written| &mut written.listen,
+            Written.listen
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"10.0.0.1:6666\"",
-            effect: "Where nodes connect to. It is no listener of clients, and has no TLS: use an address of an \
-                     inner network.",
-            extremes: "While another process has it, as at an upgrade, the front tries again ten times a second.",
-            elsewhere: "httpd `EnableMCMPReceive`",
-        },
+        preset: Preset::Required,
+        sample: "\"10.0.0.1:6666\"",
+        effect: "Where nodes connect to. It is no listener of clients, and has no TLS: use an address of an \
+                 inner network.",
+        extremes: "While another process has it, as at an upgrade, the front tries again ten times a second.",
+        elsewhere: "httpd `EnableMCMPReceive`",
     },
-    Record {
+    Key {
         name: "peers",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(OneOrMore(Parsed {
                 what: "an IP address or a network such as \"10.0.0.0/24\"",
                 parse: parse_network,
             })),
-            |written: &mut Written| &mut written.peers,
+            Written.peers
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"10.0.0.0/24\"",
-            effect: "Who may connect. Connections of others are closed at once, and counted as `peer`.",
-            extremes: "Whoever is among them can get a part of the requests: name the nodes' network alone.",
-            elsewhere: "httpd `Require ip` of the `<VirtualHost>` for MCMP",
-        },
+        preset: Preset::Required,
+        sample: "\"10.0.0.0/24\"",
+        effect: "Who may connect. Connections of others are closed at once, and counted as `peer`.",
+        extremes: "Whoever is among them can get a part of the requests: name the nodes' network alone.",
+        elsewhere: "httpd `Require ip` of the `<VirtualHost>` for MCMP",
     },
-    Record {
+    Key {
         name: "members",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(OneOrMore(Parsed {
                 what: "an IP address or a network such as \"10.0.1.0/24\"",
                 parse: parse_network,
             })),
-            |written: &mut Written| &mut written.members,
+            Written.members
         ),
-        doc: Doc {
-            preset: Preset::Unset("the networks of `peers`"),
-            sample: "\"10.0.1.0/24\"",
-            effect: "Where members may be. A node that announces an address elsewhere, or a name, is refused.",
-            extremes: "A wide network lets a node send requests to whatever it names.",
-            elsewhere: "",
-        },
+        preset: Preset::Unset("the networks of `peers`"),
+        sample: "\"10.0.1.0/24\"",
+        effect: "Where members may be. A node that announces an address elsewhere, or a name, is refused.",
+        extremes: "A wide network lets a node send requests to whatever it names.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "paths",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a path such as \"/\"",
                 parse: parse_path,
             }),
-            |written: &mut Written| &mut written.paths,
+            Written.paths
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"/shop\"]",
-            effect: "Contexts at these paths and below become routes to the upstream, for any host, which send requests \
-                     to the nodes that have the context enabled. A route of the file with the same path wins. \
-                     Without `paths` the file alone has routes.",
-            extremes: "With \"/\" whatever is deployed on a node is public.",
-            elsewhere: "httpd `CreateBalancers`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"/shop\"]",
+        effect: "Contexts at these paths and below become routes to the upstream, for any host, which send requests \
+                 to the nodes that have the context enabled. A route of the file with the same path wins. \
+                 Without `paths` the file alone has routes.",
+        extremes: "With \"/\" whatever is deployed on a node is public.",
+        elsewhere: "httpd `CreateBalancers`",
     },
-    Record {
+    Key {
         name: "advertise",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| &mut written.advertises),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether the front tells nodes by multicast each 5 s where it is. Without it nodes need its address \
-                     (`proxies` of WildFly's modcluster subsystem).",
-            extremes: "Networks of clouds carry no multicast.",
-            elsewhere: "httpd `ServerAdvertise`",
-        },
+        value: fill!(Switch, Written.advertises),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether the front tells nodes by multicast each 5 s where it is. Without it nodes need its address \
+                 (`proxies` of WildFly's modcluster subsystem).",
+        extremes: "Networks of clouds carry no multicast.",
+        elsewhere: "httpd `ServerAdvertise`",
     },
-    Record {
+    Key {
         name: "group",
         group: ADVERT,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "an address and port such as \"224.0.1.105:23364\"",
                 parse: parse_socket,
             }),
-            |written: &mut Written| &mut written.group,
+            Written.group
         ),
-        doc: Doc {
-            preset: Preset::Unset("\"224.0.1.105:23364\", which nodes have, too"),
-            sample: "\"224.0.1.106:23364\"",
-            effect: "The group that is told.",
-            extremes: "Nodes that listen to another one hear nothing.",
-            elsewhere: "httpd `AdvertiseGroup`",
-        },
+        preset: Preset::Unset("\"224.0.1.105:23364\", which nodes have, too"),
+        sample: "\"224.0.1.106:23364\"",
+        effect: "The group that is told.",
+        extremes: "Nodes that listen to another one hear nothing.",
+        elsewhere: "httpd `AdvertiseGroup`",
     },
-    Record {
+    Key {
         name: "interface",
         group: ADVERT,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "an address of this machine such as \"10.0.0.1\"",
                 parse: str::parse,
             }),
-            |written: &mut Written| &mut written.interface,
+            Written.interface
         ),
-        doc: Doc {
-            preset: Preset::Unset("the address of `listen`"),
-            sample: "\"10.0.0.2\"",
-            effect: "The address of the interface that the group is told through.",
-            extremes: "An address that this machine does not have tells nobody.",
-            elsewhere: "httpd `AdvertiseBindAddress`",
-        },
+        preset: Preset::Unset("the address of `listen`"),
+        sample: "\"10.0.0.2\"",
+        effect: "The address of the interface that the group is told through.",
+        extremes: "An address that this machine does not have tells nobody.",
+        elsewhere: "httpd `AdvertiseBindAddress`",
     },
-    Record {
+    Key {
         name: "key_file",
         group: ADVERT,
-        value: &Fill(
-            Optional(file_path("the path of a file")),
-            |written: &mut Written| &mut written.key_file,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("the front has no key"),
-            sample: "\"advertise.key\"",
-            effect: "A file whose first line is the key that nodes know the front by: `advertise-security-key` of \
-                     WildFly. It proves the front to nodes, and no node to the front.",
-            extremes: "A node with a key ignores a front without it.",
-            elsewhere: "httpd `AdvertiseSecurityKey`",
-        },
+        value: fill!(Optional(file_path("the path of a file")), Written.key_file),
+        preset: Preset::Unset("the front has no key"),
+        sample: "\"advertise.key\"",
+        effect: "A file whose first line is the key that nodes know the front by: `advertise-security-key` of \
+                 WildFly. It proves the front to nodes, and no node to the front.",
+        extremes: "A node with a key ignores a front without it.",
+        elsewhere: "httpd `AdvertiseSecurityKey`",
     },
 ];

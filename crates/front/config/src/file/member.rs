@@ -9,7 +9,8 @@ use toml::de::DeTable;
 
 use super::backend::{self, resolve};
 use super::hint_of_unknown_key;
-use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::syntax::parsed;
@@ -70,7 +71,7 @@ fn one(
         &mut written,
     );
     resolve("url", written.url.as_mut(), &mut table, base);
-    let place = table.place_at("name");
+    let place = table.place_of("name");
     table.finish(report);
     found.weight = written.config.weight;
     found.distance = written.config.distance;
@@ -127,8 +128,7 @@ pub(crate) static SECTION: Section = Section {
     intro: "A member of an upstream, in the file that `path` of `[upstream.NAME.members]` names, not in the \
             configuration itself. Such a file has no other tables. Keys that are not here are those of \
             `[upstream.NAME]`.",
-    keys: &[],
-    parts: &[
+    keys: &[
         Part::of(&KEYS, |group| group == NAME),
         Part::of(&backend::KEYS, |group| group == backend::MEMBER),
         Part::of(&KEYS, |group| group != NAME),
@@ -142,42 +142,38 @@ pub(crate) static SECTION: Section = Section {
 /// The key that comes first, before those of a backend.
 const NAME: Group = Group("name");
 
-static KEYS: &[Record<Found>] = &[
-    Record {
+static KEYS: &[Key<Found>] = &[
+    Key {
         name: "name",
         group: NAME,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "a name such as \"a\"",
                 parse: parse_label,
             },
-            |found: &mut Found| &mut found.name,
+            Found.name
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"a\"",
-            effect: "The member's identity: for sessions, `hash`, the commands, logs and metrics. A member at another \
-                     address under the same name keeps its sessions and what operators said of it; its connections \
-                     and its health begin anew.",
-            extremes: "A name that a program makes up at each start is a new member each time.",
-            elsewhere: "",
-        },
+        preset: Preset::Required,
+        sample: "\"a\"",
+        effect: "The member's identity: for sessions, `hash`, the commands, logs and metrics. A member at another \
+                 address under the same name keeps its sessions and what operators said of it; its connections \
+                 and its health begin anew.",
+        extremes: "A name that a program makes up at each start is a new member each time.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "state",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[("active", FoundState::Active), ("drain", FoundState::Drain)]),
-            |found: &mut Found| &mut found.state,
+            Found.state
         ),
-        doc: Doc {
-            preset: Preset::Value("\"active\""),
-            sample: "\"drain\"",
-            effect: "Which requests the member gets: with `\"drain\"` those of its own sessions only. If no member of \
-                     the upstream is active, those that drain serve new sessions, too.",
-            extremes: "An operator's `catamaran activate` or `drain` wins.",
-            elsewhere: "Kubernetes: `serving` and `terminating` of an EndpointSlice",
-        },
+        preset: Preset::Value("\"active\""),
+        sample: "\"drain\"",
+        effect: "Which requests the member gets: with `\"drain\"` those of its own sessions only. If no member of \
+                 the upstream is active, those that drain serve new sessions, too.",
+        extremes: "An operator's `catamaran activate` or `drain` wins.",
+        elsewhere: "Kubernetes: `serving` and `terminating` of an EndpointSlice",
     },
 ];
 

@@ -17,7 +17,8 @@ use super::backend::Shared;
 use super::mcmp::Mcmp;
 use super::sticky::Sticky;
 use super::{Surroundings, backend_tls, member};
-use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::syntax::shifted;
@@ -124,7 +125,7 @@ pub(super) fn read(
         true => trust(&mut table, upstream, surroundings),
         false => None,
     };
-    let place = table.place_at("from");
+    let place = table.place_of("from");
     table.finish(report);
     let template = MemberTemplate::new(upstream.shared.config.clone(), trust);
     let mut value = MembersConfig::new(source?, template);
@@ -148,10 +149,10 @@ pub(super) fn read(
 fn compare(table: &mut Table<'_>, from: From) {
     for key in KEYS {
         let is_needed = [FILE, DNS, ADDRESSES].contains(&key.group) && from.has(key.group);
-        if is_needed && !table.has_named(key.name) {
+        if is_needed && !table.has(key.name) {
             let message = format!("from = \"{}\" needs `{}`", from.word(), key.name);
-            let hint = format!("write {} = {}", key.name, key.doc.sample);
-            table.push(Finding::fault(message, table.place_at("from")).hint(hint));
+            let hint = format!("write {} = {}", key.name, key.sample);
+            table.push(Finding::fault(message, table.place_of("from")).hint(hint));
         }
     }
     for (name, place) in table.written(KEYS, |group| !from.has(group)) {
@@ -180,7 +181,7 @@ fn nodes(table: &mut Table<'_>, upstream: &ForUpstream<'_>) -> Option<MemberSour
     let Some(mcmp) = upstream.mcmp else {
         let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
         let hint = "add [mcmp] with `listen` and `peers`";
-        table.push(Finding::fault(message, table.place_at("from")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("from")).hint(hint));
         return None;
     };
     mcmp.value.clone().map(MemberSource::Mcmp)
@@ -215,7 +216,7 @@ fn file(
             Err(error) => {
                 let message = format!("{} cannot be read: {error}", path.display());
                 let hint = "the upstream has no members from it until it is there";
-                table.push(Finding::warning(message, table.place_at("path")).hint(hint));
+                table.push(Finding::warning(message, table.place_of("path")).hint(hint));
             }
         }
     }
@@ -229,7 +230,7 @@ fn trust(
     upstream: &ForUpstream<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<MemberTrust> {
-    let place = table.place_at("from");
+    let place = table.place_of("from");
     match backend_tls::settings(&upstream.shared.tls, surroundings) {
         Ok(settings) => Some(MemberTrust::new(settings)),
         Err(error) => {
@@ -266,8 +267,7 @@ pub(crate) static SECTION: Section = Section {
             commands and metrics. If the source fails or names nobody, the last list stays. If more than half \
             of the members are missing from one answer, they leave one by one, each confirmed by a further \
             answer. [fleet.md](fleet.md) explains it with examples.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[(
         "service",
         "write from = \"dns\" with the name of a headless service",
@@ -286,159 +286,131 @@ const ADDRESSES: Group = Group("addresses in DNS");
 /// Keys that names in DNS may have.
 const RESOLVERS: Group = Group("resolvers");
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "from",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Choices(&[
                 (From::File.word(), From::File),
                 (From::Dns.word(), From::Dns),
                 (From::Srv.word(), From::Srv),
                 (From::Mcmp.word(), From::Mcmp),
             ])),
-            |written: &mut Written| &mut written.from,
+            Written.from
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"file\"",
-            effect: "Where members are found. `file`: a file that lists them, which another program may write. `dns`: the \
-                     addresses of a name (A and AAAA); a member's name is `ADDRESS:PORT`. `srv`: the services of a \
-                     name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
-                     name and its `jvm_route`, its weight is the member's, and priorities in their order are \
-                     distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
-                     not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
-                     mod_cluster that announce themselves at `[mcmp]`.",
-            extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
-            elsewhere: "nginx `resolve`; HAProxy `server-template`",
-        },
+        preset: Preset::Required,
+        sample: "\"file\"",
+        effect: "Where members are found. `file`: a file that lists them, which another program may write. `dns`: the \
+                 addresses of a name (A and AAAA); a member's name is `ADDRESS:PORT`. `srv`: the services of a \
+                 name (SRV), such as Kubernetes and Consul have them: the first label of a target is the member's \
+                 name and its `jvm_route`, its weight is the member's, and priorities in their order are \
+                 distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
+                 not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
+                 mod_cluster that announce themselves at `[mcmp]`.",
+        extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
+        elsewhere: "nginx `resolve`; HAProxy `server-template`",
     },
-    Record {
+    Key {
         name: "path",
         group: FILE,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"members.toml\"")),
-            |written: &mut Written| &mut written.path,
+            Written.path
         ),
-        doc: Doc {
-            preset: Preset::Unset("required with from = \"file\""),
-            sample: "\"members.toml\"",
-            effect: "The file that lists the members, each a `[[member]]` (see there). The front looks once a second \
-                     whether it was changed. A relative path starts from the directory of the configuration.",
-            extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
-                       by a rename, so that the front never reads half of it.",
-            elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
-        },
+        preset: Preset::Unset("required with from = \"file\""),
+        sample: "\"members.toml\"",
+        effect: "The file that lists the members, each a `[[member]]` (see there). The front looks once a second \
+                 whether it was changed. A relative path starts from the directory of the configuration.",
+        extremes: "A file with faults changes nothing: the log has what `catamaran check` says of it. Replace it \
+                   by a rename, so that the front never reads half of it.",
+        elsewhere: "HAProxy's runtime API; confd and consul-template write such files",
     },
-    Record {
+    Key {
         name: "name",
         group: DNS,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a name in DNS such as \"app.internal\"",
                 parse: parse_dns_name,
             }),
-            |written: &mut Written| &mut written.name,
+            Written.name
         ),
-        doc: Doc {
-            preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
-            sample: "\"app.internal\"",
-            effect: "The name that is asked for; of services for example `_ajp._tcp.app.internal`. Over `https://` the \
-                     certificate of each address must have this name, and that of each service its target, unless \
-                     `server_name` of the upstream says otherwise.",
-            extremes: "A name without a dot at its end is tried with the search domains of `resolv.conf`, too.",
-            elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
-        },
+        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+        sample: "\"app.internal\"",
+        effect: "The name that is asked for; of services for example `_ajp._tcp.app.internal`. Over `https://` the \
+                 certificate of each address must have this name, and that of each service its target, unless \
+                 `server_name` of the upstream says otherwise.",
+        extremes: "A name without a dot at its end is tried with the search domains of `resolv.conf`, too.",
+        elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
     },
-    Record {
+    Key {
         name: "protocol",
         group: DNS,
-        value: &Fill(
+        value: fill!(
             Optional(Choices(&[
                 ("ajp", Speech::Ajp),
                 ("http", Speech::Http),
                 ("https", Speech::Https),
             ])),
-            |written: &mut Written| &mut written.speech,
+            Written.speech
         ),
-        doc: Doc {
-            preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
-            sample: "\"ajp\"",
-            effect: "What the members speak.",
-            extremes: "A connector that speaks otherwise answers no request.",
-            elsewhere: "",
-        },
+        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+        sample: "\"ajp\"",
+        effect: "What the members speak.",
+        extremes: "A connector that speaks otherwise answers no request.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "port",
         group: ADDRESSES,
-        value: &Fill(
-            Optional(Counts { min: 1, max: 65535 }),
-            |written: &mut Written| &mut written.port,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("required with from = \"dns\"; services have their own"),
-            sample: "8009",
-            effect: "The port of each address.",
-            extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
-            elsewhere: "",
-        },
+        value: fill!(Optional(Counts(1..=65535)), Written.port),
+        preset: Preset::Unset("required with from = \"dns\"; services have their own"),
+        sample: "8009",
+        effect: "The port of each address.",
+        extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "resolver",
         group: RESOLVERS,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an address and port such as \"127.0.0.1:8600\"",
                 parse: parse_socket,
             }),
-            |written: &mut Written| &mut written.resolvers,
+            Written.resolvers
         ),
-        doc: Doc {
-            preset: Preset::Unset(
-                "the servers of `/etc/resolv.conf`, which is read again at each question",
-            ),
-            sample: "\"127.0.0.1:8600\"",
-            effect: "The DNS servers that are asked, such as the agent of Consul.",
-            extremes: "A server that knows other names says that there is none, and the last list stays.",
-            elsewhere: "nginx `resolver`; HAProxy `resolvers`",
-        },
+        preset: Preset::Unset(
+            "the servers of `/etc/resolv.conf`, which is read again at each question",
+        ),
+        sample: "\"127.0.0.1:8600\"",
+        effect: "The DNS servers that are asked, such as the agent of Consul.",
+        extremes: "A server that knows other names says that there is none, and the last list stays.",
+        elsewhere: "nginx `resolver`; HAProxy `resolvers`",
     },
-    Record {
+    Key {
         name: "leave",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::ZERO,
-                max: Duration::from_secs(7 * 24 * 3600),
-            },
-            |written: &mut Written| &mut written.leave,
+        value: fill!(
+            Durations(Duration::ZERO..=Duration::from_secs(7 * 24 * 3600)),
+            Written.leave
         ),
-        doc: Doc {
-            preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
-            sample: "\"10m\"",
-            effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
-                     gone; its exchanges in flight end.",
-            extremes: "Shorter than a session, sessions of a member that was only forgotten for a moment are lost.",
-            elsewhere: "HAProxy `hold obsolete`",
-        },
+        preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
+        sample: "\"10m\"",
+        effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
+                 gone; its exchanges in flight end.",
+        extremes: "Shorter than a session, sessions of a member that was only forgotten for a moment are lost.",
+        elsewhere: "HAProxy `hold obsolete`",
     },
-    Record {
+    Key {
         name: "members_max",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 1,
-                max: 10_000,
-            },
-            |written: &mut Written| &mut written.members_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("1000"),
-            sample: "50",
-            effect: "How many members there may be. Of more, those that are known stay, and others are refused.",
-            extremes: "Too low, a part of the fleet gets no requests: `catamaran_members_refused_total` counts it.",
-            elsewhere: "HAProxy: the number of a `server-template`",
-        },
+        value: fill!(Counts(1..=10_000), Written.members_max),
+        preset: Preset::Value("1000"),
+        sample: "50",
+        effect: "How many members there may be. Of more, those that are known stay, and others are refused.",
+        extremes: "Too low, a part of the fleet gets no requests: `catamaran_members_refused_total` counts it.",
+        elsewhere: "HAProxy: the number of a `server-template`",
     },
 ];

@@ -7,7 +7,8 @@ use http::Method;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{parse_host_field, parse_statuses, parse_target};
@@ -44,7 +45,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<
         request,
         mut probe,
     } = written;
-    if table.has_named("kind") && table.is_good() && kind != Kind::Request {
+    if table.has("kind") && table.is_good() && kind != Kind::Request {
         for (name, place) in table.written(KEYS, |group| group == REQUEST) {
             let message = format!("`{name}` has no effect without kind = \"request\"");
             let hint = "write kind = \"request\", or remove it";
@@ -53,7 +54,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<
     }
     if request.body.is_some() && request.method == Method::HEAD {
         let message = "an answer to HEAD has no body, so `body` is never found";
-        let place = table.place_at("body");
+        let place = table.place_of("body");
         table.push(Finding::fault(message, place).hint("write method = \"GET\""));
     }
     table.finish(report);
@@ -74,198 +75,167 @@ pub(crate) static SECTION: Section = Section {
             failed and unanswered requests lead to probes. A backend that cannot be connected to is \
             left out at once, whatever is written here. While a backend is out it is probed each \
             second at first, and in a back-off of up to 30 s if it was out lately.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
 /// Keys of a request, which have no effect where none is made.
 const REQUEST: Group = Group("request");
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "kind",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("off", Kind::Off),
                 ("connect", Kind::Connect),
                 ("cping", Kind::Cping),
                 ("request", Kind::Request),
             ]),
-            |written: &mut Written| &mut written.kind,
+            Written.kind
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"request\"",
-            effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
-                     `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
-                     protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
-                     request is verified. An AJP backend of which nothing is heard is asked CPING beside \
-                     it, so a slow probe does not put off what silence leads to. Stopped and draining \
-                     backends are probed like the others.",
-            extremes: "A process that is stopped still accepts connections, and a hung application still \
-                       answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
-                       --wait` needs it. A request that begins sessions fills the \
-                       container with them.",
-            elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
-        },
+        preset: Preset::Required,
+        sample: "\"request\"",
+        effect: "What a probe asks. `connect`: whether it can be connected to, and never CPING. \
+                 `cping`: CPING over AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
+                 protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
+                 request is verified. An AJP backend of which nothing is heard is asked CPING beside \
+                 it, so a slow probe does not put off what silence leads to. Stopped and draining \
+                 backends are probed like the others.",
+        extremes: "A process that is stopped still accepts connections, and a hung application still \
+                   answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
+                   --wait` needs it. A request that begins sessions fills the \
+                   container with them.",
+        elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
     },
-    Record {
+    Key {
         name: "method",
         group: REQUEST,
-        value: &Fill(
+        value: fill!(
             Choices(&[("GET", Method::GET), ("HEAD", Method::HEAD)]),
-            |written: &mut Written| &mut written.request.method,
+            Written.request.method
         ),
-        doc: Doc {
-            preset: Preset::Value("\"GET\""),
-            sample: "\"HEAD\"",
-            effect: "The method of the request.",
-            extremes: "HEAD has no body to look at.",
-            elsewhere: "httpd `hcmethod`; HAProxy `http-check send meth`",
-        },
+        preset: Preset::Value("\"GET\""),
+        sample: "\"HEAD\"",
+        effect: "The method of the request.",
+        extremes: "HEAD has no body to look at.",
+        elsewhere: "httpd `hcmethod`; HAProxy `http-check send meth`",
     },
-    Record {
+    Key {
         name: "path",
         group: REQUEST,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "a path such as \"/app/health\", with or without a query",
                 parse: parse_target,
             },
-            |written: &mut Written| &mut written.request.target,
+            Written.request.target
         ),
-        doc: Doc {
-            preset: Preset::Value("\"/\""),
-            sample: "\"/app/health\"",
-            effect: "What is asked for: a path, with or without a query.",
-            extremes: "A path that another application serves says nothing about yours. One that is costly \
-                       is a load of its own.",
-            elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",
-        },
+        preset: Preset::Value("\"/\""),
+        sample: "\"/app/health\"",
+        effect: "What is asked for: a path, with or without a query.",
+        extremes: "A path that another application serves says nothing about yours. One that is costly \
+                   is a load of its own.",
+        elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",
     },
-    Record {
+    Key {
         name: "host",
         group: REQUEST,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a host such as \"www.example.org\"",
                 parse: parse_host_field,
             }),
-            |written: &mut Written| &mut written.request.host,
+            Written.request.host
         ),
-        doc: Doc {
-            preset: Preset::Unset("the backend's address"),
-            sample: "\"www.example.org\"",
-            effect: "The request's `Host`.",
-            extremes: "A container with virtual hosts answers another application for another name.",
-            elsewhere: "HAProxy `http-check send hdr host`",
-        },
+        preset: Preset::Unset("the backend's address"),
+        sample: "\"www.example.org\"",
+        effect: "The request's `Host`.",
+        extremes: "A container with virtual hosts answers another application for another name.",
+        elsewhere: "HAProxy `http-check send hdr host`",
     },
-    Record {
+    Key {
         name: "status",
         group: REQUEST,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a status or a range such as \"200-399\"",
                 parse: parse_statuses,
             }),
-            |written: &mut Written| &mut written.request.statuses,
+            Written.request.statuses
         ),
-        doc: Doc {
-            preset: Preset::Value("\"200-399\""),
-            sample: "[\"200\", \"401\"]",
-            effect: "The statuses that are good answers.",
-            extremes: "With redirects among them, an application that sends everybody to a login page is \
-                       well.",
-            elsewhere: "httpd `hcexpr`; HAProxy `http-check expect status`",
-        },
+        preset: Preset::Value("\"200-399\""),
+        sample: "[\"200\", \"401\"]",
+        effect: "The statuses that are good answers.",
+        extremes: "With redirects among them, an application that sends everybody to a login page is \
+                   well.",
+        elsewhere: "httpd `hcexpr`; HAProxy `http-check expect status`",
     },
-    Record {
+    Key {
         name: "body",
         group: REQUEST,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a text",
                 parse: crate::value::text::parse_probe_body,
             }),
-            |written: &mut Written| &mut written.request.body,
+            Written.request.body
         ),
-        doc: Doc {
-            preset: Preset::Unset("the body is not looked at"),
-            sample: "\"ready\"",
-            effect: "A text that must be found in the first 64 KiB of the answer's body, byte for byte.",
-            extremes: "A compressed body does not have it.",
-            elsewhere: "httpd `hcexpr` with `hc('body')`; HAProxy `http-check expect string`",
-        },
+        preset: Preset::Unset("the body is not looked at"),
+        sample: "\"ready\"",
+        effect: "A text that must be found in the first 64 KiB of the answer's body, byte for byte.",
+        extremes: "A compressed body does not have it.",
+        elsewhere: "httpd `hcexpr` with `hc('body')`; HAProxy `http-check expect string`",
     },
-    Record {
+    Key {
         name: "interval",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::from_millis(100),
-                max: Duration::from_secs(3600),
-            },
-            |written: &mut Written| &mut written.probe.interval,
+        value: fill!(
+            Durations(Duration::from_millis(100)..=Duration::from_secs(3600)),
+            Written.probe.interval
         ),
-        doc: Doc {
-            preset: Preset::Value("\"5s\""),
-            sample: "\"10s\"",
-            effect: "From one probe of a backend that is up to the next, a tenth more or less. The first \
-                     is made within one interval from the start.",
-            extremes: "A failure is noticed after `interval` times `down`. Short intervals are a load on \
-                       the backend.",
-            elsewhere: "httpd `hcinterval`; HAProxy `inter`; nginx `health_check interval`",
-        },
+        preset: Preset::Value("\"5s\""),
+        sample: "\"10s\"",
+        effect: "From one probe of a backend that is up to the next, a tenth more or less. The first \
+                 is made within one interval from the start.",
+        extremes: "A failure is noticed after `interval` times `down`. Short intervals are a load on \
+                   the backend.",
+        elsewhere: "httpd `hcinterval`; HAProxy `inter`; nginx `health_check interval`",
     },
-    Record {
+    Key {
         name: "timeout",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::from_millis(10),
-                max: Duration::from_secs(60),
-            },
-            |written: &mut Written| &mut written.probe.timeout,
+        value: fill!(
+            Durations(Duration::from_millis(10)..=Duration::from_secs(60)),
+            Written.probe.timeout
         ),
-        doc: Doc {
-            preset: Preset::Value("\"2s\""),
-            sample: "\"4s\"",
-            effect: "How long a probe may take, connecting included. For connecting `connect_timeout` holds, \
-                     too; for CPING `ping_timeout`.",
-            extremes: "Shorter than a long garbage collection, it puts out a backend that only paused.",
-            elsewhere: "HAProxy `timeout check`",
-        },
+        preset: Preset::Value("\"2s\""),
+        sample: "\"4s\"",
+        effect: "How long a probe may take, connecting included. For connecting `connect_timeout` holds, \
+                 too; for CPING `ping_timeout`.",
+        extremes: "Shorter than a long garbage collection, it puts out a backend that only paused.",
+        elsewhere: "HAProxy `timeout check`",
     },
-    Record {
+    Key {
         name: "up",
         group: ALL,
-        value: &Fill(Counts { min: 1, max: 100 }, |written: &mut Written| {
-            &mut written.probe.up
-        }),
-        doc: Doc {
-            preset: Preset::Value("2"),
-            sample: "3",
-            effect: "So many probes in a row must be answered before a backend that is out comes back.",
-            extremes: "With 1, a backend that answers now and then comes and goes.",
-            elsewhere: "httpd `hcpasses`; HAProxy `rise`; nginx `passes`",
-        },
+        value: fill!(Counts(1..=100), Written.probe.up),
+        preset: Preset::Value("2"),
+        sample: "3",
+        effect: "So many probes in a row must be answered before a backend that is out comes back.",
+        extremes: "With 1, a backend that answers now and then comes and goes.",
+        elsewhere: "httpd `hcpasses`; HAProxy `rise`; nginx `passes`",
     },
-    Record {
+    Key {
         name: "down",
         group: ALL,
-        value: &Fill(Counts { min: 1, max: 100 }, |written: &mut Written| {
-            &mut written.probe.down
-        }),
-        doc: Doc {
-            preset: Preset::Value("3"),
-            sample: "2",
-            effect: "So many probes in a row must fail before a backend is left out. A refused connection \
-                     leaves it out at once.",
-            extremes: "With 1, a single lost packet leaves a backend out.",
-            elsewhere: "httpd `hcfails`; HAProxy `fall`; nginx `fails`",
-        },
+        value: fill!(Counts(1..=100), Written.probe.down),
+        preset: Preset::Value("3"),
+        sample: "2",
+        effect: "So many probes in a row must fail before a backend is left out. A refused connection \
+                 leaves it out at once.",
+        extremes: "With 1, a single lost packet leaves a backend out.",
+        elsewhere: "httpd `hcfails`; HAProxy `fall`; nginx `fails`",
     },
 ];

@@ -23,7 +23,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
 use super::error_pages::{self, Pages};
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::route::parse_redirect;
@@ -89,14 +90,14 @@ fn one(
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
     let serves = ServedBy {
         upstream: target.is_none() || forwards,
-        files: table.has_named("files"),
+        files: table.has("files"),
     };
     let mut rules = rules::read(&mut table, serves);
     let own_files = files::read(&mut table, surroundings);
     rules.compress = compress::read(&mut table, serves).map(Arc::new);
     if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
         let message = "`fallback` has no use beside `upstream`, which answers what is no file";
-        let place = table.place_at("fallback");
+        let place = table.place_of("fallback");
         table.push(Finding::fault(message, place).hint("remove one of them"));
     }
     rules.files = own_files.map(Arc::new);
@@ -107,8 +108,8 @@ fn one(
     {
         matching::check_rest(&mut table, exact);
     }
-    let activation_place = table.place_at("activation");
-    let cache_place = table.place_at("cache");
+    let activation_place = table.place_of("activation");
+    let cache_place = table.place_of("cache");
     if !forwards && target.is_some() && fields::changes_requests(entries) {
         let message = "`request_headers` has no use without `upstream`";
         table.push(Finding::fault(message, place.clone()).hint("remove it"));
@@ -163,14 +164,14 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
         ("upstream", "redirect"),
         ("upstream", "status"),
     ];
-    let has_both = |(one, other): &(&str, &str)| table.has_named(one) && table.has_named(other);
+    let has_both = |(one, other): &(&str, &str)| table.has(one) && table.has(other);
     if let Some((one, other)) = clashes.into_iter().find(has_both) {
         let message = format!("[[route]] has both `{one}` and `{other}`");
-        let place = table.place_at(other);
+        let place = table.place_of(other);
         table.push(Finding::fault(message, place).hint("remove one of them"));
         return None;
     }
-    let Some(name) = TARGETS.into_iter().find(|name| table.has_named(name)) else {
+    let Some(name) = TARGETS.into_iter().find(|name| table.has(name)) else {
         // A slip is said where the key is told to be unknown.
         if !table.has_slip_of(&TARGETS) {
             let message = "[[route]] leads nowhere";
@@ -183,7 +184,7 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
         "upstream" => RouteTarget::Upstream(upstream?),
         "files" => RouteTarget::Files,
         "redirect" => {
-            let status = match table.has_named("status") {
+            let status = match table.has("status") {
                 true => redirect_status(status?, table)?,
                 false => StatusCode::PERMANENT_REDIRECT,
             };
@@ -192,7 +193,7 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
         }
         _ => RouteTarget::Status(answer(status?, table)?),
     };
-    Some((target, table.place_at(name)))
+    Some((target, table.place_of(name)))
 }
 
 /// A status that sends the client elsewhere, in a way that is the same for all clients.
@@ -202,7 +203,7 @@ fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     }
     let message = format!("`status` is {status}, and not all clients follow it alike");
     let hint = "write 301 or 308 for a permanent redirect, 302 or 307 for a temporary one; 307 and 308 keep the method";
-    table.push(Finding::fault(message, table.place_at("status")).hint(hint));
+    table.push(Finding::fault(message, table.place_of("status")).hint(hint));
     None
 }
 
@@ -211,7 +212,7 @@ fn answer(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     if (300..400).contains(&status) {
         let message = format!("`status` is {status}, a redirect, but no `redirect` says where to");
         let hint = "add `redirect`, or answer with another status";
-        table.push(Finding::fault(message, table.place_at("status")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("status")).hint(hint));
         return None;
     }
     StatusCode::from_u16(status).ok()
@@ -225,8 +226,7 @@ pub(crate) static SECTION: Section = Section {
             without, then one with a `scheme` before one without, then the earlier in the file. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
-    keys: &[],
-    parts: &[
+    keys: &[
         Part::all(&matching::KEYS),
         Part::all(&KEYS),
         Part::all(&files::KEYS),
@@ -239,64 +239,55 @@ pub(crate) static SECTION: Section = Section {
 /// The keys of which a route needs one. Where there are several, the first says where it leads.
 const TARGETS: [&str; 4] = ["upstream", "files", "redirect", "status"];
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "upstream",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "the name of an upstream",
                 parse: parse_name,
             }),
-            |written: &mut Written| &mut written.upstream,
+            Written.upstream
         ),
-        doc: Doc {
-            preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
-            sample: "\"tomcat\"",
-            effect: "The upstream that serves the request.",
-            extremes: "A name that no `[upstream.NAME]` has is a fault.",
-            elsewhere: "nginx `proxy_pass`; httpd `ProxyPass`; mod_jk `JkMount`",
-        },
+        preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
+        sample: "\"tomcat\"",
+        effect: "The upstream that serves the request.",
+        extremes: "A name that no `[upstream.NAME]` has is a fault.",
+        elsewhere: "nginx `proxy_pass`; httpd `ProxyPass`; mod_jk `JkMount`",
     },
-    Record {
+    Key {
         name: "status",
         group: ALL,
-        value: &Fill(
-            Optional(Counts { min: 200, max: 599 }),
-            |written: &mut Written| &mut written.status,
+        value: fill!(Optional(Counts(200..=599)), Written.status),
+        preset: Preset::Unset(
+            "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
         ),
-        doc: Doc {
-            preset: Preset::Unset(
-                "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
-            ),
-            sample: "404",
-            effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
-                     for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
-            extremes: "404 hides a part of an application, such as `/app/admin`.",
-            elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
-        },
+        sample: "404",
+        effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
+                 for a permanent redirect, 302 or 307 for a temporary one. With 301 and 302 most clients turn a POST into a GET.",
+        extremes: "404 hides a part of an application, such as `/app/admin`.",
+        elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
     },
-    Record {
+    Key {
         name: "redirect",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a path or URL such as \"https://{host}{path_query}\"",
                 parse: parse_redirect,
             }),
-            |written: &mut Written| &mut written.redirect,
+            Written.redirect
         ),
-        doc: Doc {
-            preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
-            sample: "\"https://{host}{path_query}\"",
-            effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
-                     host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
-                     its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
-                     `{rest_query}` that with the query. `{{` stands for a brace.",
-            extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
-                       very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
-                       it needs `scheme = \"http\"`.",
-            elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
-        },
+        preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
+        sample: "\"https://{host}{path_query}\"",
+        effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
+                 host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
+                 its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
+                 `{rest_query}` that with the query. `{{` stands for a brace.",
+        extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
+                   very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
+                   it needs `scheme = \"http\"`.",
+        elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
     },
 ];

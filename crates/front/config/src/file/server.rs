@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::file::route::RESPONSE_NAME;
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{parse_network, parse_request_id, parse_token, parse_underscored};
@@ -28,7 +29,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     {
         let message = "`trusted_proxies` trusts everybody";
         let hint = "any client may then claim any address; list your own proxies only";
-        table.push(Finding::warning(message, table.place_at("trusted_proxies")).hint(hint));
+        table.push(Finding::warning(message, table.place_of("trusted_proxies")).hint(hint));
     }
     table.finish(report);
 }
@@ -41,273 +42,212 @@ fn not_zero(count: usize) -> NonZeroUsize {
 pub(crate) static SECTION: Section = Section {
     header: "[server]",
     intro: "What holds for all listeners. The table may be left out.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
-static KEYS: &[Record<ServerConfig>] = &[
-    Record {
+static KEYS: &[Key<ServerConfig>] = &[
+    Key {
         name: "workers",
         group: ALL,
-        value: &Fill(
-            Map(Counts { min: 1, max: 1024 }, not_zero),
-            |server: &mut ServerConfig| &mut server.workers,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("one per core"),
-            sample: "3",
-            effect: "How many event loops run, each on a thread of its own. A client's connection stays \
-                     with the worker that accepted it. A reload (SIGHUP) does not change it, an upgrade \
-                     (SIGUSR2) does.",
-            extremes: "Fewer than the cores leaves cores to the application server on the same machine. \
-                       More than the cores gains nothing and splits the pools of idle connections.",
-            elsewhere: "nginx `worker_processes`; httpd `ThreadsPerChild`",
-        },
+        value: fill!(Map(Counts(1..=1024), not_zero), ServerConfig.workers),
+        preset: Preset::Unset("one per core"),
+        sample: "3",
+        effect: "How many event loops run, each on a thread of its own. A client's connection stays \
+                 with the worker that accepted it. A reload (SIGHUP) does not change it, an upgrade \
+                 (SIGUSR2) does.",
+        extremes: "Fewer than the cores leaves cores to the application server on the same machine. \
+                   More than the cores gains nothing and splits the pools of idle connections.",
+        elsewhere: "nginx `worker_processes`; httpd `ThreadsPerChild`",
     },
-    Record {
+    Key {
         name: "connections_max",
         group: ALL,
-        value: &Fill(
-            Optional(Counts {
-                min: 1,
-                max: 10_000_000,
-            }),
-            |server: &mut ServerConfig| &mut server.connections_max,
+        value: fill!(
+            Optional(Counts(1..=10_000_000)),
+            ServerConfig.connections_max
         ),
-        doc: Doc {
-            preset: Preset::Unset("20000, or as many as the limit of open files leaves"),
-            sample: "50000",
-            effect: "Connections of clients over all workers; one more is closed as soon as it is \
-                     accepted. The log, `status` and the events say so (`connections-max`). Each needs a file \
-                     descriptor, and so does each connection to a backend.",
-            extremes: "Too low and clients that only keep a connection alive crowd out others. Above what \
-                       the hard limit of open files (`ulimit -Hn`) leaves beside the backends' connections, \
-                       `serve` lowers it and says so once. Members that are found count while they are there.",
-            elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
-        },
+        preset: Preset::Unset("20000, or as many as the limit of open files leaves"),
+        sample: "50000",
+        effect: "Connections of clients over all workers; one more is closed as soon as it is \
+                 accepted. The log, `status` and the events say so (`connections-max`). Each needs a file \
+                 descriptor, and so does each connection to a backend.",
+        extremes: "Too low and clients that only keep a connection alive crowd out others. Above what \
+                   the hard limit of open files (`ulimit -Hn`) leaves beside the backends' connections, \
+                   `serve` lowers it and says so once. Members that are found count while they are there.",
+        elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
     },
-    Record {
+    Key {
         name: "connections_per_address",
         group: ALL,
-        value: &Fill(
-            OrOff(Map(
-                Counts {
-                    min: 1,
-                    max: 10_000_000,
-                },
-                not_zero,
-            )),
-            |server: &mut ServerConfig| &mut server.connections_per_address,
+        value: fill!(
+            OrOff(Map(Counts(1..=10_000_000), not_zero)),
+            ServerConfig.connections_per_address
         ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "100",
-            effect: "Connections of one client address over all workers; one more is closed as soon as it \
-                     is accepted. An IPv6 network of 64 bits counts as one address. Peers in \
-                     `trusted_proxies` and clients of Unix sockets are not counted.",
-            extremes: "Too low and browsers, which open six connections each, or many people behind one \
-                       address are turned away. `\"off\"` lets one address take all of \
-                       `connections_max`.",
-            elsewhere: "nginx `limit_conn`; HAProxy `src_conn_cur`",
-        },
+        preset: Preset::Value("\"off\""),
+        sample: "100",
+        effect: "Connections of one client address over all workers; one more is closed as soon as it \
+                 is accepted. An IPv6 network of 64 bits counts as one address. Peers in \
+                 `trusted_proxies` and clients of Unix sockets are not counted.",
+        extremes: "Too low and browsers, which open six connections each, or many people behind one \
+                   address are turned away. `\"off\"` lets one address take all of \
+                   `connections_max`.",
+        elsewhere: "nginx `limit_conn`; HAProxy `src_conn_cur`",
     },
-    Record {
+    Key {
         name: "compress_memory",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 1 << 20,
-                max: 1 << 40,
-            },
-            |server: &mut ServerConfig| &mut server.compress_memory,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"64MiB\""),
-            sample: "\"256MiB\"",
-            effect: "Memory that responses which are being compressed (`compress` of a route) may hold in all \
-                     workers together: 384 KiB each with gzip, 896 KiB with zstd, 6 MiB while a body is put into \
-                     Brotli to be kept. A response beyond it is sent as it is, and counted \
-                     (`compress-memory`).",
-            extremes: "A response holds its memory until its client has it: many slow clients, or many event \
-                       streams, need more. The default is enough for 73 with zstd, 170 with gzip.",
-            elsewhere: "nginx `gzip_buffers` (each request); httpd `DeflateMemLevel` (each request)",
-        },
+        value: fill!(Sizes(1 << 20..=1 << 40), ServerConfig.compress_memory),
+        preset: Preset::Value("\"64MiB\""),
+        sample: "\"256MiB\"",
+        effect: "Memory that responses which are being compressed (`compress` of a route) may hold in all \
+                 workers together: 384 KiB each with gzip, 896 KiB with zstd, 6 MiB while a body is put into \
+                 Brotli to be kept. A response beyond it is sent as it is, and counted \
+                 (`compress-memory`).",
+        extremes: "A response holds its memory until its client has it: many slow clients, or many event \
+                   streams, need more. The default is enough for 73 with zstd, 170 with gzip.",
+        elsewhere: "nginx `gzip_buffers` (each request); httpd `DeflateMemLevel` (each request)",
     },
-    Record {
+    Key {
         name: "files_open",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 0,
-                max: 1_000_000,
-            },
-            |server: &mut ServerConfig| &mut server.files_open,
-        ),
-        doc: Doc {
-            preset: Preset::Value("1000"),
-            sample: "5000",
-            effect: "Files of routes with `files` that each worker keeps open, so that the next request for one \
-                     need not open it. A name is looked up again once a second; a file that nobody has asked for \
-                     for ten seconds is closed.",
-            extremes: "Each is a descriptor, beside those of connections; if none is left, all are closed. `0` \
-                       opens a file for each request, unless `files_memory` has it.",
-            elsewhere: "nginx `open_file_cache max=…` (each worker, off unless it is set)",
-        },
+        value: fill!(Counts(0..=1_000_000), ServerConfig.files_open),
+        preset: Preset::Value("1000"),
+        sample: "5000",
+        effect: "Files of routes with `files` that each worker keeps open, so that the next request for one \
+                 need not open it. A name is looked up again once a second; a file that nobody has asked for \
+                 for ten seconds is closed.",
+        extremes: "Each is a descriptor, beside those of connections; if none is left, all are closed. `0` \
+                   opens a file for each request, unless `files_memory` has it.",
+        elsewhere: "nginx `open_file_cache max=…` (each worker, off unless it is set)",
     },
-    Record {
+    Key {
         name: "files_memory",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 0,
-                max: 1 << 40,
-            },
-            |server: &mut ServerConfig| &mut server.files_memory,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"16MiB\""),
-            sample: "\"64MiB\"",
-            effect: "Memory in which each worker keeps files of at most 32 KiB of routes with `files`, what \
-                     `compress` makes of them, and in an eighth of it the names of files. \
-                     `catamaran_files_bytes` says how much is used.",
-            extremes: "A file that was written within the last two seconds is not kept: a write may be under way. \
-                       `\"0B\"` reads a file for each request.",
-            elsewhere: "httpd `mod_cache_socache`; nginx has none for files",
-        },
+        value: fill!(Sizes(0..=1 << 40), ServerConfig.files_memory),
+        preset: Preset::Value("\"16MiB\""),
+        sample: "\"64MiB\"",
+        effect: "Memory in which each worker keeps files of at most 32 KiB of routes with `files`, what \
+                 `compress` makes of them, and in an eighth of it the names of files. \
+                 `catamaran_files_bytes` says how much is used.",
+        extremes: "A file that was written within the last two seconds is not kept: a write may be under way. \
+                   `\"0B\"` reads a file for each request.",
+        elsewhere: "httpd `mod_cache_socache`; nginx has none for files",
     },
-    Record {
+    Key {
         name: "drain_timeout",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::ZERO,
-                max: Duration::from_secs(24 * 3600),
-            },
-            |server: &mut ServerConfig| &mut server.drain_timeout,
+        value: fill!(
+            Durations(Duration::ZERO..=Duration::from_secs(24 * 3600)),
+            ServerConfig.drain_timeout
         ),
-        doc: Doc {
-            preset: Preset::Value("\"30s\""),
-            sample: "\"2m\"",
-            effect: "After SIGTERM or SIGINT, and for a listener that a reload removes: how long exchanges \
-                     may go on before their connections are cut. Meanwhile each response says \
-                     `Connection: close`; for half a second, at most a quarter of this time, new \
-                     connections are still accepted and idle ones are left open; the old process of \
-                     an upgrade leaves them open for five seconds, at most a quarter of this time.",
-            extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
-                       (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
-            elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
-        },
+        preset: Preset::Value("\"30s\""),
+        sample: "\"2m\"",
+        effect: "After SIGTERM or SIGINT, and for a listener that a reload removes: how long exchanges \
+                 may go on before their connections are cut. Meanwhile each response says \
+                 `Connection: close`; for half a second, at most a quarter of this time, new \
+                 connections are still accepted and idle ones are left open; the old process of \
+                 an upgrade leaves them open for five seconds, at most a quarter of this time.",
+        extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
+                   (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
+        elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
     },
-    Record {
+    Key {
         name: "drain_delay",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::ZERO,
-                max: Duration::from_secs(3600),
-            },
-            |server: &mut ServerConfig| &mut server.drain_delay,
+        value: fill!(
+            Durations(Duration::ZERO..=Duration::from_secs(3600)),
+            ServerConfig.drain_delay
         ),
-        doc: Doc {
-            preset: Preset::Value("\"0s\""),
-            sample: "\"10s\"",
-            effect: "After SIGTERM or SIGINT: how long the front serves as before, new connections too, while \
-                     `/readyz` of the admin listener is 503. Then the drain begins. A second signal ends this \
-                     time, a third one the process. Meanwhile nothing is reloaded or upgraded. An upgrade \
-                     (SIGUSR2) has no use for it and does not wait.",
-            extremes: "Shorter than a load balancer takes to notice (its interval times its count of failures), \
-                       and it still sends connections when they are refused. Service managers must wait for \
-                       `drain_delay` and `drain_timeout` together (systemd: `TimeoutStopSec`; Kubernetes: \
-                       `terminationGracePeriodSeconds`).",
-            elsewhere: "HAProxy `grace`; Kubernetes: a `sleep` as `preStop`; Spring Boot, Tomcat: none",
-        },
+        preset: Preset::Value("\"0s\""),
+        sample: "\"10s\"",
+        effect: "After SIGTERM or SIGINT: how long the front serves as before, new connections too, while \
+                 `/readyz` of the admin listener is 503. Then the drain begins. A second signal ends this \
+                 time, a third one the process. Meanwhile nothing is reloaded or upgraded. An upgrade \
+                 (SIGUSR2) has no use for it and does not wait.",
+        extremes: "Shorter than a load balancer takes to notice (its interval times its count of failures), \
+                   and it still sends connections when they are refused. Service managers must wait for \
+                   `drain_delay` and `drain_timeout` together (systemd: `TimeoutStopSec`; Kubernetes: \
+                   `terminationGracePeriodSeconds`).",
+        elsewhere: "HAProxy `grace`; Kubernetes: a `sleep` as `preStop`; Spring Boot, Tomcat: none",
     },
-    Record {
+    Key {
         name: "trusted_proxies",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
                 parse: parse_network,
             }),
-            |server: &mut ServerConfig| &mut server.trusted_proxies,
+            ServerConfig.trusted_proxies
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"10.0.0.0/8\", \"fd00::/8\"]",
-            effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
-                     these fields are dropped and written anew. Of several lines or elements the \
-                     last counts, which the nearest proxy wrote. Over HTTP/2 their `:scheme` is believed as well, \
-                     unless there is an `X-Forwarded-Proto`, which wins. In both, `wss` counts as `https` and `ws` as \
-                     `http`, in any case; another word in `X-Forwarded-Proto` says nothing. Over AJP, `X-Forwarded-Host` and \
-                     `-Port` become the server's name and port, and `Host`; for an upstream with a \
-                     backend that speaks HTTP, `X-Forwarded-Host` is passed on as it is, and \
-                     `X-Forwarded-Port` says the port that the client used.",
-            extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \
-                       any client can claim any address.",
-            elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPTrustedProxy`; Tomcat \
-                        `RemoteIpValve internalProxies`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"10.0.0.0/8\", \"fd00::/8\"]",
+        effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
+                 these fields are dropped and written anew. Of several lines or elements the \
+                 last counts, which the nearest proxy wrote. Over HTTP/2 their `:scheme` is believed as well, \
+                 unless there is an `X-Forwarded-Proto`, which wins. In both, `wss` counts as `https` and `ws` as \
+                 `http`, in any case; another word in `X-Forwarded-Proto` says nothing. Over AJP, `X-Forwarded-Host` and \
+                 `-Port` become the server's name and port, and `Host`; for an upstream with a \
+                 backend that speaks HTTP, `X-Forwarded-Host` is passed on as it is, and \
+                 `X-Forwarded-Port` says the port that the client used.",
+        extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \
+                   any client can claim any address.",
+        elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPTrustedProxy`; Tomcat \
+                    `RemoteIpValve internalProxies`",
     },
-    Record {
+    Key {
         name: "underscore_fields",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "the name of a field with an underscore, such as \"SM_USER\"",
                 parse: parse_underscored,
             }),
-            |server: &mut ServerConfig| &mut server.underscore_fields,
+            ServerConfig.underscore_fields
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"SM_USER\"]",
-            effect: "Fields that are passed on although their names have an underscore. All others are \
-                     dropped, since CGI and some containers take `X_Real_IP` for `X-Real-IP`.",
-            extremes: "Clients can send a listed field, too: list only what a trusted agent in front of \
-                       this listener sets or removes.",
-            elsewhere: "nginx `underscores_in_headers` (all or none)",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"SM_USER\"]",
+        effect: "Fields that are passed on although their names have an underscore. All others are \
+                 dropped, since CGI and some containers take `X_Real_IP` for `X-Real-IP`.",
+        extremes: "Clients can send a listed field, too: list only what a trusted agent in front of \
+                   this listener sets or removes.",
+        elsewhere: "nginx `underscores_in_headers` (all or none)",
     },
-    Record {
+    Key {
         name: "via",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OrOff(Parsed {
                 what: "a token such as \"front-1\"",
                 parse: parse_token,
             }),
-            |server: &mut ServerConfig| &mut server.via,
+            ServerConfig.via
         ),
-        doc: Doc {
-            preset: Preset::Value("\"catamaran\""),
-            sample: "\"off\"",
-            effect: "The name under which the front adds itself to `Via` (RFC 9110, section 7.6.3).",
-            extremes: "`\"off\"` writes no `Via`; a loop of proxies is then not seen in the fields.",
-            elsewhere: "httpd `ProxyVia`",
-        },
+        preset: Preset::Value("\"catamaran\""),
+        sample: "\"off\"",
+        effect: "The name under which the front adds itself to `Via` (RFC 9110, section 7.6.3).",
+        extremes: "`\"off\"` writes no `Via`; a loop of proxies is then not seen in the fields.",
+        elsewhere: "httpd `ProxyVia`",
     },
-    Record {
+    Key {
         name: "request_id",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OrOff(Parsed {
                 what: "the name of a field such as \"X-Request-Id\"",
                 parse: parse_request_id,
             }),
-            |server: &mut ServerConfig| &mut server.request_id,
+            ServerConfig.request_id
         ),
-        doc: Doc {
-            preset: Preset::Value("\"X-Request-Id\""),
-            sample: "\"X-Correlation-Id\"",
-            effect: "The field by which backends get the request's id, which stands in the access log and on \
-                     pages of the front. What clients send in it is replaced; what a proxy in \
-                     `trusted_proxies` sends is passed on, and is `given_id` in the access log. \
-                     [log.md](log.md) shows how a request is followed into Tomcat's log.",
-            extremes: "Off, the field is passed on as clients send it.",
-            elsewhere: "mod_jk `JkRequestIdIndicator`; nginx `proxy_set_header X-Request-Id $request_id`; \
-                        HAProxy `unique-id-header`",
-        },
+        preset: Preset::Value("\"X-Request-Id\""),
+        sample: "\"X-Correlation-Id\"",
+        effect: "The field by which backends get the request's id, which stands in the access log and on \
+                 pages of the front. What clients send in it is replaced; what a proxy in \
+                 `trusted_proxies` sends is passed on, and is `given_id` in the access log. \
+                 [log.md](log.md) shows how a request is followed into Tomcat's log.",
+        extremes: "Off, the field is passed on as clients send it.",
+        elsewhere: "mod_jk `JkRequestIdIndicator`; nginx `proxy_set_header X-Request-Id $request_id`; \
+                    HAProxy `unique-id-header`",
     },
 ];

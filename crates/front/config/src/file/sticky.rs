@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Surroundings;
-use crate::key::{ALL, Doc, Fill, Group, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{TextError, file_path, parse_cookie_path, parse_separator, parse_token};
@@ -58,7 +59,7 @@ pub(crate) fn read(
         key_file,
     } = written;
     cookie.key = key_file.and_then(|path| key(path, &mut table, surroundings));
-    let has_cookie = table.has_named("set_cookie");
+    let has_cookie = table.has("set_cookie");
     if !has_cookie {
         for (name, place) in table.written(KEYS, |group| group == OWN_COOKIE) {
             let message = format!("`{name}` has no effect without `set_cookie`");
@@ -87,7 +88,7 @@ fn key(path: PathBuf, table: &mut Table<'_>, surroundings: &Surroundings<'_>) ->
         Ok(key) => Some(Secret::new(key)),
         Err(error) => {
             let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_at("cookie_key_file")));
+            table.push(Finding::fault(message, table.place_of("cookie_key_file")));
             None
         }
     }
@@ -98,7 +99,7 @@ fn overwritten(table: &mut Table<'_>, sticky: &StickyConfig) {
     if own.is_some_and(|own| sticky.cookies.contains(own)) {
         let message = "`set_cookie` is one of `cookies`: it would overwrite the application's";
         let hint = "give it a name of its own, such as \"ROUTEID\"";
-        table.push(Finding::warning(message, table.place_at("set_cookie")).hint(hint));
+        table.push(Finding::warning(message, table.place_of("set_cookie")).hint(hint));
     }
 }
 
@@ -108,8 +109,7 @@ pub(crate) static SECTION: Section = Section {
             each session id (`3F2A.a`); the backend with that `jvm_route` gets the request. The \
             header alone turns it on; without it, or with `sticky = \"off\"` in the upstream, each \
             request goes to any backend. [sessions.md](sessions.md) explains it with examples.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -124,204 +124,172 @@ const KEY_MIN: usize = 32;
 /// Keys of the front's own cookie, which have no effect without it.
 const OWN_COOKIE: Group = Group("own cookie");
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "cookies",
         group: ALL,
-        value: &Fill(OneOrMore(TOKEN), |written: &mut Written| {
-            &mut written.sticky.cookies
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"JSESSIONID\""),
-            sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
-            effect: "The cookies that hold a session id. All of them are read, in the order received, \
-                     until one leads to a backend. Upper and lower case differ.",
-            extremes: "A name that is not Tomcat's `sessionCookieName` lets every session break: \
-                       requests show as `sticky=new`. `[]` reads none.",
-            elsewhere: "httpd `stickysession`; mod_jk `session_cookie`; nginx `sticky route`",
-        },
+        value: fill!(OneOrMore(TOKEN), Written.sticky.cookies),
+        preset: Preset::Value("\"JSESSIONID\""),
+        sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
+        effect: "The cookies that hold a session id. All of them are read, in the order received, \
+                 until one leads to a backend. Upper and lower case differ.",
+        extremes: "A name that is not Tomcat's `sessionCookieName` lets every session break: \
+                   requests show as `sticky=new`. `[]` reads none.",
+        elsewhere: "httpd `stickysession`; mod_jk `session_cookie`; nginx `sticky route`",
     },
-    Record {
+    Key {
         name: "parameters",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a name such as \"jsessionid\"",
                 parse: parse_token,
             }),
-            |written: &mut Written| &mut written.sticky.parameters,
+            Written.sticky.parameters
         ),
-        doc: Doc {
-            preset: Preset::Value("\"jsessionid\""),
-            sample: "[]",
-            effect: "The path parameters (`/page;jsessionid=3F2A.a`) that hold a session id, for clients \
-                     without cookies. Read in any segment of the path as received.",
-            extremes: "`[]` reads none. A parameter of the query is not one of these.",
-            elsewhere: "httpd `stickysession` after `|`; mod_jk `session_path`",
-        },
+        preset: Preset::Value("\"jsessionid\""),
+        sample: "[]",
+        effect: "The path parameters (`/page;jsessionid=3F2A.a`) that hold a session id, for clients \
+                 without cookies. Read in any segment of the path as received.",
+        extremes: "`[]` reads none. A parameter of the query is not one of these.",
+        elsewhere: "httpd `stickysession` after `|`; mod_jk `session_path`",
     },
-    Record {
+    Key {
         name: "first",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[("cookie", IdFirst::Cookie), ("path", IdFirst::Path)]),
-            |written: &mut Written| &mut written.sticky.first,
+            Written.sticky.first
         ),
-        doc: Doc {
-            preset: Preset::Value("\"cookie\""),
-            sample: "\"path\"",
-            effect: "Which is read first when a request has a session id in a cookie and one in its path. \
-                     Tomcat lets the cookie win.",
-            extremes: "With `\"path\"` a bookmark with an old `;jsessionid` leads to a backend that does \
-                       not have the session of the cookie.",
-            elsewhere: "httpd and mod_jk read the path first",
-        },
+        preset: Preset::Value("\"cookie\""),
+        sample: "\"path\"",
+        effect: "Which is read first when a request has a session id in a cookie and one in its path. \
+                 Tomcat lets the cookie win.",
+        extremes: "With `\"path\"` a bookmark with an old `;jsessionid` leads to a backend that does \
+                   not have the session of the cookie.",
+        elsewhere: "httpd and mod_jk read the path first",
     },
-    Record {
+    Key {
         name: "separator",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OrOff(Parsed {
                 what: "one character, such as \".\"",
                 parse: parse_separator,
             }),
-            |written: &mut Written| &mut written.sticky.separator,
+            Written.sticky.separator
         ),
-        doc: Doc {
-            preset: Preset::Value("\".\""),
-            sample: "\"!\"",
-            effect: "The character between a session id and its route: the route is the text after the \
-                     first one. If no backend has that route, the front looks for each part between \
-                     separators, from left to right. With `\"off\"` the whole value is the route.",
-            extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
-            elsewhere: "httpd `stickysessionsep`",
-        },
+        preset: Preset::Value("\".\""),
+        sample: "\"!\"",
+        effect: "The character between a session id and its route: the route is the text after the \
+                 first one. If no backend has that route, the front looks for each part between \
+                 separators, from left to right. With `\"off\"` the whole value is the route.",
+        extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
+        elsewhere: "httpd `stickysessionsep`",
     },
-    Record {
+    Key {
         name: "force",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| &mut written.sticky.force),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "If the backend of a session is out, the answer is 503 \
-                     (`front:sticky-backend-out`). Without `force` the session moves to another \
-                     backend, which may not know it.",
-            extremes: "With `true`, no session of that backend is served until it is back. A session \
-                       whose route no backend has still goes to any backend.",
-            elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
-        },
+        value: fill!(Switch, Written.sticky.force),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "If the backend of a session is out, the answer is 503 \
+                 (`front:sticky-backend-out`). Without `force` the session moves to another \
+                 backend, which may not know it.",
+        extremes: "With `true`, no session of that backend is served until it is back. A session \
+                   whose route no backend has still goes to any backend.",
+        elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
     },
-    Record {
+    Key {
         name: "session_timeout",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: Duration::from_secs(1),
-                max: Duration::from_secs(7 * 24 * 3600),
-            },
-            |written: &mut Written| &mut written.sticky.session_timeout,
+        value: fill!(
+            Durations(Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600)),
+            Written.sticky.session_timeout
         ),
-        doc: Doc {
-            preset: Preset::Value("\"30m\""),
-            sample: "\"2h\"",
-            effect: "How long after its last request a session may come again: Tomcat's \
-                     `session-timeout`. For so long the front counts a session as one of its backend: \
-                     `status` shows the number, and a drain ends when no session of the backend was \
-                     seen for so long.",
-            extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
-                       Longer, drains last longer than they need to.",
-            elsewhere: "Tomcat `session-timeout`",
-        },
+        preset: Preset::Value("\"30m\""),
+        sample: "\"2h\"",
+        effect: "How long after its last request a session may come again: Tomcat's \
+                 `session-timeout`. For so long the front counts a session as one of its backend: \
+                 `status` shows the number, and a drain ends when no session of the backend was \
+                 seen for so long.",
+        extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
+                   Longer, drains last longer than they need to.",
+        elsewhere: "Tomcat `session-timeout`",
     },
-    Record {
+    Key {
         name: "count_unknown",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.sticky.count_unknown
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether a session counts whose id no response of the backend gave out through this front. \
-                     A client can invent ids that lead to a backend, and a drain would wait for them as long as \
-                     they come. In the first `session_timeout` after a start every id counts.",
-            extremes: "Turn it on where several fronts serve the same clients, and where session ids come \
-                       in links only and never in a `Set-Cookie`. Otherwise a drain may end while such \
-                       sessions last, and they move to another backend.",
-            elsewhere: "",
-        },
+        value: fill!(Switch, Written.sticky.count_unknown),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether a session counts whose id no response of the backend gave out through this front. \
+                 A client can invent ids that lead to a backend, and a drain would wait for them as long as \
+                 they come. In the first `session_timeout` after a start every id counts.",
+        extremes: "Turn it on where several fronts serve the same clients, and where session ids come \
+                   in links only and never in a `Set-Cookie`. Otherwise a drain may end while such \
+                   sessions last, and they move to another backend.",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "set_cookie",
         group: ALL,
-        value: &Fill(TOKEN, |written: &mut Written| &mut written.cookie.name),
-        doc: Doc {
-            preset: Preset::Unset("none is set"),
-            sample: "\"ROUTEID\"",
-            effect: "The name of a cookie of the front's own, for backends whose session ids have no \
-                     route. It is set on each response that was not `sticky=kept`, and is read after all \
-                     session ids. It is not passed on to backends. Its value names no backend.",
-            extremes: "Responses with `Cache-Control: public` or `s-maxage`, and 304, do not get it: a \
-                       cache would hand it to others.",
-            elsewhere: "HAProxy `cookie insert`; httpd `Header add Set-Cookie`; mod_jk \
-                        `set_session_cookie`; nginx `sticky cookie`",
-        },
+        value: fill!(TOKEN, Written.cookie.name),
+        preset: Preset::Unset("none is set"),
+        sample: "\"ROUTEID\"",
+        effect: "The name of a cookie of the front's own, for backends whose session ids have no \
+                 route. It is set on each response that was not `sticky=kept`, and is read after all \
+                 session ids. It is not passed on to backends. Its value names no backend.",
+        extremes: "Responses with `Cache-Control: public` or `s-maxage`, and 304, do not get it: a \
+                   cache would hand it to others.",
+        elsewhere: "HAProxy `cookie insert`; httpd `Header add Set-Cookie`; mod_jk \
+                    `set_session_cookie`; nginx `sticky cookie`",
     },
-    Record {
+    Key {
         name: "cookie_path",
         group: OWN_COOKIE,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "a path such as \"/app\"",
                 parse: parse_cookie_path,
             },
-            |written: &mut Written| &mut written.cookie.path,
+            Written.cookie.path
         ),
-        doc: Doc {
-            preset: Preset::Value("\"/\""),
-            sample: "\"/app\"",
-            effect: "The `Path` of that cookie.",
-            extremes: "Outside of it clients do not send the cookie, and their requests go anywhere.",
-            elsewhere: "mod_jk `session_cookie_path`",
-        },
+        preset: Preset::Value("\"/\""),
+        sample: "\"/app\"",
+        effect: "The `Path` of that cookie.",
+        extremes: "Outside of it clients do not send the cookie, and their requests go anywhere.",
+        elsewhere: "mod_jk `session_cookie_path`",
     },
-    Record {
+    Key {
         name: "cookie_same_site",
         group: OWN_COOKIE,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("lax", SameSite::Lax),
                 ("strict", SameSite::Strict),
                 ("none", SameSite::None),
             ]),
-            |written: &mut Written| &mut written.cookie.same_site,
+            Written.cookie.same_site
         ),
-        doc: Doc {
-            preset: Preset::Value("\"lax\""),
-            sample: "\"none\"",
-            effect: "The `SameSite` of that cookie: whether browsers send it with requests that other \
-                     sites cause.",
-            extremes: "`\"none\"` is for applications inside frames of other sites; browsers take it \
-                       over TLS only.",
-            elsewhere: "nginx `sticky cookie samesite=`",
-        },
+        preset: Preset::Value("\"lax\""),
+        sample: "\"none\"",
+        effect: "The `SameSite` of that cookie: whether browsers send it with requests that other \
+                 sites cause.",
+        extremes: "`\"none\"` is for applications inside frames of other sites; browsers take it \
+                   over TLS only.",
+        elsewhere: "nginx `sticky cookie samesite=`",
     },
-    Record {
+    Key {
         name: "cookie_key_file",
         group: OWN_COOKIE,
-        value: &Fill(
-            Optional(file_path("the path of a file")),
-            |written: &mut Written| &mut written.key_file,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("a fixed key"),
-            sample: "\"sticky.key\"",
-            effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \
-                     are made with. Fronts with the same key agree on the values.",
-            extremes: "With the fixed key somebody can find out which value leads to which backend, and \
-                       send many requests to one. Another key lets every such cookie lead nowhere once.",
-            elsewhere: "HAProxy `dynamic-cookie-key`",
-        },
+        value: fill!(Optional(file_path("the path of a file")), Written.key_file),
+        preset: Preset::Unset("a fixed key"),
+        sample: "\"sticky.key\"",
+        effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \
+                 are made with. Fronts with the same key agree on the values.",
+        extremes: "With the fixed key somebody can find out which value leads to which backend, and \
+                   send many requests to one. Another key lets every such cookie lead nowhere once.",
+        elsewhere: "HAProxy `dynamic-cookie-key`",
     },
 ];

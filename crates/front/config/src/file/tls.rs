@@ -9,7 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Surroundings, named};
-use crate::key::{ALL, Doc, Fill, Group, Part as KeyPart, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Part as KeyPart, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, list_header, tables};
 use crate::value::text::file_path;
@@ -58,16 +59,16 @@ fn one(
             table.push(Finding::warning(message, place).hint(hint));
         }
     }
-    if table.has_named("ticket_keys_file") && !profile.settings.tickets {
+    if table.has("ticket_keys_file") && !profile.settings.tickets {
         let message = "`ticket_keys_file` has no effect with tickets = false";
-        let place = table.place_at("ticket_keys_file");
+        let place = table.place_of("ticket_keys_file");
         table.push(Finding::warning(message, place).hint("remove one of them"));
     }
     let mut places = Places {
         profile: place.clone(),
-        client_ca: table.place_at("client_ca"),
-        client_crl: table.place_at("client_crl"),
-        ticket_keys: table.place_at("ticket_keys_file"),
+        client_ca: table.place_of("client_ca"),
+        client_crl: table.place_of("client_crl"),
+        ticket_keys: table.place_of("ticket_keys_file"),
         certificates: Vec::new(),
     };
     let lists = entries.get("certificate");
@@ -145,7 +146,7 @@ fn certificate(
         default: false,
     };
     table.read(CERTIFICATE_KEYS, &mut certificate);
-    let place = |name| table.place_at(name);
+    let place = |name| table.place_of(name);
     (places.certificates).push([place("chain"), place("key"), place("default")]);
     table.finish(report);
     for path in [&mut certificate.chain, &mut certificate.key] {
@@ -183,8 +184,7 @@ pub(crate) static SECTION: Section = Section {
     intro: "A profile of TLS, for listeners that name it with `tls`. All listeners of a profile serve \
             the same certificates and trust the same clients. [tls.md](tls.md) explains it with \
             examples.",
-    keys: &[],
-    parts: &[KeyPart::all(&KEYS)],
+    keys: &[KeyPart::all(&KEYS)],
     later: &[],
 };
 
@@ -193,282 +193,233 @@ pub(crate) static CERTIFICATE_SECTION: Section = Section {
     intro: "A certificate and its key. A client gets the one for the name that it asks for: an exact \
             name wins, then a wildcard of one label, then the default. For a name there may be one \
             with an elliptic-curve key and one with an RSA key.",
-    keys: &[],
-    parts: &[KeyPart::all(&CERTIFICATE_KEYS)],
+    keys: &[KeyPart::all(&CERTIFICATE_KEYS)],
     later: &[],
 };
 
 /// What is said of certificates of clients.
 const CLIENTS: Group = Group("clients");
 
-static KEYS: &[Record<TlsConfig>] = &[
-    Record {
+static KEYS: &[Key<TlsConfig>] = &[
+    Key {
         name: "strict_sni",
         group: ALL,
-        value: &Fill(Switch, |profile: &mut TlsConfig| {
-            &mut profile.settings.strict_sni
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether the handshake is refused if the client asks for a name without a \
-                     certificate, or for no name.",
-            extremes: "Clients that ask by address send no name and are refused.",
-            elsewhere: "nginx `ssl_reject_handshake`; HAProxy `strict-sni`; httpd `SSLStrictSNIVHostCheck`",
-        },
+        value: fill!(Switch, TlsConfig.settings.strict_sni),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether the handshake is refused if the client asks for a name without a \
+                 certificate, or for no name.",
+        extremes: "Clients that ask by address send no name and are refused.",
+        elsewhere: "nginx `ssl_reject_handshake`; HAProxy `strict-sni`; httpd `SSLStrictSNIVHostCheck`",
     },
-    Record {
+    Key {
         name: "version_min",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)]),
-            |profile: &mut TlsConfig| &mut profile.settings.version_min,
+            TlsConfig.settings.version_min
         ),
-        doc: Doc {
-            preset: Preset::Value("\"1.2\""),
-            sample: "\"1.3\"",
-            effect: "The lowest version of TLS. Ciphers are not chosen: all have forward secrecy and \
-                     authenticate what they encrypt.",
-            extremes: "With \"1.3\", clients from before about 2019 are refused.",
-            elsewhere: "nginx `ssl_protocols`; httpd `SSLProtocol`; HAProxy `ssl-min-ver`",
-        },
+        preset: Preset::Value("\"1.2\""),
+        sample: "\"1.3\"",
+        effect: "The lowest version of TLS. Ciphers are not chosen: all have forward secrecy and \
+                 authenticate what they encrypt.",
+        extremes: "With \"1.3\", clients from before about 2019 are refused.",
+        elsewhere: "nginx `ssl_protocols`; httpd `SSLProtocol`; HAProxy `ssl-min-ver`",
     },
-    Record {
+    Key {
         name: "client_certificate",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("off", ClientCertificate::Off),
                 ("optional", ClientCertificate::Optional),
                 ("required", ClientCertificate::Required),
             ]),
-            |profile: &mut TlsConfig| &mut profile.settings.client_certificate,
+            TlsConfig.settings.client_certificate
         ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "\"required\"",
-            effect: "Whether clients are asked for a certificate. With \"optional\" none is fine, but one \
-                     that cannot be verified is refused. An application behind AJP gets it as it would \
-                     from mod_jk. A request whose host is not the name of the handshake is answered 421.",
-            extremes: "It holds for the whole profile, never for one host: give a host with other rules a \
-                       profile and an address of its own, and name that address in `listen` of its routes. \
-                       With `optional`, a [[route]] may ask for one by client_certificate = \"required\".",
-            elsewhere: "nginx `ssl_verify_client`; httpd `SSLVerifyClient`; Tomcat \
-                        `certificateVerification`",
-        },
+        preset: Preset::Value("\"off\""),
+        sample: "\"required\"",
+        effect: "Whether clients are asked for a certificate. With \"optional\" none is fine, but one \
+                 that cannot be verified is refused. An application behind AJP gets it as it would \
+                 from mod_jk. A request whose host is not the name of the handshake is answered 421.",
+        extremes: "It holds for the whole profile, never for one host: give a host with other rules a \
+                   profile and an address of its own, and name that address in `listen` of its routes. \
+                   With `optional`, a [[route]] may ask for one by client_certificate = \"required\".",
+        elsewhere: "nginx `ssl_verify_client`; httpd `SSLVerifyClient`; Tomcat \
+                    `certificateVerification`",
     },
-    Record {
+    Key {
         name: "client_ca",
         group: CLIENTS,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/clients-ca.pem\"")),
-            |profile: &mut TlsConfig| &mut profile.client_ca,
+            TlsConfig.client_ca
         ),
-        doc: Doc {
-            preset: Preset::Unset("nobody"),
-            sample: "\"/etc/ssl/clients-ca.pem\"",
-            effect: "The PEM file with the certificates of the authorities that may issue certificates \
-                     of clients, or with such certificates themselves.",
-            extremes: "An authority in it can make a certificate for any client.",
-            elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
-        },
+        preset: Preset::Unset("nobody"),
+        sample: "\"/etc/ssl/clients-ca.pem\"",
+        effect: "The PEM file with the certificates of the authorities that may issue certificates \
+                 of clients, or with such certificates themselves.",
+        extremes: "An authority in it can make a certificate for any client.",
+        elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
     },
-    Record {
+    Key {
         name: "client_crl",
         group: CLIENTS,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/clients.crl.pem\"")),
-            |profile: &mut TlsConfig| &mut profile.client_crl,
+            TlsConfig.client_crl
         ),
-        doc: Doc {
-            preset: Preset::Unset("none is revoked"),
-            sample: "\"/etc/ssl/clients.crl.pem\"",
-            effect: "The PEM file with lists of certificates that were revoked, one for each issuer of \
-                     `client_ca`. The whole chain is checked.",
-            extremes: "When a list is older than its nextUpdate, the certificates of its issuer are \
-                       refused; replace it in time, which needs no reload.",
-            elsewhere: "nginx `ssl_crl`; httpd `SSLCARevocationFile`",
-        },
+        preset: Preset::Unset("none is revoked"),
+        sample: "\"/etc/ssl/clients.crl.pem\"",
+        effect: "The PEM file with lists of certificates that were revoked, one for each issuer of \
+                 `client_ca`. The whole chain is checked.",
+        extremes: "When a list is older than its nextUpdate, the certificates of its issuer are \
+                   refused; replace it in time, which needs no reload.",
+        elsewhere: "nginx `ssl_crl`; httpd `SSLCARevocationFile`",
     },
-    Record {
+    Key {
         name: "client_certificate_chain",
         group: ALL,
-        value: &Fill(Switch, |profile: &mut TlsConfig| {
-            &mut profile.settings.client_certificate_chain
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether a backend also gets the chain of the client's certificate.",
-            extremes: "Over AJP the chain must fit into a packet: raise `packet_size`.",
-            elsewhere: "mod_jk `JkOptions +ForwardSSLCertChain`",
-        },
+        value: fill!(Switch, TlsConfig.settings.client_certificate_chain),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether a backend also gets the chain of the client's certificate.",
+        extremes: "Over AJP the chain must fit into a packet: raise `packet_size`.",
+        elsewhere: "mod_jk `JkOptions +ForwardSSLCertChain`",
     },
-    Record {
+    Key {
         name: "tickets",
         group: ALL,
-        value: &Fill(Switch, |profile: &mut TlsConfig| {
-            &mut profile.settings.tickets
-        }),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "Whether clients may resume sessions, which saves most of a handshake. Keys of \
-                     tickets are kept in memory alone, for all workers; a reload keeps them. Requests \
-                     are never taken in the handshake itself (0-RTT).",
-            extremes: "Without tickets each connection is a full handshake.",
-            elsewhere: "nginx `ssl_session_tickets`; httpd `SSLSessionTickets`",
-        },
+        value: fill!(Switch, TlsConfig.settings.tickets),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Whether clients may resume sessions, which saves most of a handshake. Keys of \
+                 tickets are kept in memory alone, for all workers; a reload keeps them. Requests \
+                 are never taken in the handshake itself (0-RTT).",
+        extremes: "Without tickets each connection is a full handshake.",
+        elsewhere: "nginx `ssl_session_tickets`; httpd `SSLSessionTickets`",
     },
-    Record {
+    Key {
         name: "ticket_rotation",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: std::time::Duration::from_secs(60),
-                max: std::time::Duration::from_secs(7 * 24 * 60 * 60),
-            },
-            |profile: &mut TlsConfig| &mut profile.settings.ticket_rotation,
+        value: fill!(
+            Durations(
+                std::time::Duration::from_secs(60)
+                    ..=std::time::Duration::from_secs(7 * 24 * 60 * 60)
+            ),
+            TlsConfig.settings.ticket_rotation
         ),
-        doc: Doc {
-            preset: Preset::Value("\"12h\""),
-            sample: "\"1h\"",
-            effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
-            extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
-            elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
-        },
+        preset: Preset::Value("\"12h\""),
+        sample: "\"1h\"",
+        effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
+        extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
+        elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
     },
-    Record {
+    Key {
         name: "ticket_keys_file",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/catamaran/ticket.keys\"")),
-            |profile: &mut TlsConfig| &mut profile.ticket_keys_file,
+            TlsConfig.ticket_keys_file
         ),
-        doc: Doc {
-            preset: Preset::Unset("each process makes its own keys"),
-            sample: "\"/etc/catamaran/ticket.keys\"",
-            effect: "A file with the three keys of tickets, so that several fronts resume the sessions of one another: \
-                     three lines of 96 hexadecimal digits, each by `openssl rand -hex 48`. The first key seals new \
-                     tickets, all three open them. Its mode must be 0600. The file is looked at as certificates are \
-                     (`certificate_watch`), and `ticket_rotation` changes no key. [fleet.md](fleet.md) says how to \
-                     replace a key.",
-            extremes: "Anybody who can read it can decrypt recorded TLS 1.2 sessions that were resumed. A front whose \
-                       file lacks the first key of another one makes full handshakes with its clients.",
-            elsewhere: "nginx `ssl_session_ticket_key`; HAProxy `tls-ticket-keys`; httpd `SSLSessionTicketKeyFile`",
-        },
+        preset: Preset::Unset("each process makes its own keys"),
+        sample: "\"/etc/catamaran/ticket.keys\"",
+        effect: "A file with the three keys of tickets, so that several fronts resume the sessions of one another: \
+                 three lines of 96 hexadecimal digits, each by `openssl rand -hex 48`. The first key seals new \
+                 tickets, all three open them. Its mode must be 0600. The file is looked at as certificates are \
+                 (`certificate_watch`), and `ticket_rotation` changes no key. [fleet.md](fleet.md) says how to \
+                 replace a key.",
+        extremes: "Anybody who can read it can decrypt recorded TLS 1.2 sessions that were resumed. A front whose \
+                   file lacks the first key of another one makes full handshakes with its clients.",
+        elsewhere: "nginx `ssl_session_ticket_key`; HAProxy `tls-ticket-keys`; httpd `SSLSessionTicketKeyFile`",
     },
-    Record {
+    Key {
         name: "handshake_timeout",
         group: ALL,
-        value: &Fill(
-            Durations {
-                min: std::time::Duration::from_millis(100),
-                max: std::time::Duration::from_secs(600),
-            },
-            |profile: &mut TlsConfig| &mut profile.handshake_timeout,
+        value: fill!(
+            Durations(std::time::Duration::from_millis(100)..=std::time::Duration::from_secs(600)),
+            TlsConfig.handshake_timeout
         ),
-        doc: Doc {
-            preset: Preset::Value("\"10s\""),
-            sample: "\"5s\"",
-            effect: "The deadline of a handshake, from the accept. Single bytes do not extend it. A \
-                     header of the PROXY protocol before it is a part of this time.",
-            extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
-                       connections.",
-            elsewhere: "HAProxy `timeout client-hs`; nginx `client_header_timeout`",
-        },
+        preset: Preset::Value("\"10s\""),
+        sample: "\"5s\"",
+        effect: "The deadline of a handshake, from the accept. Single bytes do not extend it. A \
+                 header of the PROXY protocol before it is a part of this time.",
+        extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
+                   connections.",
+        elsewhere: "HAProxy `timeout client-hs`; nginx `client_header_timeout`",
     },
-    Record {
+    Key {
         name: "handshakes_max",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 1,
-                max: 100_000,
-            },
-            |profile: &mut TlsConfig| &mut profile.handshakes_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("256"),
-            sample: "1000",
-            effect: "Handshakes that each worker may have under way. For a further connection the one whose \
-                     client has done nothing for longest is closed: one without a whole ClientHello, if those \
-                     are more than half, else one that stalls after it. Whatever their number, a worker goes \
-                     on with 8 at a time before it serves others again.",
-            extremes: "Too low and a flood of stalled handshakes closes those of slow clients. Too high and a flood of handshakes \
-                       slows those who have made theirs.",
-            elsewhere: "HAProxy `maxsslrate` limits their rate",
-        },
+        value: fill!(Counts(1..=100_000), TlsConfig.handshakes_max),
+        preset: Preset::Value("256"),
+        sample: "1000",
+        effect: "Handshakes that each worker may have under way. For a further connection the one whose \
+                 client has done nothing for longest is closed: one without a whole ClientHello, if those \
+                 are more than half, else one that stalls after it. Whatever their number, a worker goes \
+                 on with 8 at a time before it serves others again.",
+        extremes: "Too low and a flood of stalled handshakes closes those of slow clients. Too high and a flood of handshakes \
+                   slows those who have made theirs.",
+        elsewhere: "HAProxy `maxsslrate` limits their rate",
     },
-    Record {
+    Key {
         name: "certificate_watch",
         group: ALL,
-        value: &Fill(
-            OrOff(Durations {
-                min: std::time::Duration::from_secs(1),
-                max: std::time::Duration::from_secs(24 * 60 * 60),
-            }),
-            |profile: &mut TlsConfig| &mut profile.certificate_watch,
+        value: fill!(
+            OrOff(Durations(
+                std::time::Duration::from_secs(1)..=std::time::Duration::from_secs(24 * 60 * 60)
+            )),
+            TlsConfig.certificate_watch
         ),
-        doc: Doc {
-            preset: Preset::Value("\"30s\""),
-            sample: "\"off\"",
-            effect: "How often the front looks for changes in the files of the profile. If a change \
-                     stays for a second such interval, the front checks the files. If they have no \
-                     fault, they are put in force. Otherwise the old certificates stay, the front logs \
-                     an error, and `catamaran_tls_certificate_reloads_total` counts it.",
-            extremes: "With \"off\" files are read by a reload only.",
-            elsewhere: "none in nginx, httpd and HAProxy, which need a reload",
-        },
+        preset: Preset::Value("\"30s\""),
+        sample: "\"off\"",
+        effect: "How often the front looks for changes in the files of the profile. If a change \
+                 stays for a second such interval, the front checks the files. If they have no \
+                 fault, they are put in force. Otherwise the old certificates stay, the front logs \
+                 an error, and `catamaran_tls_certificate_reloads_total` counts it.",
+        extremes: "With \"off\" files are read by a reload only.",
+        elsewhere: "none in nginx, httpd and HAProxy, which need a reload",
     },
 ];
 
-static CERTIFICATE_KEYS: &[Record<CertificateConfig>] = &[
-    Record {
+static CERTIFICATE_KEYS: &[Key<CertificateConfig>] = &[
+    Key {
         name: "chain",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             file_path("a path such as \"/etc/ssl/www.pem\""),
-            |certificate: &mut CertificateConfig| &mut certificate.chain,
+            CertificateConfig.chain
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"/etc/ssl/www/fullchain.pem\"",
-            effect: "The PEM file with the certificate, then those of its issuers.",
-            extremes: "Without those of its issuers some clients cannot verify it.",
-            elsewhere: "nginx `ssl_certificate`; httpd `SSLCertificateFile`; HAProxy `crt`",
-        },
+        preset: Preset::Required,
+        sample: "\"/etc/ssl/www/fullchain.pem\"",
+        effect: "The PEM file with the certificate, then those of its issuers.",
+        extremes: "Without those of its issuers some clients cannot verify it.",
+        elsewhere: "nginx `ssl_certificate`; httpd `SSLCertificateFile`; HAProxy `crt`",
     },
-    Record {
+    Key {
         name: "key",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             file_path("a path such as \"/etc/ssl/www.key\""),
-            |certificate: &mut CertificateConfig| &mut certificate.key,
+            CertificateConfig.key
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"/etc/ssl/www/privkey.pem\"",
-            effect: "The PEM file with the certificate's key, not encrypted.",
-            extremes: "Anybody who can read it can pretend to be this server: keep it from other \
-                       users.",
-            elsewhere: "nginx `ssl_certificate_key`; httpd `SSLCertificateKeyFile`",
-        },
+        preset: Preset::Required,
+        sample: "\"/etc/ssl/www/privkey.pem\"",
+        effect: "The PEM file with the certificate's key, not encrypted.",
+        extremes: "Anybody who can read it can pretend to be this server: keep it from other \
+                   users.",
+        elsewhere: "nginx `ssl_certificate_key`; httpd `SSLCertificateKeyFile`",
     },
-    Record {
+    Key {
         name: "default",
         group: ALL,
-        value: &Fill(Switch, |certificate: &mut CertificateConfig| {
-            &mut certificate.default
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "Whether this certificate is for clients that ask for a name without a \
-                     certificate, or for no name. If no certificate is marked, the first is the \
-                     default.",
-            extremes: "Of no use with `strict_sni`.",
-            elsewhere: "nginx `default_server`; the first `<VirtualHost>` of httpd",
-        },
+        value: fill!(Switch, CertificateConfig.default),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether this certificate is for clients that ask for a name without a \
+                 certificate, or for no name. If no certificate is marked, the first is the \
+                 default.",
+        extremes: "Of no use with `strict_sni`.",
+        elsewhere: "nginx `default_server`; the first `<VirtualHost>` of httpd",
     },
 ];

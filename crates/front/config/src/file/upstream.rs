@@ -12,11 +12,12 @@ use super::backend_tls::TlsKeys;
 use super::mcmp::Mcmp;
 use super::members::{self, Members};
 use super::sticky::{self, Sticky};
-use super::{Backend, Surroundings, attributes, backend, probe};
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use super::{Backend, Surroundings, attributes, backend, named, probe};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
-use crate::table::{Table, list_header, table, tables};
-use crate::value::text::{parse_hash_by, parse_name, parse_statuses};
+use crate::table::{Table, list_header, tables};
+use crate::value::text::{parse_hash_by, parse_statuses};
 use crate::value::{Choices, Counts, OneOrMore, Optional, OrOff, Parsed, Percents};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
@@ -62,26 +63,11 @@ pub(crate) fn read(
     around: (&Surroundings<'_>, Option<&Mcmp>),
     report: &mut Report,
 ) -> Vec<Upstream> {
-    let Some((_, entries)) = table(SECTION.header, value, report) else {
-        return Vec::new();
-    };
-    let mut upstreams = Vec::new();
-    for (name, value) in entries {
-        let key = name.get_ref();
-        let known = SECTION.has(key) || backend::SECTION.has(key) || key == "backend";
-        if known && !value.get_ref().is_table() {
-            let message = "an upstream needs a name";
-            let hint = "write [upstream.NAME] and [[upstream.NAME.backend]]";
-            report.push(Finding::fault(message, name.span()).hint(hint));
-        } else if let Some((place, entries)) = table(SECTION.header, value, report) {
-            if let Err(error) = parse_name(name.get_ref()) {
-                let message = format!("the name of an upstream {error}");
-                report.push(Finding::fault(message, name.span()));
-            }
-            upstreams.push(one((name.get_ref(), place, entries), around, report));
-        }
-    }
-    upstreams
+    let tables = named(&[&SECTION, &backend::SECTION], "an upstream", value, report);
+    tables
+        .into_iter()
+        .map(|it| one(it, around, report))
+        .collect()
 }
 
 fn one(
@@ -163,7 +149,7 @@ fn retry_status(table: &mut Table<'_>, shared: &BackendConfig) {
     let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
     if !shared.retry_status.iter().all(is_failure) {
         let message = "`retry_status` has a status below 400, which is no failure";
-        let place = table.place_at("retry_status");
+        let place = table.place_of("retry_status");
         table.push(Finding::fault(message, place).hint("write retry_status = [\"503\"]"));
     }
 }
@@ -183,8 +169,8 @@ fn keys_without_use(
     if !backends.iter().any(ajp) && !member_ajp {
         let mut keys = table.written(KEYS, |group| group == backend::AJP);
         keys.extend(table.written(backend::KEYS, |group| group == backend::AJP));
-        if table.has_named(attributes::NAME) {
-            keys.push((attributes::NAME, table.place_at(attributes::NAME)));
+        if table.has(attributes::NAME) {
+            keys.push((attributes::NAME, table.place_of(attributes::NAME)));
         }
         for (name, place) in keys {
             let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
@@ -207,16 +193,16 @@ fn keys_without_use(
 /// `hash` and `hash_by` need each other.
 fn hashing(table: &mut Table<'_>, policy: Policy) {
     let hashes = policy == Policy::Hash;
-    if hashes && !table.has_named("hash_by") {
+    if hashes && !table.has("hash_by") {
         let message =
             "the policy `hash` needs `hash_by`, which says what of a request chooses its backend";
-        let place = table.place_at("policy");
+        let place = table.place_of("policy");
         table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
     }
     // A policy at fault may have been meant to be this one.
-    if !hashes && table.has_named("hash_by") && table.is_good() {
+    if !hashes && table.has("hash_by") && table.is_good() {
         let message = "`hash_by` has no effect without policy = \"hash\"";
-        let place = table.place_at("hash_by");
+        let place = table.place_of("hash_by");
         let hint = "write policy = \"hash\", or remove it";
         table.push(Finding::fault(message, place).hint(hint));
     }
@@ -228,8 +214,7 @@ pub(crate) static SECTION: Section = Section {
             (see the section of backends) may stand here, too. They hold for every backend of the \
             group that does not set the key itself. Exceptions are `url`, `name`, `weight` and the \
             keys that place a backend among the others.",
-    keys: &[],
-    parts: &[
+    keys: &[
         Part::all(&KEYS),
         Part::of(&backend::KEYS, backend::is_shared),
     ],
@@ -242,184 +227,160 @@ pub(crate) static SECTION: Section = Section {
     ],
 };
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "policy",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("round-robin", Policy::RoundRobin),
                 ("least-in-flight", Policy::LeastInFlight),
                 ("traffic", Policy::Traffic),
                 ("hash", Policy::Hash),
             ]),
-            |written: &mut Written| &mut written.config.policy,
+            Written.config.policy
         ),
-        doc: Doc {
-            preset: Preset::Value("\"round-robin\""),
-            sample: "\"least-in-flight\"",
-            effect: "How the front chooses a backend for a request without a session. `round-robin`: \
-                     in turn by weight; requests of sessions count. `least-in-flight`: the one with \
-                     the fewest exchanges in flight per weight, and of equal ones in turn by weight: with \
-                     weights 2:1, of 60 sessions that begin one after the other 40 go to the first; among \
-                     more than 32, the better of two random ones. `traffic`: in turn by weights that are corrected each second, by a \
-                     factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
-                     `hash`: by `hash_by`, the same value to the same backend, on every front with \
-                     these backends; when one is out only its own values move.",
-            extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
-                       requests of very different cost; a backend that fails fast attracts load. By hash, \
-                       a single value with much load stays with one backend.",
-            elsewhere: "nginx `least_conn`, `ip_hash`, `hash ... consistent`; HAProxy `balance`; httpd \
-                        `lbmethod`; mod_jk `method` (`R`, `B`, `T`)",
-        },
+        preset: Preset::Value("\"round-robin\""),
+        sample: "\"least-in-flight\"",
+        effect: "How the front chooses a backend for a request without a session. `round-robin`: \
+                 in turn by weight; requests of sessions count. `least-in-flight`: the one with \
+                 the fewest exchanges in flight per weight, and of equal ones in turn by weight: with \
+                 weights 2:1, of 60 sessions that begin one after the other 40 go to the first; among \
+                 more than 32, the better of two random ones. `traffic`: in turn by weights that are corrected each second, by a \
+                 factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
+                 `hash`: by `hash_by`, the same value to the same backend, on every front with \
+                 these backends; when one is out only its own values move.",
+        extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
+                   requests of very different cost; a backend that fails fast attracts load. By hash, \
+                   a single value with much load stays with one backend.",
+        elsewhere: "nginx `least_conn`, `ip_hash`, `hash ... consistent`; HAProxy `balance`; httpd \
+                    `lbmethod`; mod_jk `method` (`R`, `B`, `T`)",
     },
-    Record {
+    Key {
         name: "hash_by",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "\"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"",
                 parse: parse_hash_by,
             },
-            |written: &mut Written| &mut written.config.hash_by,
+            Written.config.hash_by
         ),
-        doc: Doc {
-            preset: Preset::Unset(
-                "required with `policy = \"hash\"`, a fault with any other policy",
-            ),
-            sample: "\"header:X-Tenant\"",
-            effect: "Which part of a request decides on its backend: the client's address (that of \
-                     `trusted_proxies`' client), the path without parameters and query, or the first \
-                     cookie, header field or parameter of the query of that name. A request without it \
-                     goes to the next backend in turn.",
-            extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
-                       loads one backend.",
-            elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
-        },
+        preset: Preset::Unset("required with `policy = \"hash\"`, a fault with any other policy"),
+        sample: "\"header:X-Tenant\"",
+        effect: "Which part of a request decides on its backend: the client's address (that of \
+                 `trusted_proxies`' client), the path without parameters and query, or the first \
+                 cookie, header field or parameter of the query of that name. A request without it \
+                 goes to the next backend in turn.",
+        extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
+                   loads one backend.",
+        elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
     },
-    Record {
+    Key {
         name: "retries",
         group: ALL,
-        value: &Fill(Counts { min: 0, max: 20 }, |written: &mut Written| {
-            &mut written.config.retries
-        }),
-        doc: Doc {
-            preset: Preset::Value("2"),
-            sample: "1",
-            effect: "Further attempts after a failed one, on another backend where there is one. A request \
-                     that did not reach a backend is sent again whatever its method. One that did may \
-                     have been processed: it is sent again, and may run twice, only if `retry_sent` says so, \
-                     by default if its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A \
-                     backend that refuses the connection at once does not count: unless the number is 0, the \
-                     front may try each of the others.",
-            extremes: "With 0, each backend that goes away causes an error for a client. High values \
-                       multiply the load when all backends are failing.",
-            elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
-        },
+        value: fill!(Counts(0..=20), Written.config.retries),
+        preset: Preset::Value("2"),
+        sample: "1",
+        effect: "Further attempts after a failed one, on another backend where there is one. A request \
+                 that did not reach a backend is sent again whatever its method. One that did may \
+                 have been processed: it is sent again, and may run twice, only if `retry_sent` says so, \
+                 by default if its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A \
+                 backend that refuses the connection at once does not count: unless the number is 0, the \
+                 front may try each of the others.",
+        extremes: "With 0, each backend that goes away causes an error for a client. High values \
+                   multiply the load when all backends are failing.",
+        elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
     },
-    Record {
+    Key {
         name: "retry_sent",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("idempotent", RetrySent::Idempotent),
                 ("safe", RetrySent::Safe),
                 ("none", RetrySent::Nothing),
             ]),
-            |written: &mut Written| &mut written.config.retry_sent,
+            Written.config.retry_sent
         ),
-        doc: Doc {
-            preset: Preset::Value("\"idempotent\""),
-            sample: "\"none\"",
-            effect: "Which requests are sent again that a backend may have received, as when it closed the \
-                     connection without a response: those whose method is idempotent (RFC 9110, section \
-                     9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. The same holds for `retry_status`: with `none` no other \
-                     backend is asked. Requests that certainly \
-                     did not reach a backend are sent again in any case.",
-            extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
-                       notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
-                       answered 502.",
-            elsewhere: "mod_jk `recovery_options`: 3 is `none`, 27 is `safe`; nginx `proxy_next_upstream \
-                        non_idempotent` goes the other way",
-        },
+        preset: Preset::Value("\"idempotent\""),
+        sample: "\"none\"",
+        effect: "Which requests are sent again that a backend may have received, as when it closed the \
+                 connection without a response: those whose method is idempotent (RFC 9110, section \
+                 9.2.2), or `safe` (GET, HEAD, OPTIONS, TRACE), or `none`. The same holds for `retry_status`: with `none` no other \
+                 backend is asked. Requests that certainly \
+                 did not reach a backend are sent again in any case.",
+        extremes: "`idempotent`: a PUT or DELETE may run twice, which applications that count or \
+                   notify may not bear. `none`: a GET on a kept connection that the backend closes at that moment is \
+                   answered 502.",
+        elsewhere: "mod_jk `recovery_options`: 3 is `none`, 27 is `safe`; nginx `proxy_next_upstream \
+                    non_idempotent` goes the other way",
     },
-    Record {
+    Key {
         name: "retry_status",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a status or a range such as \"502-504\"",
                 parse: parse_statuses,
             }),
-            |written: &mut Written| &mut written.shared.config.retry_status,
+            Written.shared.config.retry_status
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"503\"]",
-            effect: "If a backend answers with one of these statuses, the front tries another backend \
-                     and probes this one. It does so only if `retry_sent` allows the method, the request's \
-                     body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
-                     the answer.",
-            extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
-                       them.",
-            elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"503\"]",
+        effect: "If a backend answers with one of these statuses, the front tries another backend \
+                 and probes this one. It does so only if `retry_sent` allows the method, the request's \
+                 body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
+                 the answer.",
+        extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
+                   them.",
+        elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
     },
-    Record {
+    Key {
         name: "unwell_max",
         group: ALL,
-        value: &Fill(OrOff(Percents), |written: &mut Written| {
-            &mut written.unwell_max
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"50%\""),
-            sample: "\"off\"",
-            effect: "How much of the upstream's weight may be left out when a backend is left out because \
-                     it does not answer CPING or its probe fails. Beyond that the upstream is in panic: all \
-                     such backends serve, and others are preferred to them. A backend that cannot be \
-                     connected to is left out in any case.",
-            extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
-                       leave all backends out, and requests are answered 503.",
-            elsewhere: "Envoy `healthy_panic_threshold`, which then spreads requests over all evenly. Here \
-                        those that are well come first: a silent backend would hold each request for \
-                        `first_byte_timeout`",
-        },
+        value: fill!(OrOff(Percents), Written.unwell_max),
+        preset: Preset::Value("\"50%\""),
+        sample: "\"off\"",
+        effect: "How much of the upstream's weight may be left out when a backend is left out because \
+                 it does not answer CPING or its probe fails. Beyond that the upstream is in panic: all \
+                 such backends serve, and others are preferred to them. A backend that cannot be \
+                 connected to is left out in any case.",
+        extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
+                   leave all backends out, and requests are answered 503.",
+        elsewhere: "Envoy `healthy_panic_threshold`, which then spreads requests over all evenly. Here \
+                    those that are well come first: a silent backend would hold each request for \
+                    `first_byte_timeout`",
     },
-    Record {
+    Key {
         name: "remote_user",
         group: backend::AJP,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "\"header:NAME\"",
                 parse: attributes::parse_user,
             }),
-            |written: &mut Written| &mut written.attributes.remote_user,
+            Written.attributes.remote_user
         ),
-        doc: Doc {
-            preset: Preset::Unset("the application authenticates"),
-            sample: "\"header:X-Remote-User\"",
-            effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
-                     backends get it as the user of the request (`getRemoteUser`): Tomcat with \
-                     `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
-                     empty one is none.",
-            extremes: "The field is removed from every request of this upstream, and not believed from others. \
-                       Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
-            elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
-        },
+        preset: Preset::Unset("the application authenticates"),
+        sample: "\"header:X-Remote-User\"",
+        effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
+                 backends get it as the user of the request (`getRemoteUser`): Tomcat with \
+                 `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
+                 empty one is none.",
+        extremes: "The field is removed from every request of this upstream, and not believed from others. \
+                   Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
+        elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
     },
-    Record {
+    Key {
         name: "auth_type",
         group: backend::AJP,
-        value: &Fill(Optional(attributes::SOURCE), |written: &mut Written| {
-            &mut written.attributes.auth_type
-        }),
-        doc: Doc {
-            preset: Preset::Unset("not told"),
-            sample: "\"text:SSO\"",
-            effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \
-                     the same sources as attributes.",
-            extremes: "The front sends it together with a user only.",
-            elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
-        },
+        value: fill!(Optional(attributes::SOURCE), Written.attributes.auth_type),
+        preset: Preset::Unset("not told"),
+        sample: "\"text:SSO\"",
+        effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \
+                 the same sources as attributes.",
+        extremes: "The front sends it together with a user only.",
+        elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
     },
 ];

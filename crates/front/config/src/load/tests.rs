@@ -121,7 +121,7 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
     }
 }
 
-fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
+fn keys() -> impl Iterator<Item = (&'static str, AnyKey)> {
     SECTIONS
         .iter()
         .flat_map(|section| section.keys().map(|key| (section.header, key)))
@@ -131,12 +131,12 @@ fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
 fn each_default_of_the_reference_is_the_default_of_the_type() {
     let mut compared = 0;
     for (header, key) in keys() {
-        if let Preset::Value(value) = key.doc().preset
-            && !is_of_tls(header, key.name())
+        if let Preset::Value(value) = key.preset
+            && !is_of_tls(header, key.name)
         {
-            let added = format!("{} = {value}", key.name());
-            let plain = meaning(&file_for(key.name(), header, ""));
-            let meant = meaning(&file_for(key.name(), header, &added));
+            let added = format!("{} = {value}", key.name);
+            let plain = meaning(&file_for(key.name, header, ""));
+            let meant = meaning(&file_for(key.name, header, &added));
             assert!(meant == plain, "{header} {added} changes something");
             compared += 1;
         }
@@ -147,46 +147,46 @@ fn each_default_of_the_reference_is_the_default_of_the_type() {
 #[test]
 fn each_key_reaches_a_value_of_its_own() {
     let mut meanings = BTreeSet::new();
-    let of_clear = |(header, key): &(&str, &dyn AnyKey)| !is_of_tls(header, key.name());
+    let of_clear = |(header, key): &(&str, AnyKey)| !is_of_tls(header, key.name);
     for (header, key) in keys().filter(of_clear) {
-        let mut added = format!("{} = {}", key.name(), key.doc().sample);
-        if key.name() == "hash_by" {
+        let mut added = format!("{} = {}", key.name, key.sample);
+        if key.name == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
         }
-        if key.name() == "auth_type" {
+        if key.name == "auth_type" {
             added.insert_str(0, "remote_user = \"header:X-User\"\n");
         }
-        if header == "[mcmp]" && ["group", "interface", "key_file"].contains(&key.name()) {
+        if header == "[mcmp]" && ["group", "interface", "key_file"].contains(&key.name) {
             added.insert_str(0, "advertise = true\n");
         }
-        if key.name() == "hsts" {
+        if key.name == "hsts" {
             added.insert_str(0, "tls = \"NAME\"\n");
         }
-        if key.name() == "proxy_protocol" {
+        if key.name == "proxy_protocol" {
             added.insert_str(0, "proxy_protocol_from = [\"192.0.2.0/24\"]\n");
         }
-        if key.name() == "proxy_protocol_from" {
+        if key.name == "proxy_protocol_from" {
             added.insert_str(0, "proxy_protocol = true\n");
         }
-        if key.name() == "proxy_protocol_tls" {
+        if key.name == "proxy_protocol_tls" {
             let others = "proxy_protocol = true\nproxy_protocol_from = [\"192.0.2.0/24\"]\n";
             added.insert_str(0, others);
         }
-        if key.name() == "obey" {
+        if key.name == "obey" {
             added.insert_str(0, "ttl = { 200 = \"7s\" }\n");
         }
-        if key.name() == "tunnel_idle_timeout" {
+        if key.name == "tunnel_idle_timeout" {
             added.insert_str(0, "upgrade = [\"other\"]\n");
         }
-        let plain = meaning(&file_for(key.name(), header, ""));
-        let meant = meaning(&file_for(key.name(), header, &added));
-        if key.doc().preset == Preset::Required {
+        let plain = meaning(&file_for(key.name, header, ""));
+        let meant = meaning(&file_for(key.name, header, &added));
+        if key.preset == Preset::Required {
             // The samples of these are what the file says anyway.
             assert_eq!(meant, plain, "{header} {added}");
         } else {
             assert_ne!(meant, plain, "{header} {added} changes nothing");
             // Both lead to a secret, and no secret shows.
-            let own = key.name() == "secret_file" || meanings.insert((header, meant));
+            let own = key.name == "secret_file" || meanings.insert((header, meant));
             assert!(own, "{header} {added} is wired to another key's value");
         }
     }
@@ -346,24 +346,24 @@ fn each_key_is_described_once() {
     for section in SECTIONS {
         for key in section.keys().filter(|key| own(section, *key)) {
             assert!(
-                seen.insert((section.header, key.name())),
+                seen.insert((section.header, key.name)),
                 "{} twice",
-                key.name()
+                key.name
             );
-            let doc = key.doc();
+            let doc = key;
             for text in [doc.effect, doc.extremes] {
                 assert!(
                     text.len() > 20 && text.ends_with('.'),
                     "{}: {text}",
-                    key.name()
+                    key.name
                 );
-                assert!(!text.contains("  "), "{}: two spaces", key.name());
+                assert!(!text.contains("  "), "{}: two spaces", key.name);
             }
-            for text in [key.values(), doc.elsewhere.to_owned()] {
+            for text in [key.kind.describe(), doc.elsewhere.to_owned()] {
                 assert!(
                     !text.ends_with('.') && !text.contains("  "),
                     "{}: {text}",
-                    key.name()
+                    key.name
                 );
             }
         }

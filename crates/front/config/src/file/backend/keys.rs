@@ -9,7 +9,8 @@ use catamaran_front::config::{Activation, BackendConfig, ClientCertFields, Proto
 use super::Shared;
 use crate::file::backend_tls::TlsKeys;
 use crate::file::members::unplaced;
-use crate::key::{Doc, Fill, Group, Preset, Record};
+use crate::fill;
+use crate::key::{Group, Key, Preset};
 use crate::value::address::{BackendUrl, parse_server_name, parse_upstream_url};
 use crate::value::text::{file_path, parse_label, parse_secret, parse_sent_host};
 use crate::value::{Choices, Counts, Durations, Optional, OrOff, Parsed, Sizes, Switch};
@@ -77,701 +78,558 @@ pub(crate) const TLS: Group = Group("TLS");
 /// Keys that are only for AJP.
 pub(crate) const AJP: Group = Group("AJP");
 
-pub(crate) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(crate) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "url",
         group: MEMBER,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"https://HOST:PORT\", \
                \"ajp+unix:/PATH\" or \"http+unix:/PATH\"",
                 parse: parse_upstream_url,
             }),
-            |written: &mut Written| &mut written.url,
+            Written.url
         ),
-        doc: Doc {
-            preset: Preset::Required,
-            sample: "\"ajp://127.0.0.1:8009\"",
-            effect: "Protocol and address of the backend. A host name is resolved beside the \
-                     traffic, every 3 s and after a dial that failed. While resolving fails, the last \
-                     addresses stay in use. Of several addresses the next one is tried after 250 ms.",
-            extremes: "AJP carries no encryption and trusts whoever may connect: keep it on loopback, a \
-                       Unix socket or a private network, and give it a `secret`.",
-            elsewhere: "nginx `server`; httpd `BalancerMember`; mod_jk `type`, `host`, `port`; Tomcat \
-                        `unixDomainSocketPath`",
-        },
+        preset: Preset::Required,
+        sample: "\"ajp://127.0.0.1:8009\"",
+        effect: "Protocol and address of the backend. A host name is resolved beside the \
+                 traffic, every 3 s and after a dial that failed. While resolving fails, the last \
+                 addresses stay in use. Of several addresses the next one is tried after 250 ms.",
+        extremes: "AJP carries no encryption and trusts whoever may connect: keep it on loopback, a \
+                   Unix socket or a private network, and give it a `secret`.",
+        elsewhere: "nginx `server`; httpd `BalancerMember`; mod_jk `type`, `host`, `port`; Tomcat \
+                    `unixDomainSocketPath`",
     },
-    Record {
+    Key {
         name: "upgrade_url",
         group: OWN,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a URL: \"http://HOST:PORT\", \"https://HOST:PORT\" or \"http+unix:/PATH\"",
                 parse: parse_upstream_url,
             }),
-            |written: &mut Written| &mut written.upgrade_url,
+            Written.upgrade_url
         ),
-        doc: Doc {
-            preset: Preset::Unset("requests for a tunnel are answered 501"),
-            sample: "\"http://127.0.0.1:8080\"",
-            effect: "Where an AJP backend takes requests for a tunnel (`upgrade` of a route): the HTTP \
-                     connector of the same container. AJP cannot carry them. The backend is chosen as for \
-                     any request, so sessions stay.",
-            extremes: "The URL of another container: it does not know the session.",
-            elsewhere: "httpd: `ProxyPass ws://` beside `ProxyPass ajp://`",
-        },
+        preset: Preset::Unset("requests for a tunnel are answered 501"),
+        sample: "\"http://127.0.0.1:8080\"",
+        effect: "Where an AJP backend takes requests for a tunnel (`upgrade` of a route): the HTTP \
+                 connector of the same container. AJP cannot carry them. The backend is chosen as for \
+                 any request, so sessions stay.",
+        extremes: "The URL of another container: it does not know the session.",
+        elsewhere: "httpd: `ProxyPass ws://` beside `ProxyPass ajp://`",
     },
-    Record {
+    Key {
         name: "name",
         group: OWN,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a name such as \"a\"",
                 parse: parse_label,
             }),
-            |written: &mut Written| &mut written.name,
+            Written.name
         ),
-        doc: Doc {
-            preset: Preset::Unset("the `url`"),
-            sample: "\"a\"",
-            effect: "The name of the backend in logs and counters. Unique within its upstream.",
-            extremes: "A reload with another name keeps the backend's connections and counters; its \
-                       metrics go on under the new name.",
-            elsewhere: "mod_jk: the worker's name",
-        },
+        preset: Preset::Unset("the `url`"),
+        sample: "\"a\"",
+        effect: "The name of the backend in logs and counters. Unique within its upstream.",
+        extremes: "A reload with another name keeps the backend's connections and counters; its \
+                   metrics go on under the new name.",
+        elsewhere: "mod_jk: the worker's name",
     },
-    Record {
+    Key {
         name: "weight",
         group: MEMBER,
-        value: &Fill(Counts { min: 1, max: 1000 }, |written: &mut Written| {
-            &mut written.config.weight
-        }),
-        doc: Doc {
-            preset: Preset::Value("1"),
-            sample: "3",
-            effect: "The backend's share of the load, in proportion to the weights of the others.",
-            extremes: "0 is refused: to take a backend out of use, remove it.",
-            elsewhere: "nginx `weight`; httpd `loadfactor`; mod_jk `lbfactor`",
-        },
+        value: fill!(Counts(1..=1000), Written.config.weight),
+        preset: Preset::Value("1"),
+        sample: "3",
+        effect: "The backend's share of the load, in proportion to the weights of the others.",
+        extremes: "0 is refused: to take a backend out of use, remove it.",
+        elsewhere: "nginx `weight`; httpd `loadfactor`; mod_jk `lbfactor`",
     },
-    Record {
+    Key {
         name: "jvm_route",
         group: MEMBER,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a route such as \"a\"",
                 parse: parse_label,
             }),
-            |written: &mut Written| &mut written.jvm_route,
+            Written.jvm_route
         ),
-        doc: Doc {
-            preset: Preset::Unset("the `name`"),
-            sample: "\"a\"",
-            effect: "The route at the end of this backend's session ids: the `jvmRoute` of `<Engine>` \
-                     in Tomcat's `server.xml`, `instance-id` in WildFly. Unique within its upstream; \
-                     upper and lower case differ. Used with `[upstream.NAME.sticky]`.",
-            extremes: "A route that the backend does not write breaks its sessions: they show as \
-                       `sticky=unknown`, or `sticky=ignored` if it writes none.",
-            elsewhere: "httpd `route`; mod_jk `route`; nginx `srun_id`, `route`",
-        },
+        preset: Preset::Unset("the `name`"),
+        sample: "\"a\"",
+        effect: "The route at the end of this backend's session ids: the `jvmRoute` of `<Engine>` \
+                 in Tomcat's `server.xml`, `instance-id` in WildFly. Unique within its upstream; \
+                 upper and lower case differ. Used with `[upstream.NAME.sticky]`.",
+        extremes: "A route that the backend does not write breaks its sessions: they show as \
+                   `sticky=unknown`, or `sticky=ignored` if it writes none.",
+        elsewhere: "httpd `route`; mod_jk `route`; nginx `srun_id`, `route`",
     },
-    Record {
+    Key {
         name: "domain",
         group: MEMBER,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a name such as \"east\"",
                 parse: parse_label,
             }),
-            |written: &mut Written| &mut written.config.domain,
+            Written.config.domain
         ),
-        doc: Doc {
-            preset: Preset::Unset("what `jvm_route` has before its first dot, if it has one"),
-            sample: "\"east\"",
-            effect: "The replication group. When a backend is out, its sessions go to a backend with the \
-                     same domain, which has copies of them.",
-            extremes: "Backends that do not replicate to one another gain nothing from a common domain.",
-            elsewhere: "mod_jk `domain`",
-        },
+        preset: Preset::Unset("what `jvm_route` has before its first dot, if it has one"),
+        sample: "\"east\"",
+        effect: "The replication group. When a backend is out, its sessions go to a backend with the \
+                 same domain, which has copies of them.",
+        extremes: "Backends that do not replicate to one another gain nothing from a common domain.",
+        elsewhere: "mod_jk `domain`",
     },
-    Record {
+    Key {
         name: "fallback",
         group: OWN,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "the `jvm_route` of another backend",
                 parse: parse_label,
             }),
-            |written: &mut Written| &mut written.config.fallback,
+            Written.config.fallback
         ),
-        doc: Doc {
-            preset: Preset::Unset("none"),
-            sample: "\"b\"",
-            effect: "Where the sessions of this backend go first when it is out, before others of its \
-                     `domain`.",
-            extremes: "One fallback for many backends gets the load of all that are out.",
-            elsewhere: "httpd `redirect`; mod_jk `redirect`",
-        },
+        preset: Preset::Unset("none"),
+        sample: "\"b\"",
+        effect: "Where the sessions of this backend go first when it is out, before others of its \
+                 `domain`.",
+        extremes: "One fallback for many backends gets the load of all that are out.",
+        elsewhere: "httpd `redirect`; mod_jk `redirect`",
     },
-    Record {
+    Key {
         name: "distance",
         group: MEMBER,
-        value: &Fill(Counts { min: 0, max: 1000 }, |written: &mut Written| {
-            &mut written.config.distance
-        }),
-        doc: Doc {
-            preset: Preset::Value("0"),
-            sample: "1",
-            effect: "Strict preference: a backend gets requests only while no backend with a lower \
-                     distance can serve. Sessions stay with their backend whatever its distance.",
-            extremes: "A standby that gets no requests may be broken without anybody noticing: give it \
-                       a probe. One that is suspect (`suspect_after`) serves only if no distance has \
-                       another.",
-            elsewhere: "nginx `backup`; httpd `lbset`, `status=+H`; mod_jk `distance`",
-        },
+        value: fill!(Counts(0..=1000), Written.config.distance),
+        preset: Preset::Value("0"),
+        sample: "1",
+        effect: "Strict preference: a backend gets requests only while no backend with a lower \
+                 distance can serve. Sessions stay with their backend whatever its distance.",
+        extremes: "A standby that gets no requests may be broken without anybody noticing: give it \
+                   a probe. One that is suspect (`suspect_after`) serves only if no distance has \
+                   another.",
+        elsewhere: "nginx `backup`; httpd `lbset`, `status=+H`; mod_jk `distance`",
     },
-    Record {
+    Key {
         name: "activation",
         group: OWN,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("active", Activation::Active),
                 ("drain", Activation::Drain),
                 ("stopped", Activation::Stopped),
             ]),
-            |written: &mut Written| &mut written.config.activation,
+            Written.config.activation
         ),
-        doc: Doc {
-            preset: Preset::Value("\"active\""),
-            sample: "\"drain\"",
-            effect: "Which requests the backend gets: with `\"active\"` its share, with `\"drain\"` \
-                     those of its own sessions only, with `\"stopped\"` none. Exchanges in flight are \
-                     always finished. Over AJP, with `sticky`, the front tells Tomcat in the attribute \
-                     `JK_LB_ACTIVATION`. `catamaran drain`, `stop` and `activate` change it without \
-                     the file ([sessions.md](sessions.md)).",
-            extremes: "Without `sticky` a backend in `\"drain\"` gets nothing, like one that is stopped.",
-            elsewhere: "httpd `status=+D`, `+S`; HAProxy `drain`, `maint`; mod_jk `activation`; nginx \
-                        `drain`, `down`",
-        },
+        preset: Preset::Value("\"active\""),
+        sample: "\"drain\"",
+        effect: "Which requests the backend gets: with `\"active\"` its share, with `\"drain\"` \
+                 those of its own sessions only, with `\"stopped\"` none. Exchanges in flight are \
+                 always finished. Over AJP, with `sticky`, the front tells Tomcat in the attribute \
+                 `JK_LB_ACTIVATION`. `catamaran drain`, `stop` and `activate` change it without \
+                 the file ([sessions.md](sessions.md)).",
+        extremes: "Without `sticky` a backend in `\"drain\"` gets nothing, like one that is stopped.",
+        elsewhere: "httpd `status=+D`, `+S`; HAProxy `drain`, `maint`; mod_jk `activation`; nginx \
+                    `drain`, `down`",
     },
-    Record {
+    Key {
         name: "connections_max",
         group: SHARED,
-        value: &Fill(
-            Counts {
-                min: 1,
-                max: 65_535,
-            },
-            |written: &mut Written| &mut written.config.connections_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("200"),
-            sample: "400",
-            effect: "Open connections to this backend over all workers, idle ones included. The \
-                     default is Tomcat's `maxThreads`: further requests would wait inside Tomcat, \
-                     where the front does not see them.",
-            extremes: "Too low and requests queue here while the backend idles. Too high and they queue \
-                       in the backend, where no limit of the front holds.",
-            elsewhere: "nginx `max_conns`; httpd `max`; mod_jk `connection_pool_size` (per process there)",
-        },
+        value: fill!(Counts(1..=65_535), Written.config.connections_max),
+        preset: Preset::Value("200"),
+        sample: "400",
+        effect: "Open connections to this backend over all workers, idle ones included. The \
+                 default is Tomcat's `maxThreads`: further requests would wait inside Tomcat, \
+                 where the front does not see them.",
+        extremes: "Too low and requests queue here while the backend idles. Too high and they queue \
+                   in the backend, where no limit of the front holds.",
+        elsewhere: "nginx `max_conns`; httpd `max`; mod_jk `connection_pool_size` (per process there)",
     },
-    Record {
+    Key {
         name: "queue_max",
         group: SHARED,
-        value: &Fill(
-            Counts {
-                min: 0,
-                max: 1_000_000,
-            },
-            |written: &mut Written| &mut written.config.queue_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("1000"),
-            sample: "100",
-            effect: "Exchanges that may wait for a connection when `connections_max` is reached; one \
-                     more is answered 503.",
-            extremes: "0 refuses at once. Too high and clients wait for answers they have given up on.",
-            elsewhere: "nginx Plus `queue`; HAProxy `maxqueue`; Tomcat `acceptCount`",
-        },
+        value: fill!(Counts(0..=1_000_000), Written.config.queue_max),
+        preset: Preset::Value("1000"),
+        sample: "100",
+        effect: "Exchanges that may wait for a connection when `connections_max` is reached; one \
+                 more is answered 503.",
+        extremes: "0 refuses at once. Too high and clients wait for answers they have given up on.",
+        elsewhere: "nginx Plus `queue`; HAProxy `maxqueue`; Tomcat `acceptCount`",
     },
-    Record {
+    Key {
         name: "queue_timeout",
         group: SHARED,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.queue_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"5s\""),
-            sample: "\"1s\"",
-            effect: "How long an exchange may wait for a connection before it is answered 503.",
-            extremes: "Too short turns short bursts into errors. Too long hides an overload.",
-            elsewhere: "mod_jk `connection_acquire_timeout`; httpd `acquire`; HAProxy `timeout queue`",
-        },
+        value: fill!(WAIT, Written.config.queue_timeout),
+        preset: Preset::Value("\"5s\""),
+        sample: "\"1s\"",
+        effect: "How long an exchange may wait for a connection before it is answered 503.",
+        extremes: "Too short turns short bursts into errors. Too long hides an overload.",
+        elsewhere: "mod_jk `connection_acquire_timeout`; httpd `acquire`; HAProxy `timeout queue`",
     },
-    Record {
+    Key {
         name: "idle_timeout",
         group: SHARED,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.idle_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"15s\""),
-            sample: "\"20s\"",
-            effect: "How long an unused connection stays in the pool.",
-            extremes: "Longer than the backend's own (Tomcat: `keepAliveTimeout`, or else \
-                       `connectionTimeout`, 20 s for HTTP in its stock `server.xml`), requests meet \
-                       connections that are just closing. Too short and each pause costs new \
-                       connections.",
-            elsewhere: "nginx `keepalive_timeout` (upstream); httpd `ttl`; mod_jk \
-                        `connection_pool_timeout`",
-        },
+        value: fill!(WAIT, Written.config.idle_timeout),
+        preset: Preset::Value("\"15s\""),
+        sample: "\"20s\"",
+        effect: "How long an unused connection stays in the pool.",
+        extremes: "Longer than the backend's own (Tomcat: `keepAliveTimeout`, or else \
+                   `connectionTimeout`, 20 s for HTTP in its stock `server.xml`), requests meet \
+                   connections that are just closing. Too short and each pause costs new \
+                   connections.",
+        elsewhere: "nginx `keepalive_timeout` (upstream); httpd `ttl`; mod_jk \
+                    `connection_pool_timeout`",
     },
-    Record {
+    Key {
         name: "connect_timeout",
         group: SHARED,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.connect_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"1s\""),
-            sample: "\"500ms\"",
-            effect: "How long a new connection may take, name resolution included.",
-            extremes: "Too short, a lost packet makes the dial fail (a retry of TCP takes 1 s). Too \
-                       long keeps clients waiting before another backend is tried.",
-            elsewhere: "nginx `proxy_connect_timeout`; httpd `connectiontimeout`; mod_jk \
-                        `socket_connect_timeout`",
-        },
+        value: fill!(WAIT, Written.config.connect_timeout),
+        preset: Preset::Value("\"1s\""),
+        sample: "\"500ms\"",
+        effect: "How long a new connection may take, name resolution included.",
+        extremes: "Too short, a lost packet makes the dial fail (a retry of TCP takes 1 s). Too \
+                   long keeps clients waiting before another backend is tried.",
+        elsewhere: "nginx `proxy_connect_timeout`; httpd `connectiontimeout`; mod_jk \
+                    `socket_connect_timeout`",
     },
-    Record {
+    Key {
         name: "first_byte_timeout",
         group: SHARED,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.first_byte_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"60s\""),
-            sample: "\"5m\"",
-            effect: "How long the backend may be silent before the first byte of its response; the \
-                     transfer of a request's body does not count. After it: 504.",
-            extremes: "Too short cuts slow pages off, and their work goes on in the backend. Too long \
-                       lets a hung backend hold connections.",
-            elsewhere: "nginx `proxy_read_timeout`; httpd `timeout`; mod_jk `reply_timeout`",
-        },
+        value: fill!(WAIT, Written.config.first_byte_timeout),
+        preset: Preset::Value("\"60s\""),
+        sample: "\"5m\"",
+        effect: "How long the backend may be silent before the first byte of its response; the \
+                 transfer of a request's body does not count. After it: 504.",
+        extremes: "Too short cuts slow pages off, and their work goes on in the backend. Too long \
+                   lets a hung backend hold connections.",
+        elsewhere: "nginx `proxy_read_timeout`; httpd `timeout`; mod_jk `reply_timeout`",
     },
-    Record {
+    Key {
         name: "idle_body_timeout",
         group: SHARED,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.idle_body_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"60s\""),
-            sample: "\"10s\"",
-            effect: "How long the backend may be silent within a response, or refuse to take the next \
-                     bytes of a request.",
-            extremes: "Too short cuts streams with long pauses, such as server-sent events. The client \
-                       sees a truncated response.",
-            elsewhere: "nginx `proxy_read_timeout`, `proxy_send_timeout`; mod_jk `socket_timeout`",
-        },
+        value: fill!(WAIT, Written.config.idle_body_timeout),
+        preset: Preset::Value("\"60s\""),
+        sample: "\"10s\"",
+        effect: "How long the backend may be silent within a response, or refuse to take the next \
+                 bytes of a request.",
+        extremes: "Too short cuts streams with long pauses, such as server-sent events. The client \
+                   sees a truncated response.",
+        elsewhere: "nginx `proxy_read_timeout`, `proxy_send_timeout`; mod_jk `socket_timeout`",
     },
-    Record {
+    Key {
         name: "exchange_timeout",
         group: SHARED,
-        value: &Fill(OrOff(WAIT), |written: &mut Written| {
-            &mut written.config.exchange_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "\"10m\"",
-            effect: "How long a whole exchange may take, however busy it is. Off by default, as in \
-                     nginx: a large download takes as long as its client needs.",
-            extremes: "Too short cuts downloads off. Off lets a slow client hold a connection for long.",
-            elsewhere: "HAProxy `timeout tunnel` comes near",
-        },
+        value: fill!(OrOff(WAIT), Written.config.exchange_timeout),
+        preset: Preset::Value("\"off\""),
+        sample: "\"10m\"",
+        effect: "How long a whole exchange may take, however busy it is. Off by default, as in \
+                 nginx: a large download takes as long as its client needs.",
+        extremes: "Too short cuts downloads off. Off lets a slow client hold a connection for long.",
+        elsewhere: "HAProxy `timeout tunnel` comes near",
     },
-    Record {
+    Key {
         name: "eject",
         group: SHARED,
-        value: &Fill(Switch, |written: &mut Written| &mut written.config.eject),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "Leave the backend out when it cannot be connected to or does not answer CPING (see \
-                     `suspect_after` and `unwell_max`): for \
-                     a second at first, for up to half a minute when it keeps coming and going. The \
-                     front probes it by itself, one connection at a time. What fails after a request was \
-                     sent only leads to such a probe, so that no request can put a backend out.",
-            extremes: "With all backends left out, requests are answered 503 at once. Off, each request \
-                       tries the dead backend first and waits as long as `connect_timeout`.",
-            elsewhere: "nginx `max_fails`, `fail_timeout`; httpd `retry`; mod_jk `recover_time`",
-        },
+        value: fill!(Switch, Written.config.eject),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Leave the backend out when it cannot be connected to or does not answer CPING (see \
+                 `suspect_after` and `unwell_max`): for \
+                 a second at first, for up to half a minute when it keeps coming and going. The \
+                 front probes it by itself, one connection at a time. What fails after a request was \
+                 sent only leads to such a probe, so that no request can put a backend out.",
+        extremes: "With all backends left out, requests are answered 503 at once. Off, each request \
+                   tries the dead backend first and waits as long as `connect_timeout`.",
+        elsewhere: "nginx `max_fails`, `fail_timeout`; httpd `retry`; mod_jk `recover_time`",
     },
-    Record {
+    Key {
         name: "eject_after_5xx",
         group: SHARED,
-        value: &Fill(
-            OrOff(Counts {
-                min: 1,
-                max: 10_000,
-            }),
-            |written: &mut Written| &mut written.config.eject_after_5xx,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "20",
-            effect: "Leave the backend out when so many of its responses in a row have a status 5xx, as long as \
-                     another backend of the upstream answers well and `unwell_max` allows it. It comes back as \
-                     with `eject`: after a second at first, after up to half a minute when its next responses \
-                     are 5xx again. A [upstream.NAME.probe] with kind = \"request\" finds the same without \
-                     costing requests. Whatever it is, `catamaran status`, the page and the metrics count 5xx \
-                     of each backend.",
-            extremes: "Clients can put a backend out by asking for a page that fails: too low a number lets one \
-                       broken page, or one client, take the sessions of others away from their backend.",
-            elsewhere: "HAProxy `observe layer7`, `error-limit`; nginx `proxy_next_upstream http_500` with \
-                        `max_fails`; httpd `failonstatus`; mod_jk `fail_on_status`",
-        },
+        value: fill!(OrOff(Counts(1..=10_000)), Written.config.eject_after_5xx),
+        preset: Preset::Value("\"off\""),
+        sample: "20",
+        effect: "Leave the backend out when so many of its responses in a row have a status 5xx, as long as \
+                 another backend of the upstream answers well and `unwell_max` allows it. It comes back as \
+                 with `eject`: after a second at first, after up to half a minute when its next responses \
+                 are 5xx again. A [upstream.NAME.probe] with kind = \"request\" finds the same without \
+                 costing requests. Whatever it is, `catamaran status`, the page and the metrics count 5xx \
+                 of each backend.",
+        extremes: "Clients can put a backend out by asking for a page that fails: too low a number lets one \
+                   broken page, or one client, take the sessions of others away from their backend.",
+        elsewhere: "HAProxy `observe layer7`, `error-limit`; nginx `proxy_next_upstream http_500` with \
+                    `max_fails`; httpd `failonstatus`; mod_jk `fail_on_status`",
     },
-    Record {
+    Key {
         name: "suspect_after",
         group: SHARED,
-        value: &Fill(OrOff(WAIT), |written: &mut Written| {
-            &mut written.config.suspect_after
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"2s\""),
-            sample: "\"5s\"",
-            effect: "A backend is suspect when no byte came on any of its connections for so long while a \
-                     request awaits the first byte of its answer. Other backends are preferred until a \
-                     byte comes. Over AJP it is asked CPING; without an answer it is left out, unless its \
-                     requests fill `connections_max` or `unwell_max` would be exceeded. Requests that \
-                     may run twice and have no byte of an answer are then tried elsewhere. Over HTTP \
-                     there is no such question: a backend is never left out for its silence, requests \
-                     that wait for it are not tried elsewhere and wait for up to `first_byte_timeout`, \
-                     and a suspect without requests gets some again, few at first.",
-            extremes: "Too short, a slow page on a quiet backend makes others preferred for a moment. Too \
-                       long or off, requests wait for a hung backend until `first_byte_timeout`. For CPING \
-                       to tell a busy Tomcat from a hung one, `connections_max` must not exceed its \
-                       `maxThreads`.",
-            elsewhere: "mod_jk `reply_timeout` with `max_reply_timeouts` comes near",
-        },
+        value: fill!(OrOff(WAIT), Written.config.suspect_after),
+        preset: Preset::Value("\"2s\""),
+        sample: "\"5s\"",
+        effect: "A backend is suspect when no byte came on any of its connections for so long while a \
+                 request awaits the first byte of its answer. Other backends are preferred until a \
+                 byte comes. Over AJP it is asked CPING; without an answer it is left out, unless its \
+                 requests fill `connections_max` or `unwell_max` would be exceeded. Requests that \
+                 may run twice and have no byte of an answer are then tried elsewhere. Over HTTP \
+                 there is no such question: a backend is never left out for its silence, requests \
+                 that wait for it are not tried elsewhere and wait for up to `first_byte_timeout`, \
+                 and a suspect without requests gets some again, few at first.",
+        extremes: "Too short, a slow page on a quiet backend makes others preferred for a moment. Too \
+                   long or off, requests wait for a hung backend until `first_byte_timeout`. For CPING \
+                   to tell a busy Tomcat from a hung one, `connections_max` must not exceed its \
+                   `maxThreads`.",
+        elsewhere: "mod_jk `reply_timeout` with `max_reply_timeouts` comes near",
     },
-    Record {
+    Key {
         name: "slow_start",
         group: SHARED,
-        value: &Fill(
-            Durations {
-                min: Duration::ZERO,
-                max: DAY,
-            },
-            |written: &mut Written| &mut written.config.slow_start,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"10s\""),
-            sample: "\"60s\"",
-            effect: "How long a backend that comes back gets less than its `weight`, growing from a tenth \
-                     of it. Without effect when no other backend is up.",
-            extremes: "`\"0s\"` gives a Tomcat that has just started its full load before its code is \
-                       warm. Too long, the others carry the load for it.",
-            elsewhere: "nginx `slow_start` (commercial); HAProxy `slowstart`",
-        },
+        value: fill!(Durations(Duration::ZERO..=DAY), Written.config.slow_start),
+        preset: Preset::Value("\"10s\""),
+        sample: "\"60s\"",
+        effect: "How long a backend that comes back gets less than its `weight`, growing from a tenth \
+                 of it. Without effect when no other backend is up.",
+        extremes: "`\"0s\"` gives a Tomcat that has just started its full load before its code is \
+                   warm. Too long, the others carry the load for it.",
+        elsewhere: "nginx `slow_start` (commercial); HAProxy `slowstart`",
     },
-    Record {
+    Key {
         name: "tunnels_max",
         group: SHARED,
-        value: &Fill(
-            Counts {
-                min: 0,
-                max: 1_000_000,
-            },
-            |written: &mut Written| &mut written.config.tunnels_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("1000"),
-            sample: "10000",
-            effect: "Tunnels to this backend that may be open, over all workers. They do not count for \
-                     `connections_max`, since a container needs no thread for one that is silent. One more \
-                     is answered 503 (`tunnels-max`).",
-            extremes: "Each takes two descriptors of the front and one of the container, whose own limit \
-                       (Tomcat: `maxConnections`, 8192) counts them all.",
-            elsewhere: "nginx `max_conns` counts them as connections",
-        },
+        value: fill!(Counts(0..=1_000_000), Written.config.tunnels_max),
+        preset: Preset::Value("1000"),
+        sample: "10000",
+        effect: "Tunnels to this backend that may be open, over all workers. They do not count for \
+                 `connections_max`, since a container needs no thread for one that is silent. One more \
+                 is answered 503 (`tunnels-max`).",
+        extremes: "Each takes two descriptors of the front and one of the container, whose own limit \
+                   (Tomcat: `maxConnections`, 8192) counts them all.",
+        elsewhere: "nginx `max_conns` counts them as connections",
     },
-    Record {
+    Key {
         name: "host",
         group: SHARED,
-        value: &Fill(
+        value: fill!(
             Parsed {
                 what: "\"client\", \"backend\" or a host such as \"app.internal\"",
                 parse: parse_sent_host,
             },
-            |written: &mut Written| &mut written.config.host,
+            Written.config.host
         ),
-        doc: Doc {
-            preset: Preset::Value("\"client\""),
-            sample: "\"backend\"",
-            effect: "By what host the backend is called, in `Host` and over AJP as the server's name and port. \
-                     `\"client\"`: as the client called this front. `\"backend\"`: by the host of the backend's \
-                     `url`, over HTTP with its port unless that is 80, or 443 of `https://`. Else by this host, \
-                     with a port if it has one. `X-Forwarded-Host` says in any case what the client asked for. \
-                     The name in a TLS handshake is `server_name`, or the host of the `url`.",
-            extremes: "An application that is called by another host writes that one into its redirects, \
-                       cookies and links: give its routes a `rewrite`, if only from `/` to `/`, so that \
-                       responses are turned back.",
-            elsewhere: "httpd `ProxyPreserveHost` (off is `\"backend\"`); nginx `proxy_set_header Host \
-                        $proxy_host`, its default",
-        },
+        preset: Preset::Value("\"client\""),
+        sample: "\"backend\"",
+        effect: "By what host the backend is called, in `Host` and over AJP as the server's name and port. \
+                 `\"client\"`: as the client called this front. `\"backend\"`: by the host of the backend's \
+                 `url`, over HTTP with its port unless that is 80, or 443 of `https://`. Else by this host, \
+                 with a port if it has one. `X-Forwarded-Host` says in any case what the client asked for. \
+                 The name in a TLS handshake is `server_name`, or the host of the `url`.",
+        extremes: "An application that is called by another host writes that one into its redirects, \
+                   cookies and links: give its routes a `rewrite`, if only from `/` to `/`, so that \
+                   responses are turned back.",
+        elsewhere: "httpd `ProxyPreserveHost` (off is `\"backend\"`); nginx `proxy_set_header Host \
+                    $proxy_host`, its default",
     },
-    Record {
+    Key {
         name: "client_cert_fields",
         group: HTTP,
-        value: &Fill(
+        value: fill!(
             Choices(&[
                 ("off", ClientCertFields::Off),
                 ("rfc9440", ClientCertFields::Rfc9440),
                 ("tomcat", ClientCertFields::Tomcat),
             ]),
-            |written: &mut Written| &mut written.config.client_cert_fields,
+            Written.config.client_cert_fields
         ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "\"tomcat\"",
-            effect: "The fields by which an HTTP backend is told of the client's certificate: \
-                     `\"rfc9440\"` is `Client-Cert`, with `client_certificate_chain` also \
-                     `Client-Cert-Chain`; `\"tomcat\"` is what Tomcat's `SSLValve` reads, \
-                     `ssl_client_escaped_cert`, `ssl_cipher` and `ssl_cipher_usekeysize`. Such fields of \
-                     a client are removed whatever this says (tls.md).",
-            extremes: "The backend must take requests from the front only: whoever else reaches it can \
-                       write these fields, too. A certificate takes 2 to 3 KiB of a head.",
-            elsewhere: "nginx `proxy_set_header ... $ssl_client_escaped_cert`; httpd `RequestHeader set \
-                        ... %{SSL_CLIENT_CERT}s`",
-        },
+        preset: Preset::Value("\"off\""),
+        sample: "\"tomcat\"",
+        effect: "The fields by which an HTTP backend is told of the client's certificate: \
+                 `\"rfc9440\"` is `Client-Cert`, with `client_certificate_chain` also \
+                 `Client-Cert-Chain`; `\"tomcat\"` is what Tomcat's `SSLValve` reads, \
+                 `ssl_client_escaped_cert`, `ssl_cipher` and `ssl_cipher_usekeysize`. Such fields of \
+                 a client are removed whatever this says (tls.md).",
+        extremes: "The backend must take requests from the front only: whoever else reaches it can \
+                   write these fields, too. A certificate takes 2 to 3 KiB of a head.",
+        elsewhere: "nginx `proxy_set_header ... $ssl_client_escaped_cert`; httpd `RequestHeader set \
+                    ... %{SSL_CLIENT_CERT}s`",
     },
-    Record {
+    Key {
         name: "ca_file",
         group: TLS,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/backends-ca.pem\"")),
-            |written: &mut Written| &mut written.tls.ca_file,
+            Written.tls.ca_file
         ),
-        doc: Doc {
-            preset: Preset::Unset("the issuers that this system trusts"),
-            sample: "\"/etc/ssl/backends-ca.pem\"",
-            effect: "The PEM file with the certificates of the authorities that may issue the \
-                     backend's certificate, or with that certificate itself. For `https://` alone, like the next four. A reload reads \
-                     it anew.",
-            extremes: "A certificate of another issuer is refused: 502, `tls-untrusted`. With the \
-                       system's issuers anybody who gets a certificate for the name can stand in for \
-                       the backend; an authority of your own is the closer rule.",
-            elsewhere: "nginx `proxy_ssl_trusted_certificate`; httpd `SSLProxyCACertificateFile`; \
-                        HAProxy `ca-file`",
-        },
+        preset: Preset::Unset("the issuers that this system trusts"),
+        sample: "\"/etc/ssl/backends-ca.pem\"",
+        effect: "The PEM file with the certificates of the authorities that may issue the \
+                 backend's certificate, or with that certificate itself. For `https://` alone, like the next four. A reload reads \
+                 it anew.",
+        extremes: "A certificate of another issuer is refused: 502, `tls-untrusted`. With the \
+                   system's issuers anybody who gets a certificate for the name can stand in for \
+                   the backend; an authority of your own is the closer rule.",
+        elsewhere: "nginx `proxy_ssl_trusted_certificate`; httpd `SSLProxyCACertificateFile`; \
+                    HAProxy `ca-file`",
     },
-    Record {
+    Key {
         name: "server_name",
         group: TLS,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a host name or an address",
                 parse: parse_server_name,
             }),
-            |written: &mut Written| &mut written.tls.server_name,
+            Written.tls.server_name
         ),
-        doc: Doc {
-            preset: Preset::Unset("the host of the `url`"),
-            sample: "\"app.internal\"",
-            effect: "The name that the backend's certificate must have, and that it is asked for (SNI). \
-                     An address must stand in the certificate as an address.",
-            extremes: "Another name: 502, `tls-name`.",
-            elsewhere: "nginx `proxy_ssl_name`; HAProxy `sni`, `verifyhost`",
-        },
+        preset: Preset::Unset("the host of the `url`"),
+        sample: "\"app.internal\"",
+        effect: "The name that the backend's certificate must have, and that it is asked for (SNI). \
+                 An address must stand in the certificate as an address.",
+        extremes: "Another name: 502, `tls-name`.",
+        elsewhere: "nginx `proxy_ssl_name`; HAProxy `sni`, `verifyhost`",
     },
-    Record {
+    Key {
         name: "verify",
         group: TLS,
-        value: &Fill(
-            Choices(&[("on", true), ("off", false)]),
-            |written: &mut Written| &mut written.tls.verify,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"on\""),
-            sample: "\"off\"",
-            effect: "Whether the backend's certificate is verified. Off, each start warns of it, and \
-                     `catamaran_backend_tls_unverified` is 1.",
-            extremes: "With `\"off\"`, TLS protects only against those who listen. Anybody who can \
-                       answer in the backend's place can read and change everything.",
-            elsewhere: "nginx `proxy_ssl_verify` (off there unless said); httpd `SSLProxyVerify`; HAProxy \
-                        `verify`",
-        },
+        value: fill!(Choices(&[("on", true), ("off", false)]), Written.tls.verify),
+        preset: Preset::Value("\"on\""),
+        sample: "\"off\"",
+        effect: "Whether the backend's certificate is verified. Off, each start warns of it, and \
+                 `catamaran_backend_tls_unverified` is 1.",
+        extremes: "With `\"off\"`, TLS protects only against those who listen. Anybody who can \
+                   answer in the backend's place can read and change everything.",
+        elsewhere: "nginx `proxy_ssl_verify` (off there unless said); httpd `SSLProxyVerify`; HAProxy \
+                    `verify`",
     },
-    Record {
+    Key {
         name: "client_certificate",
         group: TLS,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/front.pem\"")),
-            |written: &mut Written| &mut written.tls.client_certificate,
+            Written.tls.client_certificate
         ),
-        doc: Doc {
-            preset: Preset::Unset("none is shown"),
-            sample: "\"/etc/ssl/front.pem\"",
-            effect: "The PEM file with the certificate that the front shows to the backend, then those of \
-                     its issuers. Needs `client_key`.",
-            extremes: "A backend that refuses it closes the connection, in TLS 1.3 only after the \
-                       request was sent: `tls-alert`.",
-            elsewhere: "nginx `proxy_ssl_certificate`; httpd `SSLProxyMachineCertificateFile`; HAProxy \
-                        `crt`",
-        },
+        preset: Preset::Unset("none is shown"),
+        sample: "\"/etc/ssl/front.pem\"",
+        effect: "The PEM file with the certificate that the front shows to the backend, then those of \
+                 its issuers. Needs `client_key`.",
+        extremes: "A backend that refuses it closes the connection, in TLS 1.3 only after the \
+                   request was sent: `tls-alert`.",
+        elsewhere: "nginx `proxy_ssl_certificate`; httpd `SSLProxyMachineCertificateFile`; HAProxy \
+                    `crt`",
     },
-    Record {
+    Key {
         name: "client_key",
         group: TLS,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/front.key\"")),
-            |written: &mut Written| &mut written.tls.client_key,
+            Written.tls.client_key
         ),
-        doc: Doc {
-            preset: Preset::Unset("none"),
-            sample: "\"/etc/ssl/front.key\"",
-            effect: "The PEM file with the key of `client_certificate`, not encrypted.",
-            extremes: "Anybody who can read it can pretend to be this front: keep it from other users.",
-            elsewhere: "nginx `proxy_ssl_certificate_key`",
-        },
+        preset: Preset::Unset("none"),
+        sample: "\"/etc/ssl/front.key\"",
+        effect: "The PEM file with the key of `client_certificate`, not encrypted.",
+        extremes: "Anybody who can read it can pretend to be this front: keep it from other users.",
+        elsewhere: "nginx `proxy_ssl_certificate_key`",
     },
-    Record {
+    Key {
         name: "packet_size",
         group: AJP,
-        value: &Fill(
-            Optional(Sizes {
-                min: 8192,
-                max: 65_536,
-            }),
-            |written: &mut Written| &mut written.packet_size,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"8KiB\""),
-            sample: "\"64KiB\"",
-            effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`, which \
-                     Tomcat takes as a number of bytes: `packetSize=\"16384\"` for \"16KiB\". A request's head must fit one packet, and so must a response's.",
-            extremes: "Above the connector's: it drops the connection. Below it: large responses break \
-                       off. Too low for the heads of your requests: they are answered 431. Tomcat asks \
-                       for an upload packet by packet, each a round trip: `\"64KiB\"` on both sides takes \
-                       a third of the CPU.",
-            elsewhere: "mod_jk `max_packet_size`; httpd `ProxyIOBufferSize`; Tomcat `packetSize`",
-        },
+        value: fill!(Optional(Sizes(8192..=65_536)), Written.packet_size),
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"64KiB\"",
+        effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`, which \
+                 Tomcat takes as a number of bytes: `packetSize=\"16384\"` for \"16KiB\". A request's head must fit one packet, and so must a response's.",
+        extremes: "Above the connector's: it drops the connection. Below it: large responses break \
+                   off. Too low for the heads of your requests: they are answered 431. Tomcat asks \
+                   for an upload packet by packet, each a round trip: `\"64KiB\"` on both sides takes \
+                   a third of the CPU.",
+        elsewhere: "mod_jk `max_packet_size`; httpd `ProxyIOBufferSize`; Tomcat `packetSize`",
     },
-    Record {
+    Key {
         name: "secret",
         group: AJP,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a text",
                 parse: parse_secret,
             }),
-            |written: &mut Written| &mut written.secret,
+            Written.secret
         ),
-        doc: Doc {
-            preset: Preset::Unset("none is sent"),
-            sample: "\"correct horse battery staple\"",
-            effect: "The shared secret of the connector (Tomcat: `secret`, required there unless \
-                     `secretRequired=\"false\"`), sent with each request. Never printed.",
-            extremes: "Missing or wrong, Tomcat answers 403. Readable by everyone who can read this \
-                       file: `secret_file` keeps it apart.",
-            elsewhere: "httpd `secret`; mod_jk `secret`; Tomcat `secret`",
-        },
+        preset: Preset::Unset("none is sent"),
+        sample: "\"correct horse battery staple\"",
+        effect: "The shared secret of the connector (Tomcat: `secret`, required there unless \
+                 `secretRequired=\"false\"`), sent with each request. Never printed.",
+        extremes: "Missing or wrong, Tomcat answers 403. Readable by everyone who can read this \
+                   file: `secret_file` keeps it apart.",
+        elsewhere: "httpd `secret`; mod_jk `secret`; Tomcat `secret`",
     },
-    Record {
+    Key {
         name: "secret_file",
         group: AJP,
-        value: &Fill(Optional(file_path("a path")), |written: &mut Written| {
-            &mut written.secret_file
-        }),
-        doc: Doc {
-            preset: Preset::Unset("none is read"),
-            sample: "\"ajp.secret\"",
-            effect: "A file that holds the secret in its first line. A relative path starts from the \
-                     directory of the configuration file. Instead of `secret`.",
-            extremes: "Let only the user of the front read it (mode 0400).",
-            elsewhere: "",
-        },
+        value: fill!(Optional(file_path("a path")), Written.secret_file),
+        preset: Preset::Unset("none is read"),
+        sample: "\"ajp.secret\"",
+        effect: "A file that holds the secret in its first line. A relative path starts from the \
+                 directory of the configuration file. Instead of `secret`.",
+        extremes: "Let only the user of the front read it (mode 0400).",
+        elsewhere: "",
     },
-    Record {
+    Key {
         name: "ping_after_idle",
         group: AJP,
-        value: &Fill(
-            OrOff(Durations {
-                min: Duration::ZERO,
-                max: DAY,
-            }),
-            |written: &mut Written| &mut written.config.ajp.ping_after_idle,
+        value: fill!(
+            OrOff(Durations(Duration::ZERO..=DAY)),
+            Written.config.ajp.ping_after_idle
         ),
-        doc: Doc {
-            preset: Preset::Value("\"10s\""),
-            sample: "\"off\"",
-            effect: "The front sends CPING on a pooled connection that was idle for longer, before its \
-                     next use, so that no request meets a backend that has gone away. A backend that \
-                     serves and has never answered CPING is not asked on pooled connections, and is back \
-                     as soon as it can be connected to; a warning says so.",
-            extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
-                       connections to the retry, which not every request can have.",
-            elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",
-        },
+        preset: Preset::Value("\"10s\""),
+        sample: "\"off\"",
+        effect: "The front sends CPING on a pooled connection that was idle for longer, before its \
+                 next use, so that no request meets a backend that has gone away. A backend that \
+                 serves and has never answered CPING is not asked on pooled connections, and is back \
+                 as soon as it can be connected to; a warning says so.",
+        extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
+                   connections to the retry, which not every request can have.",
+        elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",
     },
-    Record {
+    Key {
         name: "ping_fresh",
         group: AJP,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.config.ajp.ping_fresh
-        }),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "The front sends CPING on each new connection before its first request. Without an \
-                     answer the connection counts as not established, so the front may try a request \
-                     of any method elsewhere.",
-            extremes: "On, each new connection costs a round trip more, and a backend whose threads are \
-                       all busy takes no new connection. Off, a backend that accepts connections and does \
-                       nothing is noticed by its first request.",
-            elsewhere: "mod_jk `ping_mode` C, `connect_timeout`; httpd `ping`",
-        },
+        value: fill!(Switch, Written.config.ajp.ping_fresh),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "The front sends CPING on each new connection before its first request. Without an \
+                 answer the connection counts as not established, so the front may try a request \
+                 of any method elsewhere.",
+        extremes: "On, each new connection costs a round trip more, and a backend whose threads are \
+                   all busy takes no new connection. Off, a backend that accepts connections and does \
+                   nothing is noticed by its first request.",
+        elsewhere: "mod_jk `ping_mode` C, `connect_timeout`; httpd `ping`",
     },
-    Record {
+    Key {
         name: "ping_timeout",
         group: AJP,
-        value: &Fill(WAIT, |written: &mut Written| {
-            &mut written.config.ajp.ping_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"1s\""),
-            sample: "\"3s\"",
-            effect: "How long the answer to CPING may take before the connection is given up for \
-                     another.",
-            extremes: "Too short throws good connections away while the backend collects garbage. Too \
-                       long delays requests.",
-            elsewhere: "httpd `ping`; mod_jk `ping_timeout`",
-        },
+        value: fill!(WAIT, Written.config.ajp.ping_timeout),
+        preset: Preset::Value("\"1s\""),
+        sample: "\"3s\"",
+        effect: "How long the answer to CPING may take before the connection is given up for \
+                 another.",
+        extremes: "Too short throws good connections away while the backend collects garbage. Too \
+                   long delays requests.",
+        elsewhere: "httpd `ping`; mod_jk `ping_timeout`",
     },
-    Record {
+    Key {
         name: "announce_chunked",
         group: AJP,
-        value: &Fill(Switch, |written: &mut Written| {
-            &mut written.config.ajp.announce_chunked
-        }),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. The field is the \
-                     front's own, never the client's, and no Content-Length stands beside it.",
-            extremes: "Off, a form that its client sends in chunks has no parameters for an application \
-                       on Tomcat, and with Undertow (WildFly, JBoss EAP) every chunked upload arrives \
-                       empty. Turn it off only for a container that refuses the field.",
-            elsewhere: "mod_jk and mod_proxy_ajp always say it",
-        },
+        value: fill!(Switch, Written.config.ajp.announce_chunked),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. The field is the \
+                 front's own, never the client's, and no Content-Length stands beside it.",
+        extremes: "Off, a form that its client sends in chunks has no parameters for an application \
+                   on Tomcat, and with Undertow (WildFly, JBoss EAP) every chunked upload arrives \
+                   empty. Turn it off only for a container that refuses the field.",
+        elsewhere: "mod_jk and mod_proxy_ajp always say it",
     },
 ];
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The range of waiting for a backend.
-const WAIT: Durations = Durations {
-    min: Duration::from_millis(1),
-    max: DAY,
-};
+const WAIT: Durations = Durations(Duration::from_millis(1)..=DAY);

@@ -3,7 +3,8 @@
 use catamaran_front::config::{Http2Config, ListenerConfig, Protocols};
 
 use super::Written;
-use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Counts, OneOrMore, Optional, Parsed, Sizes};
@@ -47,7 +48,7 @@ pub(super) fn check(
         (false, false) => Protocols::Http1,
     };
     if chosen.is_some_and(|chosen| chosen.is_empty()) {
-        let fault = Finding::fault("`protocols` is empty", table.place_at("protocols"));
+        let fault = Finding::fault("`protocols` is empty", table.place_of("protocols"));
         table.push(fault.hint("write \"h2\", \"http/1.1\" or both"));
     }
     resets(table, &listener.http2);
@@ -62,7 +63,7 @@ pub(super) fn check(
 
 fn resets(table: &mut Table<'_>, limits: &Http2Config) {
     if limits.resets_per_second_trusted < limits.resets_per_second {
-        let named = match table.has_named("h2_resets_per_second_trusted") {
+        let named = match table.has("h2_resets_per_second_trusted") {
             true => "h2_resets_per_second_trusted",
             false => "h2_resets_per_second",
         };
@@ -72,134 +73,105 @@ fn resets(table: &mut Table<'_>, limits: &Http2Config) {
         );
         let hint = "a proxy's connection carries requests of many users; raise \
                     `h2_resets_per_second_trusted`";
-        let place = table.place_at(named);
+        let place = table.place_of(named);
         table.push(Finding::warning(message, place).hint(hint));
     }
 }
 
-const RESET_RATES: Counts<u32> = Counts {
-    min: 1,
-    max: 1_000_000,
-};
+const RESET_RATES: Counts<u32> = Counts(1..=1_000_000);
 
 /// What the protocol allows, from the window that every connection begins with.
-const WINDOWS: Sizes<u32> = Sizes {
-    min: 65_535,
-    max: (1 << 31) - 1,
-};
+const WINDOWS: Sizes<u32> = Sizes(65_535..=(1 << 31) - 1);
 
 /// Keys that have no effect where clients do not speak HTTP/2.
 const HTTP2: Group = Group("HTTP/2");
 
-pub(super) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(super) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "protocols",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(OneOrMore(Parsed {
                 what: "\"h2\" or \"http/1.1\"",
                 parse,
             })),
-            |written: &mut Written| &mut written.protocols,
+            Written.protocols
         ),
-        doc: Doc {
-            preset: Preset::Unset("with `tls` both, else [\"http/1.1\"]"),
-            sample: "[\"h2\", \"http/1.1\"]",
-            effect: "The protocols that clients may speak. Over TLS they choose one by ALPN, and `h2` is \
-                     preferred. In clear, a client that knows beforehand that HTTP/2 is served begins with \
-                     its preface; browsers do not. [http2.md](http2.md) explains it.",
-            extremes: "With `h2` alone, clients without HTTP/2 are not served.",
-            elsewhere: "nginx `http2 on`; httpd `Protocols`; HAProxy `alpn`, `proto h2`",
-        },
+        preset: Preset::Unset("with `tls` both, else [\"http/1.1\"]"),
+        sample: "[\"h2\", \"http/1.1\"]",
+        effect: "The protocols that clients may speak. Over TLS they choose one by ALPN, and `h2` is \
+                 preferred. In clear, a client that knows beforehand that HTTP/2 is served begins with \
+                 its preface; browsers do not. [http2.md](http2.md) explains it.",
+        extremes: "With `h2` alone, clients without HTTP/2 are not served.",
+        elsewhere: "nginx `http2 on`; httpd `Protocols`; HAProxy `alpn`, `proto h2`",
     },
-    Record {
+    Key {
         name: "h2_streams_max",
         group: ALL,
-        value: &Fill(
-            Counts {
-                min: 1,
-                max: 10_000,
-            },
-            |written: &mut Written| &mut written.listener.http2.streams_max,
-        ),
-        doc: Doc {
-            preset: Preset::Value("100"),
-            sample: "250",
-            effect: "Requests that a client may have under way on one connection of HTTP/2. A request that \
-                     the client gave up counts until the backend has let go of it.",
-            extremes: "Too low and pages with many parts load slowly. Too high and one connection can \
-                       occupy a whole backend.",
-            elsewhere: "nginx `http2_max_concurrent_streams`; httpd `H2MaxSessionStreams`; HAProxy \
-                        `tune.h2.fe.max-concurrent-streams`",
-        },
+        value: fill!(Counts(1..=10_000), Written.listener.http2.streams_max),
+        preset: Preset::Value("100"),
+        sample: "250",
+        effect: "Requests that a client may have under way on one connection of HTTP/2. A request that \
+                 the client gave up counts until the backend has let go of it.",
+        extremes: "Too low and pages with many parts load slowly. Too high and one connection can \
+                   occupy a whole backend.",
+        elsewhere: "nginx `http2_max_concurrent_streams`; httpd `H2MaxSessionStreams`; HAProxy \
+                    `tune.h2.fe.max-concurrent-streams`",
     },
-    Record {
+    Key {
         name: "h2_window",
         group: HTTP2,
-        value: &Fill(WINDOWS, |written: &mut Written| {
-            &mut written.listener.http2.window
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"256KiB\""),
-            sample: "\"1MiB\"",
-            effect: "How much of one request's body a client may send ahead of what the backend has taken. \
-                     An upload is no faster than this much in one round trip.",
-            extremes: "Too low slows uploads over long distances. Each upload to a slow backend may take \
-                       this much memory, within `h2_connection_window`.",
-            elsewhere: "nginx `http2_body_preread_size`; httpd `H2WindowSize`; HAProxy \
-                        `tune.h2.fe.initial-window-size`",
-        },
+        value: fill!(WINDOWS, Written.listener.http2.window),
+        preset: Preset::Value("\"256KiB\""),
+        sample: "\"1MiB\"",
+        effect: "How much of one request's body a client may send ahead of what the backend has taken. \
+                 An upload is no faster than this much in one round trip.",
+        extremes: "Too low slows uploads over long distances. Each upload to a slow backend may take \
+                   this much memory, within `h2_connection_window`.",
+        elsewhere: "nginx `http2_body_preread_size`; httpd `H2WindowSize`; HAProxy \
+                    `tune.h2.fe.initial-window-size`",
     },
-    Record {
+    Key {
         name: "h2_connection_window",
         group: HTTP2,
-        value: &Fill(WINDOWS, |written: &mut Written| {
-            &mut written.listener.http2.connection_window
-        }),
-        doc: Doc {
-            preset: Preset::Value("\"1MiB\""),
-            sample: "\"4MiB\"",
-            effect: "As `h2_window`, for all requests of a connection together.",
-            extremes: "Below `h2_window` one stalled upload holds up all others of its connection. Each \
-                       connection may take this much memory.",
-            elsewhere: "none in nginx, httpd or HAProxy",
-        },
+        value: fill!(WINDOWS, Written.listener.http2.connection_window),
+        preset: Preset::Value("\"1MiB\""),
+        sample: "\"4MiB\"",
+        effect: "As `h2_window`, for all requests of a connection together.",
+        extremes: "Below `h2_window` one stalled upload holds up all others of its connection. Each \
+                   connection may take this much memory.",
+        elsewhere: "none in nginx, httpd or HAProxy",
     },
-    Record {
+    Key {
         name: "h2_resets_per_second",
         group: HTTP2,
-        value: &Fill(RESET_RATES, |written: &mut Written| {
-            &mut written.listener.http2.resets_per_second
-        }),
-        doc: Doc {
-            preset: Preset::Value("20"),
-            sample: "50",
-            effect: "Requests that a client may give up on one connection in a second, for as long as it lasts; \
-                     at once it may give up those of five seconds. Requests that the front has to reset, \
-                     because they are malformed, count as well. A client beyond it is told that the connection \
-                     ends (GOAWAY, `h2-reset-flood`): further requests are refused, those under way may finish \
-                     within `drain_timeout`. Half as many again end the connection at once.",
-            extremes: "Too low closes connections of users who scroll through many pictures. Too high lets a \
-                       client make backends begin work that nobody waits for (\"rapid reset\").",
-            elsewhere: "none in nginx or httpd, which have fixed limits; HAProxy \
-                        `tune.h2.fe.glitches-threshold` comes near",
-        },
+        value: fill!(RESET_RATES, Written.listener.http2.resets_per_second),
+        preset: Preset::Value("20"),
+        sample: "50",
+        effect: "Requests that a client may give up on one connection in a second, for as long as it lasts; \
+                 at once it may give up those of five seconds. Requests that the front has to reset, \
+                 because they are malformed, count as well. A client beyond it is told that the connection \
+                 ends (GOAWAY, `h2-reset-flood`): further requests are refused, those under way may finish \
+                 within `drain_timeout`. Half as many again end the connection at once.",
+        extremes: "Too low closes connections of users who scroll through many pictures. Too high lets a \
+                   client make backends begin work that nobody waits for (\"rapid reset\").",
+        elsewhere: "none in nginx or httpd, which have fixed limits; HAProxy \
+                    `tune.h2.fe.glitches-threshold` comes near",
     },
-    Record {
+    Key {
         name: "h2_resets_per_second_trusted",
         group: HTTP2,
-        value: &Fill(RESET_RATES, |written: &mut Written| {
-            &mut written.listener.http2.resets_per_second_trusted
-        }),
-        doc: Doc {
-            preset: Preset::Value("2000"),
-            sample: "500",
-            effect: "As `h2_resets_per_second`, for peers in `trusted_proxies`: a load balancer passes on what \
-                     all of its users cancel, on few connections. Their requests are taken until the balancer \
-                     knows that the connection ends, and those given up do not count for `h2_streams_max`.",
-            extremes: "Too low and a busy balancer's connections are replaced often. Too high and a client \
-                       behind a balancer without a limit of its own can do what `h2_resets_per_second` prevents.",
-            elsewhere: "none in nginx, httpd or HAProxy",
-        },
+        value: fill!(
+            RESET_RATES,
+            Written.listener.http2.resets_per_second_trusted
+        ),
+        preset: Preset::Value("2000"),
+        sample: "500",
+        effect: "As `h2_resets_per_second`, for peers in `trusted_proxies`: a load balancer passes on what \
+                 all of its users cancel, on few connections. Their requests are taken until the balancer \
+                 knows that the connection ends, and those given up do not count for `h2_streams_max`.",
+        extremes: "Too low and a busy balancer's connections are replaced often. Too high and a client \
+                   behind a balancer without a limit of its own can do what `h2_resets_per_second` prevents.",
+        elsewhere: "none in nginx, httpd or HAProxy",
     },
 ];

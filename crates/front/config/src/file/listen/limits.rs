@@ -3,7 +3,8 @@
 use catamaran_front::config::Limits;
 
 use super::Written;
-use crate::key::{ALL, Doc, Fill, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Counts, Sizes};
@@ -14,124 +15,83 @@ pub(super) fn check(table: &mut Table<'_>, limits: &Limits) {
         ("target_max", limits.target_bytes),
         ("line_max", limits.line_bytes),
     ] {
-        if table.has_named(name) && bytes > limits.head_bytes {
+        if table.has(name) && bytes > limits.head_bytes {
             let message = format!("`{name}` is larger than `head_max`");
             let hint = "a head over `head_max` is refused first; raise that one too";
-            table.push(Finding::warning(message, table.place_at(name)).hint(hint));
+            table.push(Finding::warning(message, table.place_of(name)).hint(hint));
         }
     }
 }
 
-pub(super) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(super) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "head_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 1 << 10,
-                max: 1 << 20,
-            },
-            |written: &mut Written| &mut written.listener.limits.head_bytes,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"32KiB\""),
-            sample: "\"16KiB\"",
-            effect: "The largest head of a request, from request line to empty line; a larger one is \
-                     answered 431. Towards an AJP backend a head must also fit one packet: see \
-                     `packet_size`.",
-            extremes: "Too low refuses requests with many cookies. Each connection that is sending a \
-                       head may take this much memory.",
-            elsewhere: "nginx `large_client_header_buffers`; Tomcat `maxHttpRequestHeaderSize`",
-        },
+        value: fill!(Sizes(1 << 10..=1 << 20), Written.listener.limits.head_bytes),
+        preset: Preset::Value("\"32KiB\""),
+        sample: "\"16KiB\"",
+        effect: "The largest head of a request, from request line to empty line; a larger one is \
+                 answered 431. Towards an AJP backend a head must also fit one packet: see \
+                 `packet_size`.",
+        extremes: "Too low refuses requests with many cookies. Each connection that is sending a \
+                   head may take this much memory.",
+        elsewhere: "nginx `large_client_header_buffers`; Tomcat `maxHttpRequestHeaderSize`",
     },
-    Record {
+    Key {
         name: "target_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 64,
-                max: 1 << 20,
-            },
-            |written: &mut Written| &mut written.listener.limits.target_bytes,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"8KiB\""),
-            sample: "\"4KiB\"",
-            effect: "The longest path with its query; a longer one is answered 414.",
-            extremes: "Too low refuses long searches and redirects that carry a whole address.",
-            elsewhere: "httpd `LimitRequestLine`",
-        },
+        value: fill!(Sizes(64..=1 << 20), Written.listener.limits.target_bytes),
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"4KiB\"",
+        effect: "The longest path with its query; a longer one is answered 414.",
+        extremes: "Too low refuses long searches and redirects that carry a whole address.",
+        elsewhere: "httpd `LimitRequestLine`",
     },
-    Record {
+    Key {
         name: "line_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 64,
-                max: 1 << 20,
-            },
-            |written: &mut Written| &mut written.listener.limits.line_bytes,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"8KiB\""),
-            sample: "\"4KiB\"",
-            effect: "The longest single field of a head; a longer one is answered 431.",
-            extremes: "Too low refuses large cookies and tokens.",
-            elsewhere: "httpd `LimitRequestFieldSize`",
-        },
+        value: fill!(Sizes(64..=1 << 20), Written.listener.limits.line_bytes),
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"4KiB\"",
+        effect: "The longest single field of a head; a longer one is answered 431.",
+        extremes: "Too low refuses large cookies and tokens.",
+        elsewhere: "httpd `LimitRequestFieldSize`",
     },
-    Record {
+    Key {
         name: "fields_max",
         group: ALL,
-        value: &Fill(Counts { min: 1, max: 1000 }, |written: &mut Written| {
-            &mut written.listener.limits.fields
-        }),
-        doc: Doc {
-            preset: Preset::Value("94"),
-            sample: "50",
-            effect: "How many fields a head may have; more are answered 431. The front adds up to six: \
-                     `Via`, the request's id, and for HTTP `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`.",
-            extremes: "Above the container's own limit (Tomcat: 100), less six, the container refuses \
-                       instead.",
-            elsewhere: "httpd `LimitRequestFields`; Tomcat `maxHeaderCount`",
-        },
+        value: fill!(Counts(1..=1000), Written.listener.limits.fields),
+        preset: Preset::Value("94"),
+        sample: "50",
+        effect: "How many fields a head may have; more are answered 431. The front adds up to six: \
+                 `Via`, the request's id, and for HTTP `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`.",
+        extremes: "Above the container's own limit (Tomcat: 100), less six, the container refuses \
+                   instead.",
+        elsewhere: "httpd `LimitRequestFields`; Tomcat `maxHeaderCount`",
     },
-    Record {
+    Key {
         name: "trailer_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 0,
-                max: 1 << 20,
-            },
-            |written: &mut Written| &mut written.listener.limits.trailer_bytes,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"8KiB\""),
-            sample: "\"1KiB\"",
-            effect: "How many bytes of trailer fields a chunked body may end with. They are read and \
-                     dropped.",
-            extremes: "0 refuses every trailer.",
-            elsewhere: "Tomcat `maxTrailerSize`",
-        },
+        value: fill!(Sizes(0..=1 << 20), Written.listener.limits.trailer_bytes),
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"1KiB\"",
+        effect: "How many bytes of trailer fields a chunked body may end with. They are read and \
+                 dropped.",
+        extremes: "0 refuses every trailer.",
+        elsewhere: "Tomcat `maxTrailerSize`",
     },
-    Record {
+    Key {
         name: "chunk_extensions_max",
         group: ALL,
-        value: &Fill(
-            Sizes {
-                min: 0,
-                max: 1 << 20,
-            },
-            |written: &mut Written| &mut written.listener.limits.chunk_extension_bytes,
+        value: fill!(
+            Sizes(0..=1 << 20),
+            Written.listener.limits.chunk_extension_bytes
         ),
-        doc: Doc {
-            preset: Preset::Value("\"8KiB\""),
-            sample: "\"1KiB\"",
-            effect: "How many bytes of chunk extensions a whole body may carry. They mean nothing to \
-                     anybody and are dropped.",
-            extremes: "Without a limit, a body of nothing but extensions would be endless work.",
-            elsewhere: "Tomcat `maxExtensionSize`",
-        },
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"1KiB\"",
+        effect: "How many bytes of chunk extensions a whole body may carry. They mean nothing to \
+                 anybody and are dropped.",
+        extremes: "Without a limit, a body of nothing but extensions would be endless work.",
+        elsewhere: "Tomcat `maxExtensionSize`",
     },
 ];

@@ -4,7 +4,8 @@ use catamaran_front::config::{Coding, CompressConfig, MediaPattern};
 use thiserror::Error;
 
 use super::rules::ServedBy;
-use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::{Choices, OneOrMore, Parsed, Sizes};
@@ -17,8 +18,8 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<Compres
     }
     let mut compress = CompressConfig::new(Vec::new());
     table.read(KEYS, &mut compress);
-    let place = table.place_at("compress");
-    if !table.has_named("compress") {
+    let place = table.place_of("compress");
+    if !table.has("compress") {
         for (name, place) in table.written(KEYS, |group| group == OF_COMPRESS) {
             let message = format!("`{name}` has no use without `compress`");
             let hint = "write compress = [\"zstd\", \"gzip\"], or remove it";
@@ -29,11 +30,9 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<Compres
         table.push(Finding::fault(message, place).hint("remove it"));
     } else if table.is_empty_list("compress_types") {
         let message = "`compress_types` is an empty list, so that nothing would be compressed";
-        let place = table.place_at("compress_types");
+        let place = table.place_of("compress_types");
         table.push(Finding::fault(message, place).hint("remove `compress`, or name a type"));
-    } else if compress.codings.contains(&Coding::Brotli)
-        && !served_by.files
-        && !table.has_named("cache")
+    } else if compress.codings.contains(&Coding::Brotli) && !served_by.files && !table.has("cache")
     {
         let message = "\"br\" in `compress` has no use without `cache` or `files`: bodies that stream are never \
                        put into it";
@@ -58,79 +57,67 @@ fn parse_pattern(text: &str) -> Result<MediaPattern, CompressError> {
 /// Keys that have no use without `compress`.
 const OF_COMPRESS: Group = Group("compress");
 
-pub(super) static KEYS: &[Record<CompressConfig>] = &[
-    Record {
+pub(super) static KEYS: &[Key<CompressConfig>] = &[
+    Key {
         name: "compress",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Choices(&[
                 ("br", Coding::Brotli),
                 ("zstd", Coding::Zstd),
                 ("gzip", Coding::Gzip),
             ])),
-            |compress: &mut CompressConfig| &mut compress.codings,
+            CompressConfig.codings
         ),
-        doc: Doc {
-            preset: Preset::Unset("responses are sent as they come"),
-            sample: "[\"zstd\", \"gzip\"]",
-            effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
-                     the one that it weighs most, of equals the first of this list. What was compressed is sent \
-                     on whenever the application flushes or pauses, so that event streams work. What is made of \
-                     a small file, or of a page in a cache, is kept; this alone is put into Brotli (`\"br\"`). For bodies that \
-                     stream, and until the one in Brotli is made, the next coding of the list that the client takes \
-                     is used. The response loses `Content-Length` (unless what was made is kept) and \
-                     `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets `Accept-Encoding`. \
-                     [files.md](files.md#compression) has figures.",
-            extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
-                       secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
-                       in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
-                       `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
-                       front's own pages. With `\"br\"` alone, bodies that stream are sent as they \
-                       are.",
-            elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
-        },
+        preset: Preset::Unset("responses are sent as they come"),
+        sample: "[\"zstd\", \"gzip\"]",
+        effect: "The codings in which responses are compressed, of an upstream or of files: the client gets \
+                 the one that it weighs most, of equals the first of this list. What was compressed is sent \
+                 on whenever the application flushes or pauses, so that event streams work. What is made of \
+                 a small file, or of a page in a cache, is kept; this alone is put into Brotli (`\"br\"`). For bodies that \
+                 stream, and until the one in Brotli is made, the next coding of the list that the client takes \
+                 is used. The response loses `Content-Length` (unless what was made is kept) and \
+                 `Accept-Ranges`, its `ETag` becomes weak, and `Vary` gets `Accept-Encoding`. \
+                 [files.md](files.md#compression) has figures.",
+        extremes: "A page that holds a secret, such as a CSRF token, and also text of the request can leak the \
+                   secret by its compressed length (BREACH): leave such routes out, or mask the secret anew \
+                   in each page, as Spring Security 6 and Rails do. Never compressed are 206 and 304, what has \
+                   `Content-Encoding` or a digest, `no-transform`, clients of HTTP/1.0, tunnels, and the \
+                   front's own pages. With `\"br\"` alone, bodies that stream are sent as they \
+                   are.",
+        elsewhere: "nginx `gzip`; httpd `mod_deflate`; Tomcat `compression`",
     },
-    Record {
+    Key {
         name: "compress_types",
         group: OF_COMPRESS,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a media type such as \"text/html\", or a pattern such as \"text/*\"",
                 parse: parse_pattern,
             }),
-            |compress: &mut CompressConfig| &mut compress.types,
+            CompressConfig.types
         ),
-        doc: Doc {
-            preset: Preset::Value(
-                "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
-                 \"application/xml\", \"application/*+xml\", \"application/xml-dtd\", \"application/yaml\", \
-                 \"application/vnd.apple.mpegurl\", \"application/wasm\", \"image/svg+xml\", \"font/ttf\", \
-                 \"font/otf\"]",
-            ),
-            sample: "[\"text/html\", \"application/json\"]",
-            effect: "The media types of responses that are compressed, without parameters. `*` stands for any \
-                     characters of the subtype.",
-            extremes: "Images, video and archives are compressed already: to do it again costs time and gains \
-                       nothing.",
-            elsewhere: "nginx `gzip_types`; httpd `AddOutputFilterByType`; Tomcat `compressibleMimeType`",
-        },
+        preset: Preset::Value(
+            "[\"text/*\", \"application/javascript\", \"application/json\", \"application/*+json\", \
+             \"application/xml\", \"application/*+xml\", \"application/xml-dtd\", \"application/yaml\", \
+             \"application/vnd.apple.mpegurl\", \"application/wasm\", \"image/svg+xml\", \"font/ttf\", \
+             \"font/otf\"]",
+        ),
+        sample: "[\"text/html\", \"application/json\"]",
+        effect: "The media types of responses that are compressed, without parameters. `*` stands for any \
+                 characters of the subtype.",
+        extremes: "Images, video and archives are compressed already: to do it again costs time and gains \
+                   nothing.",
+        elsewhere: "nginx `gzip_types`; httpd `AddOutputFilterByType`; Tomcat `compressibleMimeType`",
     },
-    Record {
+    Key {
         name: "compress_min",
         group: OF_COMPRESS,
-        value: &Fill(
-            Sizes {
-                min: 0,
-                max: 1 << 30,
-            },
-            |compress: &mut CompressConfig| &mut compress.min,
-        ),
-        doc: Doc {
-            preset: Preset::Value("\"1KiB\""),
-            sample: "\"4KiB\"",
-            effect: "A response that announces fewer bytes is not compressed. One that announces no length is.",
-            extremes: "Too low, and small responses become no shorter and cost more time.",
-            elsewhere: "nginx `gzip_min_length`; Tomcat `compressionMinSize`",
-        },
+        value: fill!(Sizes(0..=1 << 30), CompressConfig.min),
+        preset: Preset::Value("\"1KiB\""),
+        sample: "\"4KiB\"",
+        effect: "A response that announces fewer bytes is not compressed. One that announces no length is.",
+        extremes: "Too low, and small responses become no shorter and cost more time.",
+        elsewhere: "nginx `gzip_min_length`; Tomcat `compressionMinSize`",
     },
 ];

@@ -5,7 +5,8 @@ use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::key::{ALL, Doc, Fill, Part, Preset, Record, Section};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{FieldError, parse_field_name, parse_field_value};
@@ -73,7 +74,7 @@ fn one(
                 Ok(name) => rules.push(rule(name)),
                 Err(error) => {
                     let message = format!("`{key}` {error}");
-                    table.push(Finding::fault(message, table.place_at(key)).hint("remove it"));
+                    table.push(Finding::fault(message, table.place_of(key)).hint("remove it"));
                 }
             }
         };
@@ -126,8 +127,7 @@ pub(crate) static REQUEST_SECTION: Section = Section {
     header: "[route.request_headers]",
     intro: "What the route above it changes of the fields of requests, after the front's own fields \
             have been written: first `remove`, then `set`, then `add`.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -138,8 +138,7 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
             `Content-Security-Policy`, `Cache-Control`, `Expires`, `Age`, `Pragma`, `ETag`, `Last-Modified`, \
             `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
             `[route.request_headers]`.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -149,8 +148,7 @@ pub(crate) static SERVER_SECTION: Section = Section {
             `[route.response_headers]` changes more of them. Its keys are those of \
             `[route.request_headers]`. Answers without a route, such as 404 for a request that none \
             matches, are not changed.",
-    keys: &[],
-    parts: &[Part::all(&KEYS)],
+    keys: &[Part::all(&KEYS)],
     later: &[],
 };
 
@@ -159,64 +157,58 @@ const VALUE: Parsed<Template, FieldError> = Parsed {
     parse: |text| parse_field_value(text, Placeholder::OF_FIELDS),
 };
 
-static KEYS: &[Record<Written>] = &[
-    Record {
+static KEYS: &[Key<Written>] = &[
+    Key {
         name: "remove",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "the name of a field",
                 parse: |text| parse_field_name(text).map(|_| text.to_owned()),
             }),
-            |written: &mut Written| &mut written.remove,
+            Written.remove
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"X-Powered-By\", \"Server\"]",
-            effect: "Fields that are removed, all lines of them.",
-            extremes: "Fields of framing, of one connection, `Host` and those that say who the client is \
-                       are faults here and below: the front rules them.",
-            elsewhere: "httpd `Header unset`; nginx `proxy_hide_header`; HAProxy `del-header`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"X-Powered-By\", \"Server\"]",
+        effect: "Fields that are removed, all lines of them.",
+        extremes: "Fields of framing, of one connection, `Host` and those that say who the client is \
+                   are faults here and below: the front rules them.",
+        elsewhere: "httpd `Header unset`; nginx `proxy_hide_header`; HAProxy `del-header`",
     },
-    Record {
+    Key {
         name: "set",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
                 of: VALUE,
             },
-            |written: &mut Written| &mut written.set,
+            Written.set
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
-            effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
-                     client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
-                     `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
-            extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
-                       a client sent, and not with `add`.",
-            elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
-                        always`; HAProxy `set-header`",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
+        effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
+                 client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
+                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
+        extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
+                   a client sent, and not with `add`.",
+        elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
+                    always`; HAProxy `set-header`",
     },
-    Record {
+    Key {
         name: "add",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "fields with their values, such as { X-Served-By = \"{host}\" }",
                 of: VALUE,
             },
-            |written: &mut Written| &mut written.add,
+            Written.add
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ Set-Cookie = \"seen=1; Path=/\" }",
-            effect: "Lines that are added to those that are there. Values are as in `set`.",
-            extremes: "A field that may stand only once becomes invalid if it was there.",
-            elsewhere: "httpd `Header add`; HAProxy `add-header`",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ Set-Cookie = \"seen=1; Path=/\" }",
+        effect: "Lines that are added to those that are there. Values are as in `set`.",
+        extremes: "A field that may stand only once becomes invalid if it was there.",
+        elsewhere: "httpd `Header add`; HAProxy `add-header`",
     },
 ];

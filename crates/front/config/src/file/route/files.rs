@@ -10,7 +10,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::file::Surroundings;
-use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::text::file_path;
@@ -50,9 +51,9 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
     if let Some(name) = files.types.keys().find(|name| name.contains(['.', '/'])) {
         let message = format!("`types` has `{name}`, which is no extension");
         let hint = "write what follows the last dot of the name, such as wasm";
-        table.push(Finding::fault(message, table.place_at("types")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("types")).hint(hint));
     }
-    if !table.has_named("files") {
+    if !table.has("files") {
         for (name, place) in table.written(KEYS, |group| group == OF_FILES) {
             let message = format!("`{name}` has no use without `files`");
             table.push(Finding::fault(message, place).hint("remove it"));
@@ -69,7 +70,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
 
 /// Looks at the directory: whether it can be served, and whether it ought to be.
 fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
-    let place = table.place_at("files");
+    let place = table.place_of("files");
     let shown = root.display();
     let Ok(real) = root.canonicalize() else {
         let message = format!("there is no directory {shown}");
@@ -130,14 +131,14 @@ fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
     for (is_so, what, hint) in warned {
         if is_so {
             let message = format!("{shown} {what}");
-            table.push(Finding::warning(message, table.place_at("files")).hint(hint));
+            table.push(Finding::warning(message, table.place_of("files")).hint(hint));
         }
     }
 }
 
 fn everything(table: &mut Table<'_>) {
     let message = "`files` is `/`, every file of the machine";
-    let place = table.place_at("files");
+    let place = table.place_of("files");
     table.push(Finding::fault(message, place).hint("serve a directory of its own"));
 }
 
@@ -279,157 +280,137 @@ const FILE_NAME: Parsed<String, FileNameError> = Parsed {
 /// Keys that have no use without `files`.
 const OF_FILES: Group = Group("files");
 
-pub(super) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(super) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "files",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(file_path("a directory such as \"/srv/www\"")),
-            |written: &mut Written| &mut written.root,
+            Written.root
         ),
-        doc: Doc {
-            preset: Preset::Unset("the front serves no files"),
-            sample: "\"/srv/www\"",
-            effect: "The directory whose files are served, by the path as it would be forwarded: `/a/b.css` is \
-                     `DIR/a/b.css`, and with `path = \"/static\"` and `rewrite = \"/\"` `/static/b.css` is \
-                     `DIR/b.css`. Alone, a request without a file is answered 404. Beside `upstream` a GET or \
-                     HEAD without a file goes to the upstream, as do all other methods. It may be a link: \
-                     another target is used within a second. [files.md](files.md) explains it.",
-            extremes: "Never served are names that begin with a dot (but `.well-known`), `WEB-INF`, `META-INF`, \
-                       `*.jsp`, `*.jspx`, `*.jspf`, `*.tag`, and what is no regular file. Replace files by \
-                       rename: one that is written to while it is sent is cut (`file-changed`).",
-            elsewhere: "nginx `root`, `alias`, `try_files`; httpd `DocumentRoot`, `Alias`",
-        },
+        preset: Preset::Unset("the front serves no files"),
+        sample: "\"/srv/www\"",
+        effect: "The directory whose files are served, by the path as it would be forwarded: `/a/b.css` is \
+                 `DIR/a/b.css`, and with `path = \"/static\"` and `rewrite = \"/\"` `/static/b.css` is \
+                 `DIR/b.css`. Alone, a request without a file is answered 404. Beside `upstream` a GET or \
+                 HEAD without a file goes to the upstream, as do all other methods. It may be a link: \
+                 another target is used within a second. [files.md](files.md) explains it.",
+        extremes: "Never served are names that begin with a dot (but `.well-known`), `WEB-INF`, `META-INF`, \
+                   `*.jsp`, `*.jspx`, `*.jspf`, `*.tag`, and what is no regular file. Replace files by \
+                   rename: one that is written to while it is sent is cut (`file-changed`).",
+        elsewhere: "nginx `root`, `alias`, `try_files`; httpd `DocumentRoot`, `Alias`",
     },
-    Record {
+    Key {
         name: "index",
         group: OF_FILES,
-        value: &Fill(OneOrMore(FILE_NAME), |written: &mut Written| {
-            &mut written.files.index
-        }),
-        doc: Doc {
-            preset: Preset::Value("[\"index.html\"]"),
-            sample: "[\"index.html\", \"index.htm\"]",
-            effect: "The files that stand for a directory: the first that exists. A path of such a directory \
-                     without a slash at its end is redirected to the one with it (308).",
-            extremes: "`[]` serves no directory. A directory is never listed.",
-            elsewhere: "nginx `index`; httpd `DirectoryIndex`",
-        },
+        value: fill!(OneOrMore(FILE_NAME), Written.files.index),
+        preset: Preset::Value("[\"index.html\"]"),
+        sample: "[\"index.html\", \"index.htm\"]",
+        effect: "The files that stand for a directory: the first that exists. A path of such a directory \
+                 without a slash at its end is redirected to the one with it (308).",
+        extremes: "`[]` serves no directory. A directory is never listed.",
+        elsewhere: "nginx `index`; httpd `DirectoryIndex`",
     },
-    Record {
+    Key {
         name: "fallback",
         group: OF_FILES,
-        value: &Fill(Optional(FILE_NAME), |written: &mut Written| {
-            &mut written.files.fallback
-        }),
-        doc: Doc {
-            preset: Preset::Unset("a missing file is answered 404"),
-            sample: "\"index.html\"",
-            effect: "The file that stands in for a missing page, with status 200: for applications that have \
-                     their routes in the browser. It does so if the client accepts `text/html` and the last name \
-                     of the path has no dot, so that a missing script or image stays 404.",
-            extremes: "Beside `upstream` it is a fault: the upstream answers what is missing.",
-            elsewhere: "nginx `try_files $uri /index.html`; httpd `FallbackResource`",
-        },
+        value: fill!(Optional(FILE_NAME), Written.files.fallback),
+        preset: Preset::Unset("a missing file is answered 404"),
+        sample: "\"index.html\"",
+        effect: "The file that stands in for a missing page, with status 200: for applications that have \
+                 their routes in the browser. It does so if the client accepts `text/html` and the last name \
+                 of the path has no dot, so that a missing script or image stays 404.",
+        extremes: "Beside `upstream` it is a fault: the upstream answers what is missing.",
+        elsewhere: "nginx `try_files $uri /index.html`; httpd `FallbackResource`",
     },
-    Record {
+    Key {
         name: "links",
         group: OF_FILES,
-        value: &Fill(LinkRule, |written: &mut Written| &mut written.files.links),
-        doc: Doc {
-            preset: Preset::Value("\"inside\""),
-            sample: "[\"/srv/media\"]",
-            effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
-                     a relative path; `\"off\"` nowhere; or a list of directories that they may lead to besides. \
-                     A link to elsewhere is answered 404 and logged (`files-outside`). The kernel itself keeps \
-                     the path inside, so that no swap of a directory for a link helps.",
-            extremes: "With `\"inside\"` a link by an absolute path leads outside, even to a file inside. Who may \
-                       write to a directory of the list decides what clients see.",
-            elsewhere: "nginx `disable_symlinks`; httpd `Options FollowSymLinks`, `SymLinksIfOwnerMatch`",
-        },
+        value: fill!(LinkRule, Written.files.links),
+        preset: Preset::Value("\"inside\""),
+        sample: "[\"/srv/media\"]",
+        effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
+                 a relative path; `\"off\"` nowhere; or a list of directories that they may lead to besides. \
+                 A link to elsewhere is answered 404 and logged (`files-outside`). The kernel itself keeps \
+                 the path inside, so that no swap of a directory for a link helps.",
+        extremes: "With `\"inside\"` a link by an absolute path leads outside, even to a file inside. Who may \
+                   write to a directory of the list decides what clients see.",
+        elsewhere: "nginx `disable_symlinks`; httpd `Options FollowSymLinks`, `SymLinksIfOwnerMatch`",
     },
-    Record {
+    Key {
         name: "hide",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a name such as \"private\", or a pattern such as \"*.map\"",
                 parse: parse_pattern,
             }),
-            |written: &mut Written| &mut written.files.hide,
+            Written.files.hide
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"*.map\", \"private\"]",
-            effect: "Names of files and directories that are not served, besides those that never are. `*` \
-                     stands for any characters, `?` for one; a pattern is compared with each name of the path.",
-            extremes: "It holds for the path that the client asks for: a link of another name to such a file is \
-                       followed.",
-            elsewhere: "httpd `<Files>` with `Require all denied`; nginx `location ~` with `deny all`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"*.map\", \"private\"]",
+        effect: "Names of files and directories that are not served, besides those that never are. `*` \
+                 stands for any characters, `?` for one; a pattern is compared with each name of the path.",
+        extremes: "It holds for the path that the client asks for: a link of another name to such a file is \
+                   followed.",
+        elsewhere: "httpd `<Files>` with `Require all denied`; nginx `location ~` with `deny all`",
     },
-    Record {
+    Key {
         name: "etag",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             Choices(&[("time", EtagRule::Time), ("content", EtagRule::Content)]),
-            |written: &mut Written| &mut written.files.etag,
+            Written.files.etag
         ),
-        doc: Doc {
-            preset: Preset::Value("\"time\""),
-            sample: "\"content\"",
-            effect: "What the `ETag` of files is made of: `\"time\"` the time of the last change and the size, \
-                     `\"content\"` a digest of the bytes (SHA-256). The latter is for directories in which all \
-                     files have the same time whatever their version, as in images of containers. Files whose \
-                     time is 1970 get one of their content in any case, and no `Last-Modified`.",
-            extremes: "The first request for each version waits until a thread has read all of the file; others \
-                       get no `ETag` meanwhile. A file that was written within the last two seconds has none.",
-            elsewhere: "httpd `FileETag MTime Size`, `FileETag Digest`; nginx `etag on` (time and size)",
-        },
+        preset: Preset::Value("\"time\""),
+        sample: "\"content\"",
+        effect: "What the `ETag` of files is made of: `\"time\"` the time of the last change and the size, \
+                 `\"content\"` a digest of the bytes (SHA-256). The latter is for directories in which all \
+                 files have the same time whatever their version, as in images of containers. Files whose \
+                 time is 1970 get one of their content in any case, and no `Last-Modified`.",
+        extremes: "The first request for each version waits until a thread has read all of the file; others \
+                   get no `ETag` meanwhile. A file that was written within the last two seconds has none.",
+        elsewhere: "httpd `FileETag MTime Size`, `FileETag Digest`; nginx `etag on` (time and size)",
     },
-    Record {
+    Key {
         name: "cache_control",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a value such as \"max-age=3600\"",
                 parse: parse_value,
             }),
-            |written: &mut Written| &mut written.files.cache_control,
+            Written.files.cache_control
         ),
-        doc: Doc {
-            preset: Preset::Unset(
-                "the field is not sent, and clients ask whether a file has changed as they see fit",
-            ),
-            sample: "\"public, max-age=31536000, immutable\"",
-            effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
-            extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
-                       under a fixed name then stays old for as long.",
-            elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
-        },
+        preset: Preset::Unset(
+            "the field is not sent, and clients ask whether a file has changed as they see fit",
+        ),
+        sample: "\"public, max-age=31536000, immutable\"",
+        effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
+        extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
+                   under a fixed name then stays old for as long.",
+        elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
     },
-    Record {
+    Key {
         name: "charset",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             OrOff(Parsed {
                 what: "a charset such as \"utf-8\"",
                 parse: parse_charset,
             }),
-            |written: &mut Written| &mut written.files.charset,
+            Written.files.charset
         ),
-        doc: Doc {
-            preset: Preset::Value("\"utf-8\""),
-            sample: "\"iso-8859-1\"",
-            effect: "The `charset` in `Content-Type` of files of `text/*`.",
-            extremes: "A wrong one beats what a page says of itself.",
-            elsewhere: "nginx `charset`; httpd `AddDefaultCharset`",
-        },
+        preset: Preset::Value("\"utf-8\""),
+        sample: "\"iso-8859-1\"",
+        effect: "The `charset` in `Content-Type` of files of `text/*`.",
+        extremes: "A wrong one beats what a page says of itself.",
+        elsewhere: "nginx `charset`; httpd `AddDefaultCharset`",
     },
-    Record {
+    Key {
         name: "types",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
                 of: Parsed {
@@ -437,37 +418,33 @@ pub(super) static KEYS: &[Record<Written>] = &[
                     parse: parse_media_type,
                 },
             },
-            |written: &mut Written| &mut written.types,
+            Written.types
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ dat = \"text/plain; charset=utf-8\" }",
-            effect: "Types of files by extension, before those that the front knows.",
-            extremes: "A file whose extension nobody knows is `application/octet-stream`: browsers save it.",
-            elsewhere: "nginx `types`; httpd `AddType`",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ dat = \"text/plain; charset=utf-8\" }",
+        effect: "Types of files by extension, before those that the front knows.",
+        extremes: "A file whose extension nobody knows is `application/octet-stream`: browsers save it.",
+        elsewhere: "nginx `types`; httpd `AddType`",
     },
-    Record {
+    Key {
         name: "precompressed",
         group: OF_FILES,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Choices(&[
                 ("br", Coding::Brotli),
                 ("gzip", Coding::Gzip),
                 ("zstd", Coding::Zstd),
             ])),
-            |written: &mut Written| &mut written.files.precompressed,
+            Written.files.precompressed
         ),
-        doc: Doc {
-            preset: Preset::Value("[\"br\", \"gzip\"]"),
-            sample: "[\"zstd\", \"br\", \"gzip\"]",
-            effect: "Codings in which a file may also exist, as `NAME.br`, `NAME.gz`, `NAME.zst`: the client gets \
-                     the one that it weighs most, of equals the first of this list. Without the plain file there \
-                     is none.",
-            extremes: "One that is older than the plain file by more than a minute is not used, and logged \
-                       (`sibling-older`). Each name costs an open whenever a file is looked up; `[]` saves it where \
-                       there are none.",
-            elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
-        },
+        preset: Preset::Value("[\"br\", \"gzip\"]"),
+        sample: "[\"zstd\", \"br\", \"gzip\"]",
+        effect: "Codings in which a file may also exist, as `NAME.br`, `NAME.gz`, `NAME.zst`: the client gets \
+                 the one that it weighs most, of equals the first of this list. Without the plain file there \
+                 is none.",
+        extremes: "One that is older than the plain file by more than a minute is not used, and logged \
+                   (`sibling-older`). Each name costs an open whenever a file is looked up; `[]` saves it where \
+                   there are none.",
+        elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
     },
 ];

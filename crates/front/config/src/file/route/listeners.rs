@@ -34,7 +34,7 @@ pub(crate) struct ListenerRefs {
 impl ListenerRefs {
     /// Those that `listen` names; complains if they are none.
     pub(super) fn new(mut refs: Vec<ListenerRef>, table: &mut Table<'_>, base: &Path) -> Self {
-        let place = table.place_at("listen");
+        let place = table.place_of("listen");
         for named in &mut refs {
             if let ListenerRef::Address(ListenAddress::Unix(path)) = named {
                 *path = base.join(&*path);

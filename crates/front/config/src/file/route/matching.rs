@@ -6,7 +6,8 @@ use catamaran_front::config::{RouteConfig, RouteScheme, RouteTarget};
 use http::StatusCode;
 
 use super::listeners::{ListenerRef, ListenerRefs, parse_listener};
-use crate::key::{ALL, Doc, Fill, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{parse_exclusion, parse_host, parse_path, parse_pattern, parse_suffix};
@@ -40,7 +41,7 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
     if table.is_empty_list("host") {
         let message = "`host` is an empty list, so that no host would match";
         let hint = "name a host, or leave `host` out to match any";
-        table.push(Finding::fault(message, table.place_at("host")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("host")).hint(hint));
     }
     let listen = listen.map(|refs| ListenerRefs::new(refs, table, base));
     clashes(table, route.exact);
@@ -65,23 +66,23 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
 
 /// Complains of keys that have no use beside each other.
 fn clashes(table: &mut Table<'_>, exact: bool) {
-    if exact && table.has_named("suffix") {
+    if exact && table.has("suffix") {
         let message = "`suffix` has no use beside `exact`";
         let hint = "remove one of them: an exact path has but one end";
-        table.push(Finding::fault(message, table.place_at("suffix")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("suffix")).hint(hint));
     }
     let beside = ["path", "exact", "suffix"];
-    if table.has_named("pattern")
-        && let Some(name) = beside.into_iter().find(|name| table.has_named(name))
+    if table.has("pattern")
+        && let Some(name) = beside.into_iter().find(|name| table.has(name))
     {
         let message = format!("`pattern` stands in the place of `{name}`");
         let hint = "write all of the path in one of them";
-        table.push(Finding::fault(message, table.place_at("pattern")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("pattern")).hint(hint));
     }
     for name in ["path", "suffix"] {
         if table.is_empty_list(name) {
             let message = format!("`{name}` is an empty list");
-            let finding = Finding::fault(message, table.place_at(name));
+            let finding = Finding::fault(message, table.place_of(name));
             table.push(finding.hint("name one, or leave it out"));
         }
     }
@@ -89,190 +90,174 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
 
 /// Complains of a rewrite without a prefix that it could replace.
 pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool) {
-    if !table.has_named("rewrite") {
+    if !table.has("rewrite") {
         return;
     }
     let others = [
         ("exact", exact),
-        ("suffix", table.has_named("suffix")),
-        ("pattern", table.has_named("pattern")),
+        ("suffix", table.has("suffix")),
+        ("pattern", table.has("pattern")),
     ];
     if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
         let message = format!("`rewrite` replaces a prefix, and with `{name}` there is none");
         let hint = format!("remove `{name}`, or add a route with a `path` alone for the rewrite");
-        table.push(Finding::fault(message, table.place_at("rewrite")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("rewrite")).hint(hint));
     }
 }
 
 /// Complains of a redirect to what is behind a `path` that there is not.
 pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
-    let others = [("exact", exact), ("pattern", table.has_named("pattern"))];
+    let others = [("exact", exact), ("pattern", table.has("pattern"))];
     if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
         let message = format!("`{{rest}}` is what is behind `path`, and with `{name}` nothing is");
         let hint = format!("remove `{name}`, or write `{{path}}`");
-        let place = table.place_at("redirect");
+        let place = table.place_of("redirect");
         table.push(Finding::fault(message, place).hint(hint));
     }
 }
 
-pub(super) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(super) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "host",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a host such as \"www.example.org\" or \"*.example.org\"",
                 parse: parse_host,
             }),
-            |written: &mut Written| &mut written.route.hosts,
+            Written.route.hosts
         ),
-        doc: Doc {
-            preset: Preset::Unset("any host"),
-            sample: "[\"example.org\", \"*.example.org\"]",
-            effect: "The hosts that match, without port. `*.example.org` matches every name below \
-                     `example.org`, not that name itself. An IPv6 address matches in every spelling.",
-            extremes: "Left out, requests with a made-up host match too.",
-            elsewhere: "nginx `server_name`; httpd `ServerName`, `ServerAlias`",
-        },
+        preset: Preset::Unset("any host"),
+        sample: "[\"example.org\", \"*.example.org\"]",
+        effect: "The hosts that match, without port. `*.example.org` matches every name below \
+                 `example.org`, not that name itself. An IPv6 address matches in every spelling.",
+        extremes: "Left out, requests with a made-up host match too.",
+        elsewhere: "nginx `server_name`; httpd `ServerName`, `ServerAlias`",
     },
-    Record {
+    Key {
         name: "listen",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(OneOrMore(Parsed {
                 what: "the `name` or `address` of a [[listen]]",
                 parse: parse_listener,
             })),
-            |written: &mut Written| &mut written.listen,
+            Written.listen
         ),
-        doc: Doc {
-            preset: Preset::Unset("all listeners"),
-            sample: "[\"127.0.0.1:8080\"]",
-            effect: "The listeners that have this route: one for several, each by its `name` or by its \
-                     `address` as it stands in its [[listen]]. For clients of other listeners the route does \
-                     not exist: they get the next route that matches, or 404. What counts is the listener that \
-                     accepted the connection; nothing that a client or a proxy says changes it.",
-            extremes: "Without it every listener has the route: a listener that asks for no certificate, or \
-                       that only insiders reach, guards nothing then. `check` warns where a profile that \
-                       requires certificates has an open listener beside it, and where a wider route passes \
-                       the requests of this one to the same backends. A client whose listener a \
-                       reload removed is answered 421 (`listener-removed`) while it still has its connection.",
-            elsewhere: "nginx `listen` of a `server`; httpd the address of a `<VirtualHost>`; HAProxy \
-                        `frontend`",
-        },
+        preset: Preset::Unset("all listeners"),
+        sample: "[\"127.0.0.1:8080\"]",
+        effect: "The listeners that have this route: one for several, each by its `name` or by its \
+                 `address` as it stands in its [[listen]]. For clients of other listeners the route does \
+                 not exist: they get the next route that matches, or 404. What counts is the listener that \
+                 accepted the connection; nothing that a client or a proxy says changes it.",
+        extremes: "Without it every listener has the route: a listener that asks for no certificate, or \
+                   that only insiders reach, guards nothing then. `check` warns where a profile that \
+                   requires certificates has an open listener beside it, and where a wider route passes \
+                   the requests of this one to the same backends. A client whose listener a \
+                   reload removed is answered 421 (`listener-removed`) while it still has its connection.",
+        elsewhere: "nginx `listen` of a `server`; httpd the address of a `<VirtualHost>`; HAProxy \
+                    `frontend`",
     },
-    Record {
+    Key {
         name: "scheme",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Choices(&[
                 ("http", RouteScheme::Http),
                 ("https", RouteScheme::Https),
             ])),
-            |written: &mut Written| &mut written.route.scheme,
+            Written.route.scheme
         ),
-        doc: Doc {
-            preset: Preset::Unset("both"),
-            sample: "\"http\"",
-            effect: "Only requests whose clients came so: over TLS to a listener of this front, or to a \
-                     proxy in `trusted_proxies` that says so in `X-Forwarded-Proto` or, over HTTP/2, in `:scheme`.",
-            extremes: "Beside `redirect`, `\"http\"` sends clients to https once; without it they would \
-                       be sent to where they are.",
-            elsewhere: "HAProxy `ssl_fc`; httpd `RewriteCond %{HTTPS}`",
-        },
+        preset: Preset::Unset("both"),
+        sample: "\"http\"",
+        effect: "Only requests whose clients came so: over TLS to a listener of this front, or to a \
+                 proxy in `trusted_proxies` that says so in `X-Forwarded-Proto` or, over HTTP/2, in `:scheme`.",
+        extremes: "Beside `redirect`, `\"http\"` sends clients to https once; without it they would \
+                   be sent to where they are.",
+        elsewhere: "HAProxy `ssl_fc`; httpd `RewriteCond %{HTTPS}`",
     },
-    Record {
+    Key {
         name: "path",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a path such as \"/app\"",
                 parse: parse_path,
             }),
-            |written: &mut Written| &mut written.paths,
+            Written.paths
         ),
-        doc: Doc {
-            preset: Preset::Value("\"/\""),
-            sample: "\"/app\"",
-            effect: "The path, or several, matched as a prefix by whole segments: `/app` matches `/app` \
-                     and `/app/x`, not `/apple`. Both are compared decoded and without `;parameters`, as \
-                     containers map paths: `/adm@in` and `/adm%40in` are equal. `%2F`, `%5C`, `%25` and \
-                     `%3B` stand for themselves. The normalised path is forwarded, not the decoded one.",
-            extremes: "`/` matches everything: add routes with a `status` for what shall not be reached. \
-                       Some containers take `%2F` and `%5C` for a slash: a request whose route would \
-                       then be another is answered 400 (`path-ambiguous`).",
-            elsewhere: "nginx `location`; httpd `ProxyPass`; mod_jk `JkMount /app|/*`",
-        },
+        preset: Preset::Value("\"/\""),
+        sample: "\"/app\"",
+        effect: "The path, or several, matched as a prefix by whole segments: `/app` matches `/app` \
+                 and `/app/x`, not `/apple`. Both are compared decoded and without `;parameters`, as \
+                 containers map paths: `/adm@in` and `/adm%40in` are equal. `%2F`, `%5C`, `%25` and \
+                 `%3B` stand for themselves. The normalised path is forwarded, not the decoded one.",
+        extremes: "`/` matches everything: add routes with a `status` for what shall not be reached. \
+                   Some containers take `%2F` and `%5C` for a slash: a request whose route would \
+                   then be another is answered 400 (`path-ambiguous`).",
+        elsewhere: "nginx `location`; httpd `ProxyPass`; mod_jk `JkMount /app|/*`",
     },
-    Record {
+    Key {
         name: "exact",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| &mut written.route.exact),
-        doc: Doc {
-            preset: Preset::Value("false"),
-            sample: "true",
-            effect: "The path must be equal; what is below it does not match.",
-            extremes: "With `path = \"/app\"`, even `/app/` is another path then.",
-            elsewhere: "nginx `location =`; mod_jk `JkMount /app`",
-        },
+        value: fill!(Switch, Written.route.exact),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "The path must be equal; what is below it does not match.",
+        extremes: "With `path = \"/app\"`, even `/app/` is another path then.",
+        elsewhere: "nginx `location =`; mod_jk `JkMount /app`",
     },
-    Record {
+    Key {
         name: "suffix",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an ending such as \".jsp\"",
                 parse: parse_suffix,
             }),
-            |written: &mut Written| &mut written.suffixes,
+            Written.suffixes
         ),
-        doc: Doc {
-            preset: Preset::Unset("any ending"),
-            sample: "[\".jsp\", \".do\"]",
-            effect: "The path must also end like this, or like one of these, compared as `path` is.",
-            extremes: "Everything else below the path needs a route of its own, or is answered 404.",
-            elsewhere: "nginx `location ~ \\.jsp$`; mod_jk `JkMount /*.jsp`",
-        },
+        preset: Preset::Unset("any ending"),
+        sample: "[\".jsp\", \".do\"]",
+        effect: "The path must also end like this, or like one of these, compared as `path` is.",
+        extremes: "Everything else below the path needs a route of its own, or is answered 404.",
+        elsewhere: "nginx `location ~ \\.jsp$`; mod_jk `JkMount /*.jsp`",
     },
-    Record {
+    Key {
         name: "pattern",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a pattern such as \"/app*/x?.do\"",
                 parse: parse_pattern,
             }),
-            |written: &mut Written| &mut written.route.pattern,
+            Written.route.pattern
         ),
-        doc: Doc {
-            preset: Preset::Unset("`path`"),
-            sample: "\"/app*/x?.do\"",
-            effect: "Instead of `path`: `*` stands for any characters, slashes too, `?` for one character \
-                     other than a slash. Within a host the pattern with more slashes wins, then the \
-                     longer; a prefix counts as `/app/*` there, one with a suffix as `/app/*.jsp`, and an \
-                     exact path beats them all.",
-            extremes: "Each request is compared with the patterns of its host one by one: beyond 1000 \
-                       `check` warns.",
-            elsewhere: "mod_jk `JkMount /app*/x?.do`; httpd `ProxyPassMatch`",
-        },
+        preset: Preset::Unset("`path`"),
+        sample: "\"/app*/x?.do\"",
+        effect: "Instead of `path`: `*` stands for any characters, slashes too, `?` for one character \
+                 other than a slash. Within a host the pattern with more slashes wins, then the \
+                 longer; a prefix counts as `/app/*` there, one with a suffix as `/app/*.jsp`, and an \
+                 exact path beats them all.",
+        extremes: "Each request is compared with the patterns of its host one by one: beyond 1000 \
+                   `check` warns.",
+        elsewhere: "mod_jk `JkMount /app*/x?.do`; httpd `ProxyPassMatch`",
     },
-    Record {
+    Key {
         name: "exclude",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a path such as \"/app/static\" or a pattern such as \"*.gif\"",
                 parse: parse_exclusion,
             }),
-            |written: &mut Written| &mut written.route.exclude,
+            Written.route.exclude
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"/app/static\", \"*.gif\"]",
-            effect: "Requests that this route leaves to others although it matches: below one of these \
-                     paths, or like one of these patterns. The next most specific route gets them.",
-            extremes: "If no other route matches, they are answered 404.",
-            elsewhere: "mod_jk `JkUnMount`; httpd `ProxyPass /x !`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"/app/static\", \"*.gif\"]",
+        effect: "Requests that this route leaves to others although it matches: below one of these \
+                 paths, or like one of these patterns. The next most specific route gets them.",
+        extremes: "If no other route matches, they are answered 404.",
+        elsewhere: "mod_jk `JkUnMount`; httpd `ProxyPass /x !`",
     },
 ];

@@ -5,7 +5,8 @@ use std::time::Duration;
 use catamaran_front::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
 use ipnet::IpNet;
 
-use crate::key::{ALL, Doc, Fill, Group, Preset, Record};
+use crate::fill;
+use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{CookieFlag, parse_cookie_flag, parse_internal_host, parse_path};
@@ -56,9 +57,9 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
         ..written.rules
     };
     check_networks(table, &rules);
-    if table.has_named("tunnel_idle_timeout") && !table.has_named("upgrade") {
+    if table.has("tunnel_idle_timeout") && !table.has("upgrade") {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
-        let place = table.place_at("tunnel_idle_timeout");
+        let place = table.place_of("tunnel_idle_timeout");
         table.push(Finding::fault(message, place).hint("write upgrade = [\"websocket\"]"));
     }
     let is_useless = |group| match group {
@@ -79,12 +80,12 @@ fn check_networks(table: &mut Table<'_>, rules: &RouteRules) {
     if !rules.allow.is_empty() && rules.allow.iter().all(is_covered) {
         let message = "`deny` has every network of `allow`, so that nobody would be served";
         let hint = "`deny` wins where both have an address; remove what is to be served from it";
-        table.push(Finding::fault(message, table.place_at("deny")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("deny")).hint(hint));
     }
     if table.is_empty_list("allow") {
         let message = "`allow` is an empty list, so that nobody would be served";
         let hint = "name a network, or write status = 403 instead";
-        table.push(Finding::fault(message, table.place_at("allow")).hint(hint));
+        table.push(Finding::fault(message, table.place_of("allow")).hint(hint));
     }
 }
 
@@ -97,7 +98,7 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
             CookieFlag::SameSite(same_site) => {
                 if flags.same_site.is_some_and(|first| first != same_site) {
                     let message = "`cookie_flags` has two values of SameSite";
-                    let place = table.place_at("cookie_flags");
+                    let place = table.place_of("cookie_flags");
                     table.push(Finding::fault(message, place).hint("keep one of them"));
                 }
                 flags.same_site = Some(same_site);
@@ -106,7 +107,7 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
     }
     if flags.same_site == Some(SameSite::None) && !flags.secure {
         let message = "browsers refuse cookies with `SameSite=None` that are not `Secure`";
-        let place = table.place_at("cookie_flags");
+        let place = table.place_of("cookie_flags");
         let hint = "add \"Secure\", and serve this route over TLS";
         table.push(Finding::fault(message, place).hint(hint));
     }
@@ -115,25 +116,22 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
 
 /// Complains of keys about a rewrite that there is not.
 fn check_response_rewrite(table: &mut Table<'_>, reverse: bool) {
-    let is_rewritten = table.has_named("rewrite");
+    let is_rewritten = table.has("rewrite");
     let is_reversed = is_rewritten && reverse;
     let missing = if reverse { "rewrite" } else { "reverse" };
     for (name, is_useful, missing) in [
         ("reverse", is_rewritten, "rewrite"),
         ("internal_hosts", is_reversed, missing),
     ] {
-        if table.has_named(name) && !is_useful {
+        if table.has(name) && !is_useful {
             let message = format!("`{name}` has no use without `{missing}`");
-            table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
+            table.push(Finding::fault(message, table.place_of(name)).hint("remove it"));
         }
     }
 }
 
 /// As for backends.
-const LONG: Durations = Durations {
-    min: Duration::from_millis(1),
-    max: Duration::from_secs(24 * 3600),
-};
+const LONG: Durations = Durations(Duration::from_millis(1)..=Duration::from_secs(24 * 3600));
 
 /// Keys that have no use without `upstream`.
 const UPSTREAM: Group = Group("upstream");
@@ -141,228 +139,191 @@ const UPSTREAM: Group = Group("upstream");
 /// Keys that have no use without `upstream` or `files`.
 const FILES: Group = Group("upstream or files");
 
-pub(super) static KEYS: &[Record<Written>] = &[
-    Record {
+pub(super) static KEYS: &[Key<Written>] = &[
+    Key {
         name: "rewrite",
         group: FILES,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "a path such as \"/app\"",
                 parse: parse_path,
             }),
-            |written: &mut Written| &mut written.rewrite,
+            Written.rewrite
         ),
-        doc: Doc {
-            preset: Preset::Unset("the path is forwarded as it is"),
-            sample: "\"/app\"",
-            effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
-                     \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
-                     What is behind it stays byte for byte. Responses are turned back (`reverse`).",
-            extremes: "Bodies are not looked into: absolute links that an application writes into its \
-                       pages stay as they are. An application deployed under the path that clients see \
-                       needs no rewrite.",
-            elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
-        },
+        preset: Preset::Unset("the path is forwarded as it is"),
+        sample: "\"/app\"",
+        effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
+                 \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
+                 What is behind it stays byte for byte. Responses are turned back (`reverse`).",
+        extremes: "Bodies are not looked into: absolute links that an application writes into its \
+                   pages stay as they are. An application deployed under the path that clients see \
+                   needs no rewrite.",
+        elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
     },
-    Record {
+    Key {
         name: "reverse",
         group: ALL,
-        value: &Fill(Switch, |written: &mut Written| &mut written.reverse),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
-                     `Content-Location`, of URLs with the host that the client asked for, the backend's or \
-                     one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
-                     is the backend's or one of `internal_hosts`.",
-            extremes: "Off is for an application that is told its outer path and writes it itself. \
-                       Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
-                       each request begins a new session.",
-            elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx `proxy_redirect`, \
-                        `proxy_cookie_path`",
-        },
+        value: fill!(Switch, Written.reverse),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
+                 `Content-Location`, of URLs with the host that the client asked for, the backend's or \
+                 one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
+                 is the backend's or one of `internal_hosts`.",
+        extremes: "Off is for an application that is told its outer path and writes it itself. \
+                   Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
+                   each request begins a new session.",
+        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx `proxy_redirect`, \
+                    `proxy_cookie_path`",
     },
-    Record {
+    Key {
         name: "internal_hosts",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a host such as \"app.internal\"",
                 parse: parse_internal_host,
             }),
-            |written: &mut Written| &mut written.internal_hosts,
+            Written.internal_hosts
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"app.internal\"]",
-            effect: "Hosts by which the application calls itself and which clients cannot reach. URLs with \
-                     them, on any port, are turned back, and cookies lose them as their `Domain`.",
-            extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
-            elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"app.internal\"]",
+        effect: "Hosts by which the application calls itself and which clients cannot reach. URLs with \
+                 them, on any port, are turned back, and cookies lose them as their `Domain`.",
+        extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
+        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
     },
-    Record {
+    Key {
         name: "allow",
         group: FILES,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
                 parse: parse_network,
             }),
-            |written: &mut Written| &mut written.rules.allow,
+            Written.rules.allow
         ),
-        doc: Doc {
-            preset: Preset::Unset("everybody"),
-            sample: "[\"10.0.0.0/8\", \"::1\"]",
-            effect: "The networks whose clients are served. Others are answered 403 (`route-denied`). What \
-                     counts is the client's address as `trusted_proxies` tell it.",
-            extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
-                       everybody gets in or nobody does.",
-            elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
-        },
+        preset: Preset::Unset("everybody"),
+        sample: "[\"10.0.0.0/8\", \"::1\"]",
+        effect: "The networks whose clients are served. Others are answered 403 (`route-denied`). What \
+                 counts is the client's address as `trusted_proxies` tell it.",
+        extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
+                   everybody gets in or nobody does.",
+        elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
     },
-    Record {
+    Key {
         name: "deny",
         group: FILES,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "an IP address or network such as \"192.0.2.0/24\"",
                 parse: parse_network,
             }),
-            |written: &mut Written| &mut written.rules.deny,
+            Written.rules.deny
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"192.0.2.0/24\"]",
-            effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
-                     What counts is the client's address, as for `allow`.",
-            extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
-            elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
-                        `RemoteAddrValve deny`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"192.0.2.0/24\"]",
+        effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
+                 What counts is the client's address, as for `allow`.",
+        extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
+        elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
+                    `RemoteAddrValve deny`",
     },
-    Record {
+    Key {
         name: "client_certificate",
         group: ALL,
-        value: &Fill(
+        value: fill!(
             Choices(&[("required", true), ("off", false)]),
-            |written: &mut Written| &mut written.rules.client_certificate,
+            Written.rules.client_certificate
         ),
-        doc: Doc {
-            preset: Preset::Value("\"off\""),
-            sample: "\"required\"",
-            effect: "With `\"required\"` only clients are served that have shown a certificate which the profile \
-                     of their listener verified. Others are answered 403 (`client-certificate-missing`), whatever \
-                     the route leads to. The profile asks for one with client_certificate = \"optional\".",
-            extremes: "Clients of a listener without TLS, or of a profile that asks for no certificate, are all \
-                       answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
-            elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
-                        SUCCESS) { return 403; }`",
-        },
+        preset: Preset::Value("\"off\""),
+        sample: "\"required\"",
+        effect: "With `\"required\"` only clients are served that have shown a certificate which the profile \
+                 of their listener verified. Others are answered 403 (`client-certificate-missing`), whatever \
+                 the route leads to. The profile asks for one with client_certificate = \"optional\".",
+        extremes: "Clients of a listener without TLS, or of a profile that asks for no certificate, are all \
+                   answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
+        elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
+                    SUCCESS) { return 403; }`",
     },
-    Record {
+    Key {
         name: "cache",
         group: UPSTREAM,
-        value: &Fill(
+        value: fill!(
             Optional(Parsed {
                 what: "the name of a [cache.NAME]",
                 parse: parse_name,
             }),
-            |written: &mut Written| &mut written.rules.cache,
+            Written.rules.cache
         ),
-        doc: Doc {
-            preset: Preset::Unset("nothing is stored"),
-            sample: "\"pages\"",
-            effect: "The [cache.NAME] that has responses of this route. Guards of the route (`allow`, \
-                     `client_certificate`) are asked before it. [cache.md](cache.md) explains it.",
-            extremes: "A page that is for one user alone and does not say so is shown to others if its request \
-                       has no cookie of `session_cookies`.",
-            elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
-        },
+        preset: Preset::Unset("nothing is stored"),
+        sample: "\"pages\"",
+        effect: "The [cache.NAME] that has responses of this route. Guards of the route (`allow`, \
+                 `client_certificate`) are asked before it. [cache.md](cache.md) explains it.",
+        extremes: "A page that is for one user alone and does not say so is shown to others if its request \
+                   has no cookie of `session_cookies`.",
+        elsewhere: "nginx `proxy_cache`; httpd `CacheEnable`",
     },
-    Record {
+    Key {
         name: "first_byte_timeout",
         group: UPSTREAM,
-        value: &Fill(Optional(LONG), |written: &mut Written| {
-            &mut written.rules.first_byte_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Unset("that of the backend"),
-            sample: "\"10m\"",
-            effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
-                     silent before the first byte of its response.",
-            extremes: "A long one for reports and exports keeps the short one for everything else.",
-            elsewhere: "mod_jk `reply_timeout` in a rule; httpd `ProxyPass timeout=`; nginx \
-                        `proxy_read_timeout` in a location",
-        },
+        value: fill!(Optional(LONG), Written.rules.first_byte_timeout),
+        preset: Preset::Unset("that of the backend"),
+        sample: "\"10m\"",
+        effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
+                 silent before the first byte of its response.",
+        extremes: "A long one for reports and exports keeps the short one for everything else.",
+        elsewhere: "mod_jk `reply_timeout` in a rule; httpd `ProxyPass timeout=`; nginx \
+                    `proxy_read_timeout` in a location",
     },
-    Record {
+    Key {
         name: "idle_body_timeout",
         group: UPSTREAM,
-        value: &Fill(Optional(LONG), |written: &mut Written| {
-            &mut written.rules.idle_body_timeout
-        }),
-        doc: Doc {
-            preset: Preset::Unset("that of the backend"),
-            sample: "\"1h\"",
-            effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
-                     within a body.",
-            extremes: "Event streams need one that is longer than the pause between two events.",
-            elsewhere: "nginx `proxy_read_timeout` in a location",
-        },
+        value: fill!(Optional(LONG), Written.rules.idle_body_timeout),
+        preset: Preset::Unset("that of the backend"),
+        sample: "\"1h\"",
+        effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
+                 within a body.",
+        extremes: "Event streams need one that is longer than the pause between two events.",
+        elsewhere: "nginx `proxy_read_timeout` in a location",
     },
-    Record {
+    Key {
         name: "body_max",
         group: ALL,
-        value: &Fill(
-            Optional(OrOff(Sizes {
-                min: 0,
-                max: 1 << 50,
-            })),
-            |written: &mut Written| &mut written.body_max,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("that of the listener"),
-            sample: "\"1GiB\"",
-            effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
-                     may send; a larger one is answered 413.",
-            extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
-                       place.",
-            elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
-        },
+        value: fill!(Optional(OrOff(Sizes(0..=1 << 50))), Written.body_max),
+        preset: Preset::Unset("that of the listener"),
+        sample: "\"1GiB\"",
+        effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
+                 may send; a larger one is answered 413.",
+        extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
+                   place.",
+        elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
     },
-    Record {
+    Key {
         name: "retries",
         group: UPSTREAM,
-        value: &Fill(
-            Optional(Counts { min: 0, max: 20 }),
-            |written: &mut Written| &mut written.rules.retries,
-        ),
-        doc: Doc {
-            preset: Preset::Unset("that of the upstream"),
-            sample: "0",
-            effect: "On this route, instead of the upstream's `retries`.",
-            extremes: "0 for what is expensive even though a retry would be safe.",
-            elsewhere: "nginx `proxy_next_upstream_tries` in a location",
-        },
+        value: fill!(Optional(Counts(0..=20)), Written.rules.retries),
+        preset: Preset::Unset("that of the upstream"),
+        sample: "0",
+        effect: "On this route, instead of the upstream's `retries`.",
+        extremes: "0 for what is expensive even though a retry would be safe.",
+        elsewhere: "nginx `proxy_next_upstream_tries` in a location",
     },
-    Record {
+    Key {
         name: "sticky",
         group: UPSTREAM,
-        value: &Fill(Switch, |written: &mut Written| &mut written.sticky),
-        doc: Doc {
-            preset: Preset::Value("true"),
-            sample: "false",
-            effect: "`false` lets requests of this route go to any backend, whatever session they have: \
-                     for what needs none, such as images and style sheets.",
-            extremes: "A page that does need its session loses it here.",
-            elsewhere: "mod_jk `sticky_ignore` in a rule",
-        },
+        value: fill!(Switch, Written.sticky),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "`false` lets requests of this route go to any backend, whatever session they have: \
+                 for what needs none, such as images and style sheets.",
+        extremes: "A page that does need its session loses it here.",
+        elsewhere: "mod_jk `sticky_ignore` in a rule",
     },
-    Record {
+    Key {
         name: "activation",
         group: UPSTREAM,
-        value: &Fill(
+        value: fill!(
             NamedValues {
                 what: "backends with their activation, such as { a = \"stopped\" }",
                 of: Choices(&[
@@ -371,81 +332,72 @@ pub(super) static KEYS: &[Record<Written>] = &[
                     ("stopped", Activation::Stopped),
                 ]),
             },
-            |written: &mut Written| &mut written.rules.activation,
+            Written.rules.activation
         ),
-        doc: Doc {
-            preset: Preset::Value("{}"),
-            sample: "{ b = \"stopped\" }",
-            effect: "Backends, by name, that get less on this route than elsewhere: `stopped` nothing, \
-                     `drain` only the sessions they have.",
-            extremes: "`active` does not bring back a backend that is stopped as a whole. With all \
-                       stopped, the route is answered 503.",
-            elsewhere: "mod_jk `active=`, `disabled=`, `stopped=` in a rule",
-        },
+        preset: Preset::Value("{}"),
+        sample: "{ b = \"stopped\" }",
+        effect: "Backends, by name, that get less on this route than elsewhere: `stopped` nothing, \
+                 `drain` only the sessions they have.",
+        extremes: "`active` does not bring back a backend that is stopped as a whole. With all \
+                   stopped, the route is answered 503.",
+        elsewhere: "mod_jk `active=`, `disabled=`, `stopped=` in a rule",
     },
-    Record {
+    Key {
         name: "cookie_flags",
         group: UPSTREAM,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
                 parse: parse_cookie_flag,
             }),
-            |written: &mut Written| &mut written.cookie_flags,
+            Written.cookie_flags
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
-            effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
-                     its own keeps that.",
-            extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
-                       a cookie, such as a CSRF token, find none: give their path a route without it.",
-            elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
-                        `CookieProcessor sameSiteCookies`",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
+        effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
+                 its own keeps that.",
+        extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
+                   a cookie, such as a CSRF token, find none: give their path a route without it.",
+        elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
+                    `CookieProcessor sameSiteCookies`",
     },
-    Record {
+    Key {
         name: "upgrade",
         group: UPSTREAM,
-        value: &Fill(
+        value: fill!(
             OneOrMore(Parsed {
                 what: "a protocol such as \"websocket\"",
                 parse: parse_protocol,
             }),
-            |written: &mut Written| &mut written.rules.upgrade,
+            Written.rules.upgrade
         ),
-        doc: Doc {
-            preset: Preset::Value("[]"),
-            sample: "[\"websocket\"]",
-            effect: "Protocols that a client may change to on this route (`Upgrade`, over HTTP/2 \
-                     `:protocol`). If the backend agrees, the connection, over HTTP/2 the stream, is a \
-                     tunnel from then on: bytes go both ways as they are. A backend that speaks AJP needs \
-                     `upgrade_url`. [websocket.md](websocket.md) explains it.",
-            extremes: "A protocol that is not named is not asked of the backend, and the request is served \
-                       like any other, over HTTP/2 refused: WebSocket then fails in the browser. What goes \
-                       through a tunnel is not looked at: name `h2c` or anything else that carries requests, and no rule of this file \
-                       holds for these.",
-            elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
-                        mod_proxy_wstunnel",
-        },
+        preset: Preset::Value("[]"),
+        sample: "[\"websocket\"]",
+        effect: "Protocols that a client may change to on this route (`Upgrade`, over HTTP/2 \
+                 `:protocol`). If the backend agrees, the connection, over HTTP/2 the stream, is a \
+                 tunnel from then on: bytes go both ways as they are. A backend that speaks AJP needs \
+                 `upgrade_url`. [websocket.md](websocket.md) explains it.",
+        extremes: "A protocol that is not named is not asked of the backend, and the request is served \
+                   like any other, over HTTP/2 refused: WebSocket then fails in the browser. What goes \
+                   through a tunnel is not looked at: name `h2c` or anything else that carries requests, and no rule of this file \
+                   holds for these.",
+        elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
+                    mod_proxy_wstunnel",
     },
-    Record {
+    Key {
         name: "tunnel_idle_timeout",
         group: ALL,
-        value: &Fill(
-            Optional(Durations {
-                min: Duration::from_millis(1),
-                max: Duration::from_secs(7 * 24 * 3600),
-            }),
-            |written: &mut Written| &mut written.rules.tunnel_idle_timeout,
+        value: fill!(
+            Optional(Durations(
+                Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600)
+            )),
+            Written.rules.tunnel_idle_timeout
         ),
-        doc: Doc {
-            preset: Preset::Unset("\"10m\""),
-            sample: "\"1h\"",
-            effect: "How long a tunnel may be silent, both ways, before it is closed (`tunnel-idle`).",
-            extremes: "Too short closes what only waits for news; a ping of the application keeps it open. \
-                       Too long keeps the connections of clients that are gone without a word.",
-            elsewhere: "HAProxy `timeout tunnel`; nginx `proxy_read_timeout`; httpd `ProxyWebsocketIdleTimeout`",
-        },
+        preset: Preset::Unset("\"10m\""),
+        sample: "\"1h\"",
+        effect: "How long a tunnel may be silent, both ways, before it is closed (`tunnel-idle`).",
+        extremes: "Too short closes what only waits for news; a ping of the application keeps it open. \
+                   Too long keeps the connections of clients that are gone without a word.",
+        elsewhere: "HAProxy `timeout tunnel`; nginx `proxy_read_timeout`; httpd `ProxyWebsocketIdleTimeout`",
     },
 ];
