@@ -53,18 +53,10 @@ pub enum GroupFault {
     /// Shares of a core need the controller `cpu`, which belongs to one version of cgroups at a time.
     #[error("no cgroup has the controller `cpu`: {0}")]
     NoCpu(String),
-    /// The kernel took longer than [`PATIENCE`].
-    #[error("{} still has {what} after {} s", path.display(), PATIENCE.as_secs())]
-    Late {
-        /// The state that should have ended.
-        what: &'static str,
-        /// The group.
-        path: PathBuf,
-    },
+    /// The kernel took longer than 10 s.
+    #[error("{} still has processes after {} s", .0.display(), PATIENCE.as_secs())]
+    Late(PathBuf),
 }
-
-/// How long the kernel has for freezing or killing a group.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Group {
     /// Makes a group below the one that this process is in.
@@ -197,47 +189,13 @@ impl Group {
         })
     }
 
-    /// For how long any of its processes was runnable and had no core (`cpu.pressure`, `some`).
-    /// `None` where the kernel keeps no account of pressure.
-    ///
-    /// # Errors
-    /// The group is gone.
-    pub fn waited(&self) -> Result<Option<Duration>, GroupFault> {
-        if !self.path.join("cpu.pressure").exists() {
-            return Ok(None);
-        }
-        let text = read(&self.path.join("cpu.pressure"))?;
-        let line = text.lines().find(|line| line.starts_with("some "));
-        let total = line.and_then(|line| line.rsplit_once("total="));
-        let micros = total.and_then(|(_, micros)| micros.trim().parse().ok());
-        Ok(micros.map(Duration::from_micros))
-    }
-
-    /// Halts all its processes until [`Group::thaw`]; returns when they stand still.
-    ///
-    /// # Errors
-    /// The group is gone, or they do not stop within [`PATIENCE`].
-    pub fn freeze(&self) -> Result<(), GroupFault> {
-        self.write("cgroup.freeze", "1")?;
-        self.wait_for("frozen", 1, "running processes")
-    }
-
-    /// Lets its processes go on.
-    ///
-    /// # Errors
-    /// As [`Group::freeze`].
-    pub fn thaw(&self) -> Result<(), GroupFault> {
-        self.write("cgroup.freeze", "0")?;
-        self.wait_for("frozen", 0, "frozen processes")
-    }
-
     /// Kills all its processes and those below at once (SIGKILL); returns when none is left.
     ///
     /// # Errors
-    /// The group is gone, or some live on after [`PATIENCE`]. Linux has `cgroup.kill` since 5.14.
+    /// The group is gone, or some live on after 10 s. Linux has `cgroup.kill` since 5.14.
     pub fn kill(&self) -> Result<(), GroupFault> {
         self.write("cgroup.kill", "1")?;
-        self.wait_for("populated", 0, "processes")
+        self.wait_until_empty()
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), GroupFault> {
@@ -247,7 +205,7 @@ impl Group {
 
     /// The kernel makes `cgroup.events` ready for poll(2) when it differs from what this very file
     /// was read as last.
-    fn wait_for(&self, name: &str, wanted: u64, what: &'static str) -> Result<(), GroupFault> {
+    fn wait_until_empty(&self) -> Result<(), GroupFault> {
         let path = self.path.join("cgroup.events");
         let file = |source| failed("read", &path, source);
         let events = File::open(&path).map_err(file)?;
@@ -255,7 +213,7 @@ impl Group {
             let mut text = [0; 256];
             let length = events.read_at(&mut text, 0).map_err(file)?;
             let text = String::from_utf8_lossy(&text[..length]);
-            if value(&text, name) == Some(wanted) {
+            if value(&text, "populated") == Some(0) {
                 return Ok(());
             }
             let timeout = Timespec::try_from(PAUSE).ok();
@@ -265,8 +223,7 @@ impl Group {
                 timeout.as_ref(),
             );
         }
-        let path = self.path.clone();
-        Err(GroupFault::Late { what, path })
+        Err(GroupFault::Late(self.path.clone()))
     }
 }
 
@@ -327,6 +284,8 @@ pub(crate) fn failed(what: &'static str, path: &Path, source: io::Error) -> Grou
     GroupFault::File { what, path, source }
 }
 
+/// How long the kernel has for killing a group.
+const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Enters the cgroup `$0` and, if it is named, `$1`; then it is the program.

@@ -1,18 +1,17 @@
-//! Figures of the kernel and of a JVM about a group of processes, and the cost of reading them.
+//! Figures of the kernel and of a JVM about a group of processes.
 //!
 //! This crate only measures; experiments draw conclusions. A server usually has several processes, so
 //! figures are sums over all of them. A [`Group`] (cgroup) holds a server's processes, however they
 //! were started; [`process::tree`] lists those below a root where there are no cgroups. A process
 //! that ends between being listed and being read counts as nothing.
 //!
-//! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill; a part of a core by
-//!   [`CpuLimit`];
+//! - [`Group`]: CPU time to the microsecond, killing them all; a part of a core by [`CpuLimit`];
 //! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: of the
 //!   machine, for a series that is taken each second;
 //! - [`machine`]: what a machine allows a server or a load, and settings that do harm;
 //! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
 //! - [`jvm`]: heap, collections and compilation of a JVM;
-//! - [`Cost`]: what asking costs; [`probe`]: which of these ways are open here.
+//! - [`probe`]: which of these ways are open here.
 //!
 //! ```
 //! use catamaran_gauge::{cpu, memory, process};
@@ -28,7 +27,6 @@
 
 mod bpf;
 mod bytes;
-mod cost;
 pub mod cpu;
 mod group;
 pub mod jvm;
@@ -46,8 +44,7 @@ mod withheld;
 
 pub use bpf::BpfFault;
 pub use bytes::{Bytes, Hop, Traffic};
-pub use cost::{Cost, QuestionCost};
-pub use group::{Group, GroupFault, PATIENCE};
+pub use group::{Group, GroupFault};
 pub use limited::{CpuLimit, Stops};
 pub use segments::Segments;
 pub use strace::Strace;

@@ -26,8 +26,6 @@ pub struct Shares {
     /// `Pss`: a page that n processes have counts as 1/n, whoever the other processes are. It depends on who else
     /// runs the same program: no figure to compare servers by.
     pub proportional: u64,
-    /// `Private_Dirty`: written pages that no other process has.
-    pub private_dirty: u64,
     /// `Pss_Anon`, `Pss_Shmem` and `SwapPss`: what the processes allocated, in memory or swapped out. A page that n
     /// of them have, such as after a fork, counts as 1/n for each. Pages of files are left out: program text,
     /// libraries, and the class archive of a Java virtual machine, until they are written. So it stays when another
@@ -64,7 +62,6 @@ pub fn shares(ids: &[u32]) -> io::Result<Shares> {
             Ok(shares) => {
                 found = true;
                 sum.proportional += shares.proportional;
-                sum.private_dirty += shares.private_dirty;
                 sum.anonymous += shares.anonymous;
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -88,7 +85,6 @@ fn shares_of(id: u32) -> io::Result<Shares> {
     let swapped = map.get("SwapPss").copied().unwrap_or(0);
     Ok(Shares {
         proportional: bytes("Pss")?,
-        private_dirty: bytes("Private_Dirty")?,
         anonymous: bytes("Pss_Anon")? + bytes("Pss_Shmem")? + swapped,
     })
 }
@@ -104,8 +100,7 @@ mod tests {
         assert!(memory.private > 0 && memory.private <= memory.resident);
         assert!(memory.resident <= memory.resident_peak);
         let shares = shares(&[own, NONE]).unwrap();
-        assert!(shares.private_dirty > 0 && shares.anonymous > 0);
-        assert!(shares.proportional >= shares.private_dirty);
+        assert!(shares.anonymous > 0);
         assert!(shares.proportional >= shares.anonymous);
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_gauge::{CpuLimit, PATIENCE, process};
+use catamaran_gauge::{CpuLimit, process};
 use catamaran_testkit::Deadline;
 
 use crate::{Talker, group};
@@ -72,20 +72,6 @@ fn a_dropped_group_is_gone_with_those_below_it() {
     assert!(below.cpu().is_err());
     let status = shell.child.wait().unwrap();
     assert!(!status.success(), "{status}");
-}
-
-#[test]
-fn a_frozen_group_computes_nothing_until_thawed() {
-    let Some(group) = group("freeze") else { return };
-    let busy = "echo; while :; do :; done";
-    let mut shell = Talker::start(group.command("sh").args(["-c", busy]));
-    shell.line();
-    group.freeze().unwrap();
-    let frozen = group.cpu().unwrap();
-    assert_eq!(group.cpu().unwrap(), frozen);
-    group.thaw().unwrap();
-    let went_on = || (group.cpu().unwrap() > frozen).then_some(());
-    Deadline::after(PATIENCE).poll("CPU time", went_on).unwrap();
 }
 
 #[test]
