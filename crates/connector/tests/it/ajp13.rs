@@ -12,8 +12,7 @@ use crate::ajp_client::Exchange;
 
 #[test]
 fn pages_and_pings_share_a_connection() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.ajp();
         for _ in 0..3 {
             client.ping();
@@ -25,8 +24,7 @@ fn pages_and_pings_share_a_connection() {
 
 #[test]
 fn downloads_of_any_size_are_exact() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.ajp();
         for length in [0, 1, 8183, 8184, 8185, 65_536, 5_000_000] {
             let answer = client.get(&format!("/bytes/{length}"));
@@ -42,8 +40,7 @@ fn downloads_of_any_size_are_exact() {
 
 #[test]
 fn uploads_come_back_as_they_were() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.ajp();
         for length in [1, 8185, 8186, 8187, 65_536, 2_000_000] {
             let body = Pattern::bytes(length);
@@ -96,8 +93,7 @@ fn the_owed_packet_of_an_unread_body_may_come_late() {
 
 #[test]
 fn most_of_a_large_unread_body_is_never_sent() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.ajp();
         let mut body = Pattern::new(1 << 30);
         let exchange = Exchange::post("/status/403", BodyLength::Known(1 << 30));
@@ -181,8 +177,7 @@ fn larger_packets_carry_larger_chunks() {
 
 #[test]
 fn fronts_that_leave_midway_harm_nobody() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut uploading = tier.ajp();
         uploading.send_head(&Exchange::post("/echo", BodyLength::Known(1 << 20)));
         uploading.send_body(&mut Pattern::new(1 << 20));

@@ -175,8 +175,7 @@ fn every_row_byte_by_byte() {
 
 #[test]
 fn every_cut_head_is_dropped_without_being_served() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let head = forward().field(field("a", "b")).packet();
         for length in 1..head.len() {
             let mut wire = tier.packets();
@@ -190,8 +189,7 @@ fn every_cut_head_is_dropped_without_being_served() {
 
 #[test]
 fn tails_of_pings_and_stray_empty_packets_are_tolerated() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut wire = tier.packets();
         wire.ping();
         for stray in [to_container(&[]), data(b"")] {

@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use super::*;
 use crate::ajp_client::Exchange;
 
-/// Runs `check` on each driver with a blocking handler.
+/// A tier with a blocking handler.
 fn serving<H>(io: IoModel, handler: H, change: impl FnOnce(&mut Config)) -> Tier
 where
     H: Fn(&Request, &mut BodyReader<'_>, Responder<'_>) -> io::Result<()> + Send + Sync + 'static,
@@ -21,11 +21,7 @@ where
     Tier::running(io, Application::blocking(handler), change)
 }
 
-fn on_each_model(check: impl Fn(IoModel)) {
-    IoModel::ALL.iter().for_each(|io| check(*io));
-}
-
-/// The same where handlers run in the executor and not on threads of connections.
+/// As [`on_each_model`], where handlers run in the executor and not on threads of connections.
 fn on_each_loop(check: impl Fn(IoModel)) {
     let loops = IoModel::ALL.iter().filter(|io| **io != IoModel::Threads);
     loops.for_each(|io| check(*io));

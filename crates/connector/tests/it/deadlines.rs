@@ -177,8 +177,7 @@ fn a_client_that_reads_nothing_is_given_up() {
 
 #[test]
 fn delays_do_not_hold_each_other_up() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut slow: Vec<HttpClient> = (0..200).map(|_| tier.http()).collect();
         for client in &mut slow {
             client.send(&get("/delay/200")).unwrap();

@@ -16,8 +16,7 @@ fn post(path: &str, length: u64) -> Vec<u8> {
 
 #[test]
 fn pages_keep_the_connection() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         for _ in 0..3 {
             let page = client.ask(&get("/")).unwrap();
@@ -35,8 +34,7 @@ fn pages_keep_the_connection() {
 
 #[test]
 fn downloads_of_any_size_are_exact() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         for length in [0, 1, 8184, 8185, 65_536, 20_000_000] {
             client.send(&get(&format!("/bytes/{length}"))).unwrap();
@@ -52,8 +50,7 @@ fn downloads_of_any_size_are_exact() {
 
 #[test]
 fn uploads_come_back_as_they_were() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         for length in [1, 8186, 8_000_000] {
             let mut client = tier.http();
             let mut sender = HttpClient::connect(tier.address(Protocol::Http)).unwrap();
@@ -78,8 +75,7 @@ fn uploads_come_back_as_they_were() {
 
 #[test]
 fn chunked_uploads_come_back_chunked() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client.send(&chunked("/echo")).unwrap();
         client
@@ -94,8 +90,7 @@ fn chunked_uploads_come_back_chunked() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         let paths: Vec<String> = (200..300).map(|code| format!("/status/{code}")).collect();
         let requests: Vec<u8> = paths.iter().flat_map(|path| get(path)).collect();
@@ -108,8 +103,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn head_has_the_length_and_no_body() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client
             .send(b"HEAD /bytes/123456789012 HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -122,8 +116,7 @@ fn head_has_the_length_and_no_body() {
 
 #[test]
 fn a_client_is_told_to_continue_when_its_body_is_wanted() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client
             .send(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
@@ -136,8 +129,7 @@ fn a_client_is_told_to_continue_when_its_body_is_wanted() {
 
 #[test]
 fn a_response_does_not_wait_for_a_body_that_nobody_reads() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         assert_eq!(client.ask(&post("/", 10)).unwrap().status, 200);
         client.send(b"0123456789").unwrap();
@@ -155,8 +147,7 @@ fn a_response_does_not_wait_for_a_body_that_nobody_reads() {
 
 #[test]
 fn the_oldest_clients_are_served_and_closed() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         let page = client.ask(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         assert_eq!((page.status, page.body.len()), (200, 347));
@@ -166,8 +157,7 @@ fn the_oldest_clients_are_served_and_closed() {
 
 #[test]
 fn a_client_that_has_finished_sending_is_still_answered() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client.send(&get("/delay/20")).unwrap();
         client.finish_sending().unwrap();
@@ -178,8 +168,7 @@ fn a_client_that_has_finished_sending_is_still_answered() {
 
 #[test]
 fn streams_arrive_piece_by_piece() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         let answer = client.ask(&get("/stream/3/10")).unwrap();
         assert_eq!(answer.text().lines().count(), 3);
@@ -188,8 +177,7 @@ fn streams_arrive_piece_by_piece() {
 
 #[test]
 fn snoop_tells_the_ends_of_the_connection() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         let port = client
             .socket()
@@ -219,8 +207,7 @@ fn snoop_tells_the_ends_of_the_connection() {
 
 #[test]
 fn clients_that_leave_midway_harm_nobody() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut downloading = tier.http();
         downloading.send(&get("/bytes/1000000000000")).unwrap();
         assert_eq!(downloading.receive_head().unwrap().status, 200);
@@ -244,8 +231,7 @@ fn clients_that_leave_midway_harm_nobody() {
 
 #[test]
 fn five_hundred_connections_are_served_together() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut clients: Vec<HttpClient> = (0..500).map(|_| tier.http()).collect();
         for (index, client) in clients.iter_mut().enumerate() {
             client.send(&get(&format!("/bytes/{index}"))).unwrap();
@@ -287,8 +273,7 @@ fn an_application_is_a_function() {
 
 #[test]
 fn a_fault_is_answered_and_the_connection_closed() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client
             .send(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -171,13 +171,23 @@ fn address_of(listener: &Listener) -> Address {
     }
 }
 
+/// Runs `check` once for each driver.
+fn on_each_model(check: impl Fn(IoModel)) {
+    IoModel::ALL.iter().for_each(|io| check(*io));
+}
+
 /// Runs `check` once for each driver and each kind of application.
 fn on_each_driver(check: impl Fn(Model)) {
-    for io in IoModel::ALL {
-        for kind in Kind::ALL {
-            check(Model { io: *io, kind });
-        }
-    }
+    on_each_model(|io| {
+        Kind::ALL
+            .into_iter()
+            .for_each(|kind| check(Model { io, kind }))
+    });
+}
+
+/// As [`on_each_driver`], with the example application as it is.
+fn on_each_tier(check: impl Fn(Tier)) {
+    on_each_driver(|io| check(Tier::start(io)));
 }
 
 fn get(path: &str) -> Vec<u8> {

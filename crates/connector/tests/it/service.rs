@@ -23,10 +23,6 @@ use tower_service::Service;
 use super::*;
 use crate::ajp_client::Exchange;
 
-fn on_each_model(check: impl Fn(IoModel)) {
-    IoModel::ALL.iter().for_each(|io| check(*io));
-}
-
 fn serving(io: IoModel, router: Router) -> Tier {
     Tier::running(io, Application::service(router), |_| {})
 }

@@ -9,8 +9,7 @@ use crate::ajp_client::Exchange;
 
 #[test]
 fn idle_connections_are_closed_and_new_ones_refused() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let address = tier.address(Protocol::Http);
         let (mut http, mut ajp) = (tier.http(), tier.ajp());
         assert_eq!(http.ask(&get("/")).unwrap().status, 200);
@@ -75,8 +74,7 @@ fn a_response_without_a_length_that_is_cut_ends_with_a_reset() {
 
 #[test]
 fn the_deadline_ends_what_does_not_end_by_itself() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut client = tier.http();
         client.send(&get("/delay/3600000")).unwrap();
         Deadline::default()

@@ -64,8 +64,7 @@ fn a_request_behind_the_owed_packet_is_not_served() {
 /// CVE-2011-3190: the body of a request that was answered early is swallowed, not dispatched.
 #[test]
 fn the_body_of_a_refused_request_is_swallowed() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         for status in [403, 404, 413] {
             let mut wire = tier.packets();
             let path = text(format!("/status/{status}"));
@@ -99,8 +98,7 @@ fn nothing_behind_a_refusal_is_served() {
 /// The usual case is an application that takes its time: the bytes arrive while it works.
 #[test]
 fn bytes_that_arrive_while_the_application_works_are_no_request() {
-    on_each_driver(|io| {
-        let tier = Tier::start(io);
+    on_each_tier(|tier| {
         let mut wire = tier.packets();
         wire.send(&forward().method(4).uri(text("/delay/100")).packet());
         let requests = || (tier.running.counters().requests == 1).then_some(());
