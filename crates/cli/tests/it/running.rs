@@ -235,6 +235,7 @@ fn demo_says_what_to_open_and_that_works() {
         text.contains("127.0.0.1") && !text.contains("hunter2"),
         "{text}"
     );
+    assert!(text.contains("\"connector\": \"ajp\""), "{text}");
     let status = demo.wait_for_line("the connector's status", |line| {
         let (_, path) = line.trim().strip_prefix("http://")?.split_once('/')?;
         (path == "_status").then_some(())

@@ -48,6 +48,11 @@ fn serve() {
             "has no port; write ajp://a:8009",
         ),
         (
+            &["serve", "--listen=127.0.0.1:80", "--upstream=gopher://x"],
+            "has the unknown scheme `gopher`",
+        ),
+        (&["serve", "--no-such-option"], "unexpected argument"),
+        (
             &[
                 "serve",
                 "--listen=127.0.0.1:80",

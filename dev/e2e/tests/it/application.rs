@@ -1,10 +1,10 @@
-//! The built-in application by itself, as a process: what it keeps of connections that are gone, on
-//! each I/O model.
+//! The built-in application as a process: both protocols behind a front, and what it keeps of connections that are
+//! gone, on each I/O model.
 
-use catamaran_e2e::App;
+use catamaran_e2e::{App, Front};
 use catamaran_gauge::memory;
 use catamaran_gauge::process::open_files;
-use catamaran_testkit::{Deadline, HttpClient};
+use catamaran_testkit::{Deadline, HttpClient, Pattern};
 
 #[test]
 fn thousands_of_connections_that_come_and_go_leave_nothing_behind() {
@@ -22,6 +22,29 @@ fn thousands_of_connections_that_come_and_go_leave_nothing_behind() {
             grown < 256 * 1024,
             "{model}: {grown} bytes for 4000 connections"
         );
+    }
+}
+
+#[test]
+fn both_protocols_are_served_through_a_front() {
+    let app = App::start("epoll", &[]).unwrap();
+    for upstream in [
+        format!("http://{}", app.http()),
+        format!("ajp://{}", app.ajp()),
+    ] {
+        let front = Front::to(&[&upstream]).unwrap();
+        assert_eq!(front.get("/").unwrap().body.len(), 347);
+        for length in [0, 1, 8184, 8185, 65_536, 1_000_000] {
+            let answer = front.get(&format!("/bytes/{length}")).unwrap();
+            assert!(answer.body == Pattern::bytes(length), "{upstream} {length}");
+        }
+        assert_eq!(front.get("/status/418").unwrap().status, 418);
+        assert_eq!(front.get("/none").unwrap().status, 404);
+        let upload = front.head("POST", "/echo", "Content-Length: 20000\r\n");
+        let upload = [upload.into_bytes(), Pattern::bytes(20_000)].concat();
+        let echo = front.ask(upload).unwrap();
+        assert!(echo.body.ends_with(&Pattern::bytes(20_000)), "{upstream}");
+        assert_eq!(front.get("/stream/5/1").unwrap().text().lines().count(), 5);
     }
 }
 

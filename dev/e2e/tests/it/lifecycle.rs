@@ -1,35 +1,12 @@
-//! Starting and ending: ports in use, and drains that lose nothing.
+//! Ending: drains that lose nothing.
 
-use std::net::TcpListener;
 use std::thread;
 
-use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
+use catamaran_e2e::{Connector, Front, Tomcat};
 use catamaran_testkit::{Address, Deadline, HttpClient, Signal};
 
 use crate::reload::application;
 use crate::through::front;
-
-#[test]
-fn a_port_in_use_is_said_plainly() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let arguments = [
-        "serve",
-        "--listen",
-        &address,
-        "--upstream",
-        "ajp://127.0.0.1:1",
-    ];
-    let mut process = catamaran(&arguments).unwrap();
-    let status = process.wait(Deadline::default()).unwrap();
-    assert_eq!(status.code(), Some(1));
-    let message = process.stderr();
-    assert!(
-        message.contains(&address) && message.contains("in use"),
-        "{message}"
-    );
-    assert!(!message.contains("panicked"), "{message}");
-}
 
 #[test]
 fn a_drain_finishes_what_has_begun() {

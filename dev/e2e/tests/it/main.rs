@@ -28,7 +28,6 @@ mod bench_versus;
 mod beside_mod_jk;
 mod bodies;
 mod builds;
-mod commands;
 mod compression;
 mod concurrency;
 mod connector;
