@@ -7,12 +7,10 @@ mod bodies;
 
 #[test]
 fn cache_judge() {
-    let files = replay_corpus("cache_judge", bodies::judge);
-    assert!(files > 10, "{files} files");
+    replay_corpus("cache_judge", bodies::judge);
 }
 
 #[test]
 fn cache_object() {
-    let files = replay_corpus("cache_object", bodies::object);
-    assert!(files > 10, "{files} files");
+    replay_corpus("cache_object", bodies::object);
 }

@@ -14,6 +14,5 @@ mod bodies;
 
 #[test]
 fn mcmp_messages() {
-    let files = replay_corpus("mcmp_messages", bodies::messages);
-    assert!(files > 3, "{files} files");
+    replay_corpus("mcmp_messages", bodies::messages);
 }

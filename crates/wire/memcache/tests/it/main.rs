@@ -7,6 +7,5 @@ mod bodies;
 
 #[test]
 fn memcache_reply() {
-    let files = replay_corpus("memcache_reply", bodies::reply);
-    assert!(files > 10, "{files} files");
+    replay_corpus("memcache_reply", bodies::reply);
 }

