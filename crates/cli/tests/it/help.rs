@@ -1,80 +1,36 @@
-//! The help of each command, word for word.
+//! The help of each command, word for word: `tests/help.txt` has it.
 
 use std::path::Path;
 
+use catamaran_testkit::Cases;
+
 use super::outcome;
 
-fn check(arguments: &[&str], expected: &str) {
+/// The commands with their help.
+pub(super) fn cases() -> Cases {
+    Cases::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt"))
+}
+
+/// What is printed with these arguments, which are no fault.
+fn printed(arguments: &[&str]) -> String {
     let (code, stdout, stderr) = outcome(arguments);
-    assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    assert!(
-        stdout == expected,
-        "{arguments:?} differs; now it prints:\n{stdout}"
-    );
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    stdout
 }
 
 #[test]
-fn catamaran() {
-    check(&["--help"], include_str!("../help/catamaran.txt"));
-}
-
-#[test]
-fn bench() {
-    check(&["bench", "--help"], include_str!("../help/bench.txt"));
-}
-
-#[test]
-fn serve() {
-    check(&["serve", "--help"], include_str!("../help/serve.txt"));
-}
-
-#[test]
-fn check_() {
-    check(&["check", "--help"], include_str!("../help/check.txt"));
-}
-
-#[test]
-fn app() {
-    check(&["app", "--help"], include_str!("../help/app.txt"));
-}
-
-#[test]
-fn demo() {
-    check(&["demo", "--help"], include_str!("../help/demo.txt"));
-}
-
-#[test]
-fn lab_up() {
-    check(&["lab", "up", "--help"], include_str!("../help/lab-up.txt"));
-}
-
-#[test]
-fn the_commands_for_a_front_that_runs() {
-    for (command, expected) in [
-        ("status", include_str!("../help/status.txt")),
-        ("drain", include_str!("../help/drain.txt")),
-        ("stop", include_str!("../help/stop.txt")),
-        ("activate", include_str!("../help/activate.txt")),
-        ("probe", include_str!("../help/probe.txt")),
-        ("weight", include_str!("../help/weight.txt")),
-        ("reset", include_str!("../help/reset.txt")),
-        ("reload", include_str!("../help/reload.txt")),
-        ("purge", include_str!("../help/purge.txt")),
-        ("explain", include_str!("../help/explain.txt")),
-        ("import", include_str!("../help/import.txt")),
-        ("upgrade", include_str!("../help/upgrade.txt")),
-        ("log", include_str!("../help/log.txt")),
-        ("certificates", include_str!("../help/certificates.txt")),
-        ("doctor", include_str!("../help/doctor.txt")),
-    ] {
-        check(&[command, "--help"], expected);
-    }
+fn each_command_has_its_help() {
+    cases().check(|case| {
+        let words: Vec<&str> = case.text.split_whitespace().collect();
+        printed(&words[1..])
+    });
 }
 
 #[test]
 fn help_is_a_command_too() {
-    check(&["help"], include_str!("../help/catamaran.txt"));
-    check(&["help", "drain"], include_str!("../help/drain.txt"));
+    let cases = cases();
+    assert_eq!(printed(&["help"]), cases.case("catamaran").said);
+    assert_eq!(printed(&["help", "drain"]), cases.case("drain").said);
     let (code, stdout, _) = outcome(&["help", "bench"]);
     assert_eq!((code, &stdout), (Some(0), &outcome(&["bench", "--help"]).1));
 }
@@ -91,6 +47,6 @@ fn version() {
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!("catamaran {version} ({profile} build)\n");
     for arguments in [&["--version"][..], &["bench", "-V"]] {
-        check(arguments, &expected);
+        assert_eq!(printed(arguments), expected);
     }
 }
