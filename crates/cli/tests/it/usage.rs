@@ -34,13 +34,7 @@ fn serve() {
             "cannot be used with",
         ),
         (
-            &[
-                "serve",
-                "--listen",
-                "localhost:80",
-                "--upstream",
-                "ajp://a:1",
-            ],
+            &["serve", "--listen=localhost:80", "--upstream=ajp://a:1"],
             "has the name `localhost`; write an address, such as 127.0.0.1:80",
         ),
         (
