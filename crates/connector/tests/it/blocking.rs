@@ -149,7 +149,7 @@ fn a_small_response_has_its_length_and_fields() {
     on_each_model(|io| {
         let tier = serving(io, handler, |_| {});
         let mut client = tier.http();
-        let answer = client.ask(&get("/")).unwrap();
+        let answer = client.ask(get("/")).unwrap();
         assert_eq!((answer.status, answer.text().as_str()), (201, "two parts"));
         assert_eq!(answer.header("content-length"), Some("9"));
         assert_eq!(answer.header("x-made"), Some("yes"));
@@ -177,7 +177,7 @@ fn a_handler_that_fails_is_a_500_or_a_visible_cut() {
         for (path, reason) in [("/early", "handler-error"), ("/silent", "handler-gave-up")] {
             assert_eq!(tier.ajp().get(path).status, 500, "{path}");
             let mut client = tier.http();
-            assert_eq!(client.ask(&get(path)).unwrap().status, 500, "{path}");
+            assert_eq!(client.ask(get(path)).unwrap().status, 500, "{path}");
             assert_eq!(tier.refused(reason), 2, "{path}");
         }
         for path in ["/cut", "/panic"] {

@@ -30,7 +30,7 @@ fn more_uploads_at_once_than_there_are_buffers_are_all_exact() {
         });
         let mut clients: Vec<HttpClient> = (0..CLIENTS).map(|_| tier.http()).collect();
         for client in &mut clients {
-            assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+            assert_eq!(client.ask(get("/")).unwrap().status, 200);
         }
         let mut holder = tier.http();
         holder.send(&get("/status/299")).unwrap();
@@ -66,7 +66,7 @@ fn clients_that_vanish_at_any_moment_leave_nothing_behind() {
         }
         tier.wait_until_quiet();
         let mut client = tier.http();
-        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(client.ask(get("/")).unwrap().status, 200);
     });
 }
 

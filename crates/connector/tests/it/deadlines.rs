@@ -30,7 +30,7 @@ fn an_idle_http_connection_is_closed_and_an_idle_ajp_connection_is_not() {
         });
         let (mut http, mut ajp) = (tier.http(), tier.ajp());
         assert!(ajp.get("/").reuse);
-        assert_eq!(http.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(http.ask(get("/")).unwrap().status, 200);
         assert_eq!(http.receive_to_end().unwrap(), b"");
         // Connections that say nothing are closed after their time, which has then passed here, too.
         assert_eq!(tier.ajp().receive_to_end(), b"");
@@ -183,7 +183,7 @@ fn delays_do_not_hold_each_other_up() {
             client.send(&get("/delay/200")).unwrap();
         }
         let mut fast = tier.http();
-        assert_eq!(fast.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(fast.ask(get("/")).unwrap().status, 200);
         for client in &mut slow {
             assert_eq!(client.receive().unwrap().text(), "waited 200 ms\n");
         }

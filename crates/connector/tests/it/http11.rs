@@ -19,7 +19,7 @@ fn pages_keep_the_connection() {
     on_each_tier(|tier| {
         let mut client = tier.http();
         for _ in 0..3 {
-            let page = client.ask(&get("/")).unwrap();
+            let page = client.ask(get("/")).unwrap();
             assert_eq!((page.status, page.body.len()), (200, 347));
             assert_eq!(
                 page.header("content-type"),
@@ -54,7 +54,7 @@ fn uploads_come_back_as_they_were() {
         for length in [1, 8186, 8_000_000] {
             let mut client = tier.http();
             let mut sender = HttpClient::connect(tier.address(Protocol::Http)).unwrap();
-            assert_eq!(client.ask(&post("/echo", 0)).unwrap().status, 200);
+            assert_eq!(client.ask(post("/echo", 0)).unwrap().status, 200);
             // Sent and received at the same time: the echo keeps no more than a few buffers.
             let echoed = std::thread::scope(|scope| {
                 sender.send(&post("/echo", length)).unwrap();
@@ -84,7 +84,7 @@ fn chunked_uploads_come_back_chunked() {
         let echo = client.receive().unwrap();
         assert_eq!(echo.header("transfer-encoding"), Some("chunked"));
         assert!(echo.body.ends_with(&Pattern::bytes(100_000)));
-        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(client.ask(get("/")).unwrap().status, 200);
     });
 }
 
@@ -110,7 +110,7 @@ fn head_has_the_length_and_no_body() {
             .unwrap();
         let head = client.receive_head().unwrap();
         assert_eq!(head.header("content-length"), Some("123456789012"));
-        assert_eq!(client.ask(&get("/")).unwrap().body.len(), 347);
+        assert_eq!(client.ask(get("/")).unwrap().body.len(), 347);
     });
 }
 
@@ -131,12 +131,12 @@ fn a_client_is_told_to_continue_when_its_body_is_wanted() {
 fn a_response_does_not_wait_for_a_body_that_nobody_reads() {
     on_each_tier(|tier| {
         let mut client = tier.http();
-        assert_eq!(client.ask(&post("/", 10)).unwrap().status, 200);
+        assert_eq!(client.ask(post("/", 10)).unwrap().status, 200);
         client.send(b"0123456789").unwrap();
-        assert_eq!(client.ask(&get("/status/418")).unwrap().status, 418);
+        assert_eq!(client.ask(get("/status/418")).unwrap().status, 418);
 
         let mut large = tier.http();
-        let refused = large.ask(&post("/status/403", 1 << 40)).unwrap();
+        let refused = large.ask(post("/status/403", 1 << 40)).unwrap();
         assert_eq!(
             (refused.status, refused.header("connection")),
             (403, Some("close"))
@@ -170,7 +170,7 @@ fn a_client_that_has_finished_sending_is_still_answered() {
 fn streams_arrive_piece_by_piece() {
     on_each_tier(|tier| {
         let mut client = tier.http();
-        let answer = client.ask(&get("/stream/3/10")).unwrap();
+        let answer = client.ask(get("/stream/3/10")).unwrap();
         assert_eq!(answer.text().lines().count(), 3);
     });
 }
@@ -225,7 +225,7 @@ fn clients_that_leave_midway_harm_nobody() {
         both.unwrap();
         tier.wait_until_quiet();
         let mut client = tier.http();
-        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(client.ask(get("/")).unwrap().status, 200);
     });
 }
 
@@ -252,8 +252,8 @@ fn a_handler_that_panics_answers_500_and_nothing_else_suffers() {
         };
         let tier = Tier::serving(io, handler, |_| {});
         let (mut witness, mut victim) = (tier.http(), tier.http());
-        assert_eq!(victim.ask(&get("/panic")).unwrap().status, 500);
-        assert_eq!(witness.ask(&get("/")).unwrap().text(), "fine");
+        assert_eq!(victim.ask(get("/panic")).unwrap().status, 500);
+        assert_eq!(witness.ask(get("/")).unwrap().text(), "fine");
         assert_eq!(tier.refused("handler-panic"), 1);
     });
 }
@@ -266,7 +266,7 @@ fn an_application_is_a_function() {
         };
         let tier = Tier::serving(io, handler, |_| {});
         let mut client = tier.http();
-        let made = client.ask(&get("/made")).unwrap();
+        let made = client.ask(get("/made")).unwrap();
         assert_eq!((made.status, made.text().as_str()), (201, "/made"));
     });
 }
@@ -278,7 +278,7 @@ fn a_fault_is_answered_and_the_connection_closed() {
         client
             .send(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
-        assert_eq!(client.ask(&get("/")).unwrap().status, 400);
+        assert_eq!(client.ask(get("/")).unwrap().status, 400);
         assert!(matches!(client.receive(), Err(Failure::Closed)));
         assert_eq!(tier.running.counters().requests, 0);
     });

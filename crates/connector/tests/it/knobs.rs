@@ -141,7 +141,7 @@ fn a_body_that_is_too_long_is_refused_before_it_is_served() {
         let mut client = tier.http();
         client.send(&upload("/echo", 5)).unwrap();
         assert_eq!(client.ask(b"hello").unwrap().status, 200);
-        let refusal = client.ask(&upload("/echo", 6)).unwrap();
+        let refusal = client.ask(upload("/echo", 6)).unwrap();
         assert_eq!(
             (refusal.status, refusal.header("connection")),
             (413, Some("close"))
@@ -206,7 +206,7 @@ fn confidential_paths_are_redirected_to_tls() {
         // A body that nobody wants does not cost the connection.
         client.send(&upload("/admin/x", 5)).unwrap();
         assert_eq!(client.ask(b"hello").unwrap().status, 302);
-        assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(client.ask(get("/")).unwrap().status, 200);
         assert_eq!(tier.running.counters().requests, 1);
         let mut wire = tier.packets();
         wire.send(&forward().uri(text("/snoop")).packet());

@@ -74,7 +74,7 @@ fn unix_sockets_serve_both_protocols_and_leave_no_file() {
             assert_eq!(client.get("/").body.len(), 347);
         }
         let mut client = tier.http();
-        let seen = client.ask(&get("/snoop")).unwrap().text();
+        let seen = client.ask(get("/snoop")).unwrap().text();
         assert!(seen.contains("\"remote_addr\": null"), "{seen}");
         drop(tier);
         assert!(!ajp.exists() && !http.exists());
@@ -118,12 +118,12 @@ fn connections_beyond_the_limit_wait_for_a_free_place() {
         let tier = Tier::with(io, |config| config.max_connections = 2);
         let mut clients = [tier.http(), tier.http()];
         for client in &mut clients {
-            assert_eq!(client.ask(&get("/")).unwrap().status, 200);
+            assert_eq!(client.ask(get("/")).unwrap().status, 200);
         }
         let mut third = tier.http();
         third.send(&get("/status/418")).unwrap();
         let [mut first, _second] = clients;
-        assert_eq!(first.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(first.ask(get("/")).unwrap().status, 200);
         assert_eq!(tier.running.counters().accepted, 2);
         drop(first);
         assert_eq!(third.receive().unwrap().status, 418);

@@ -179,9 +179,9 @@ fn on_each_model(check: impl Fn(IoModel)) {
 /// Runs `check` once for each driver and each kind of application.
 fn on_each_driver(check: impl Fn(Model)) {
     on_each_model(|io| {
-        Kind::ALL
-            .into_iter()
-            .for_each(|kind| check(Model { io, kind }))
+        for kind in Kind::ALL {
+            check(Model { io, kind });
+        }
     });
 }
 

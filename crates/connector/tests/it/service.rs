@@ -57,10 +57,10 @@ fn a_router_is_served_over_both_protocols() {
             );
         let tier = serving(io, router);
         let mut http = tier.http();
-        let greeting = http.ask(&get("/greet/you%20all")).unwrap();
+        let greeting = http.ask(get("/greet/you%20all")).unwrap();
         assert_eq!(greeting.text(), "hello, you all");
         assert_eq!(greeting.header("content-length"), Some("14"));
-        assert_eq!(http.ask(&get("/nowhere")).unwrap().status, 404);
+        assert_eq!(http.ask(get("/nowhere")).unwrap().status, 404);
 
         let mut ajp = tier.ajp();
         assert_eq!(ajp.get("/greet/me").text(), "hello, me");
@@ -145,7 +145,7 @@ fn what_fails_is_a_500_or_a_visible_cut_and_harms_nobody() {
         });
         let tier = Tier::running(io, Application::service(service), |_| {});
         let mut victim = tier.http();
-        assert_eq!(victim.ask(&get("/panic")).unwrap().status, 500);
+        assert_eq!(victim.ask(get("/panic")).unwrap().status, 500);
         assert_eq!(tier.refused("handler-panic"), 1);
         let mut ajp = tier.ajp();
         ajp.send_head(&Exchange::get("/"));

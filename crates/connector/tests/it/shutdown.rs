@@ -12,7 +12,7 @@ fn idle_connections_are_closed_and_new_ones_refused() {
     on_each_tier(|tier| {
         let address = tier.address(Protocol::Http);
         let (mut http, mut ajp) = (tier.http(), tier.ajp());
-        assert_eq!(http.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(http.ask(get("/")).unwrap().status, 200);
         assert!(ajp.get("/").reuse);
         tier.running.shutdown(AMPLE);
         assert_eq!(http.receive_to_end().unwrap(), b"");

@@ -29,7 +29,7 @@ fn connections_are_counted_by_what_they_are_about() {
         let (mut idle, mut head, mut body, mut slow) =
             (tier.http(), tier.http(), tier.ajp(), tier.http());
         let silent = tier.ajp();
-        assert_eq!(idle.ask(&get("/")).unwrap().status, 200);
+        assert_eq!(idle.ask(get("/")).unwrap().status, 200);
         head.send(b"GET / HT").unwrap();
         body.send_head(&Exchange::get("/delay/3600000"));
         slow.send(&get("/bytes/1000000000000")).unwrap();
@@ -61,7 +61,7 @@ fn the_view_tells_each_listener_apart() {
         assert_eq!(answer.status, 400);
         let mut client = tier.http();
         for round in 0..2 {
-            let seen = client.ask(&get_with("")).unwrap();
+            let seen = client.ask(get_with("")).unwrap();
             assert_eq!(
                 (seen.status, seen.header("content-type")),
                 (200, Some("application/json"))
@@ -93,7 +93,7 @@ fn a_browser_gets_a_page() {
     on_each_driver(|io| {
         let tier = viewed(io);
         let mut client = tier.http();
-        let page = client.ask(&get_with("Accept: text/html,*/*\r\n")).unwrap();
+        let page = client.ask(get_with("Accept: text/html,*/*\r\n")).unwrap();
         assert_eq!(
             page.header("content-type"),
             Some("text/html; charset=utf-8")
@@ -142,7 +142,7 @@ fn whoever_comes_through_a_front_from_elsewhere_is_refused() {
             });
         });
         let mut client = nobody.http();
-        assert_eq!(client.ask(&get_with("")).unwrap().status, 403);
+        assert_eq!(client.ask(get_with("")).unwrap().status, 403);
     });
 }
 
@@ -153,6 +153,6 @@ fn without_a_view_the_path_is_the_applications() {
             |request: &Request| Response::new(StatusCode::OK, Body::Full(request.path.clone()));
         let tier = Tier::serving(io, handler, |_| {});
         let mut client = tier.http();
-        assert_eq!(client.ask(&get_with("")).unwrap().text(), "/_status");
+        assert_eq!(client.ask(get_with("")).unwrap().text(), "/_status");
     });
 }

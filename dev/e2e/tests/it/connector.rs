@@ -81,7 +81,7 @@ fn pages_and_bodies_both_ways(model: &str) {
                 .unwrap();
             echoed(&mut client, length);
         }
-        let answer = client.ask(&head("GET", "/status/404", "")).unwrap();
+        let answer = client.ask(head("GET", "/status/404", "")).unwrap();
         assert_eq!(answer.status, 404);
         client.send(&head("HEAD", "/", "")).unwrap();
         assert_eq!(client.receive_head().unwrap().status, 200);
@@ -227,7 +227,7 @@ fn the_secret_decides(model: &str) {
         for (secret, status) in [(Some("right"), 200), (Some("wrong"), 403), (None, 403)] {
             let server = way.start_with(&app, secret);
             let mut client = server.connect();
-            let answer = client.ask(&head("GET", "/", "")).unwrap();
+            let answer = client.ask(head("GET", "/", "")).unwrap();
             assert_eq!(answer.status, status, "{way:?} with {secret:?}");
         }
     }
@@ -297,7 +297,7 @@ fn descriptors_may_run_out(model: &str) {
 }
 
 fn get(client: &mut HttpClient, target: &str) -> Vec<u8> {
-    let answer = client.ask(&head("GET", target, "")).unwrap();
+    let answer = client.ask(head("GET", target, "")).unwrap();
     assert_eq!(answer.status, 200, "{target}");
     answer.body
 }

@@ -84,7 +84,7 @@ fn a_client_that_writes_all_before_it_reads_gets_the_answer() {
         let peer = answering(UNAUTHORIZED, resets);
         let running = front(&peer, |_| ());
         let mut client = begin(&running, 9 * MEBIBYTE);
-        let answer = client.ask(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+        let answer = client.ask(vec![b'x'; 9 * MEBIBYTE]).unwrap();
         assert_eq!(
             (answer.status, answer.header("connection")),
             (401, Some("close"))
@@ -98,7 +98,7 @@ fn so_does_one_whose_body_the_front_refuses() {
     let peer = answering(UNAUTHORIZED, false);
     let running = front(&peer, |listener| listener.body_max = Some(1000));
     let mut client = begin(&running, 9 * MEBIBYTE);
-    assert_eq!(client.ask(&vec![b'x'; 9 * MEBIBYTE]).unwrap().status, 413);
+    assert_eq!(client.ask(vec![b'x'; 9 * MEBIBYTE]).unwrap().status, 413);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn so_does_one_whose_head_the_front_refuses() {
     let running = front(&peer, |_| ());
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     client.send(b"POST / HTTP/1.1\r\nHost : a\r\n\r\n").unwrap();
-    assert_eq!(client.ask(&vec![b'x'; 9 * MEBIBYTE]).unwrap().status, 400);
+    assert_eq!(client.ask(vec![b'x'; 9 * MEBIBYTE]).unwrap().status, 400);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_early_success_leaves_the_connection_usable() {
     let peer = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", true);
     let running = front(&peer, |_| ());
     let mut client = begin(&running, 9 * MEBIBYTE);
-    let answer = client.ask(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+    let answer = client.ask(vec![b'x'; 9 * MEBIBYTE]).unwrap();
     assert_eq!((answer.status, answer.header("connection")), (200, None));
     assert_eq!(ask(&mut client).status, 200);
 }

@@ -169,7 +169,7 @@ fn a_unix_socket_is_believed_by_its_mode() {
     let _running = crate::start(config).unwrap();
     let path = directory.path().join("front.sock");
     let mut client = HttpClient::connect(catamaran_testkit::Address::Unix(path)).unwrap();
-    assert_eq!(client.ask(&[LINE, REQUEST].concat()).unwrap().status, 200);
+    assert_eq!(client.ask([LINE, REQUEST].concat()).unwrap().status, 200);
     assert_eq!(told(&backend), "192.0.2.7");
 }
 
@@ -210,7 +210,7 @@ fn tls_that_the_proxy_ends_is_the_clients() {
     });
     let (tls, clear) = (of_tls(1), of_tls(0));
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
-    let answer = client.ask(&[&tls[..], REQUEST].concat()).unwrap();
+    let answer = client.ask([&tls[..], REQUEST].concat()).unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(told_as(&backend, "x-forwarded-proto: "), "https");
     for (header, scheme, status) in [

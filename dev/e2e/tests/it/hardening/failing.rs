@@ -91,7 +91,7 @@ fn row_031_and_032_answer_before_the_body_is_read() {
             let front = front(&backend, "");
             let id = refused_early(&backend, protocol);
             let mut client = upload(&front, &id, length);
-            let answer = client.ask(&vec![b'x'; more]).unwrap();
+            let answer = client.ask(vec![b'x'; more]).unwrap();
             let got = (answer.status, answer.text(), answer.header("connection"));
             let required = (413, "hi".to_owned(), Some("close"));
             assert_eq!(got, required, "{protocol:?} {more}");
