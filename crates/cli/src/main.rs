@@ -25,6 +25,7 @@
 //! | [`catamaran_message`](../catamaran_message/index.html) | the vocabulary of HTTP messages between crates |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
 //! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |
+//! | [`catamaran_http_client`] | the client with which commands ask the front and other servers |
 //! | [`catamaran_tier`](../catamaran_tier/index.html) | the lab's servers: from a target's file to a process that serves and ends |
 //! | [`catamaran_gauge`](../catamaran_gauge/index.html) | figures of the kernel and of a JVM about processes |
 //! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and which conclusions a run's numbers support |

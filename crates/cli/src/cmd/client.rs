@@ -1,17 +1,18 @@
 //! Asking the admin listener of a front that runs.
 //!
-//! One request on one connection, which the listener closes. Nothing else speaks to it here, so the
-//! response is read to its end and no more of HTTP is needed.
+//! Each request has a connection of its own.
 
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catamaran_admin_api::Problem;
 use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_front::config::ListenAddress;
+use catamaran_http_client::{BlockingClient, ClientRequest, ServerAddress};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
+use http::{HeaderName, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -137,17 +138,19 @@ impl Client {
                      --admin or --config"
                 }
                 io::ErrorKind::PermissionDenied => "; only the front's user may open it",
+                io::ErrorKind::InvalidData => return self.stranger(),
                 _ => "",
             };
             Failure::Fault(format!("cannot ask the front at {place}: {error}{hint}"))
         };
-        let response = self
-            .exchange(&self.request(method, path, body))
-            .map_err(failed)?;
-        read(&response).ok_or_else(|| {
-            let place = self.place();
-            Failure::Fault(format!("at {place} there is no admin listener of a front"))
-        })
+        let (status, text) = self.exchange(method, path, body).map_err(failed)?;
+        let body = serde_json::from_slice(&text).map_err(|_| self.stranger())?;
+        Ok(Answer { status, body })
+    }
+
+    fn stranger(&self) -> Failure {
+        let place = self.place();
+        Failure::Fault(format!("at {place} there is no admin listener of a front"))
     }
 
     /// As [`Self::ask`]; a refusal is a failure in its own words.
@@ -177,38 +180,47 @@ impl Client {
         understood(self.expect(method, path, body)?)
     }
 
-    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> String {
+    /// The status and the body of the answer.
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> io::Result<(u16, Vec<u8>)> {
+        let address = match &self.address {
+            ListenAddress::Tcp(address) => ServerAddress::Tcp(reachable(*address)),
+            ListenAddress::Unix(path) => ServerAddress::Unix(path.clone()),
+        };
         let host = match &self.address {
             ListenAddress::Tcp(address) => address.to_string(),
             ListenAddress::Unix(_) => "localhost".to_owned(),
         };
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
-        if let Some(token) = &self.token {
-            request += &format!("Authorization: Bearer {token}\r\n");
+        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let mut fields: Vec<(&HeaderName, &[u8])> = Vec::new();
+        if let Some(bearer) = &bearer {
+            fields.push((&AUTHORIZATION, bearer.as_bytes()));
         }
         if method != "GET" {
-            let body = body.map_or_else(String::new, Value::to_string);
-            let length = body.len();
-            request += &format!(
-                "If-Match: *\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-            );
-            return request;
+            fields.push((&IF_MATCH, b"*"));
+            fields.push((&CONTENT_TYPE, b"application/json"));
         }
-        request + "\r\n"
-    }
-
-    fn exchange(&self, request: &str) -> io::Result<Vec<u8>> {
-        match &self.address {
-            ListenAddress::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(TIMEOUT))?;
-                converse(stream, request)
-            }
-            ListenAddress::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(&reachable(*address), TIMEOUT)?;
-                stream.set_read_timeout(Some(TIMEOUT))?;
-                converse(stream, request)
-            }
+        let body = body.map_or_else(String::new, Value::to_string);
+        let request = ClientRequest {
+            method: &Method::try_from(method).map_err(io::Error::other)?,
+            target: path,
+            host: &host,
+            fields: &fields,
+            body: body.as_bytes(),
+        };
+        let mut text = Vec::new();
+        let mut client = BlockingClient::connect(&address, TIMEOUT)?;
+        let answer = client.ask(&request, ANSWER_MAX, |bytes| text.extend_from_slice(bytes))?;
+        match answer.is_whole {
+            true => Ok((answer.head.status.as_u16(), text)),
+            false => Err(io::Error::other(format!(
+                "the answer is longer than {} MiB",
+                ANSWER_MAX >> 20
+            ))),
         }
     }
 
@@ -219,13 +231,6 @@ impl Client {
             ListenAddress::Unix(path) => format!("unix:{}", path.display()),
         }
     }
-}
-
-fn converse(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
-    stream.write_all(request.as_bytes())?;
-    let mut response = Vec::new();
-    stream.read_to_end(&mut response)?;
-    Ok(response)
 }
 
 /// An answer as an object of the API.
@@ -250,16 +255,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn read(response: &[u8]) -> Option<Answer> {
-    let end = response.windows(4).position(|it| it == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&response[..end]).ok()?;
-    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    let body = serde_json::from_slice(&response[end + 4..]).ok()?;
-    Some(Answer { status, body })
-}
-
 /// Where the front listens unless it is said otherwise.
 const SOCKET: &str = "/run/catamaran/admin.sock";
 
 /// How long the front may be silent.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// More than the status of a front with 10,000 backends.
+const ANSWER_MAX: u64 = 64 << 20;

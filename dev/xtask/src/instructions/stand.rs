@@ -3,12 +3,14 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read as _;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use catamaran_gauge::memory;
+use catamaran_http_client::{BlockingClient, ClientRequest, ServerAddress};
 use catamaran_tier::{Job, Launch, Priority, Process, Programs, Space, Target, builtin};
 use serde_json::Value;
 
@@ -147,7 +149,7 @@ impl Stand {
         let set = [("backend", backend.as_str()), ("ready_path", "/")];
         let front = self.front(&target, build, &set)?;
         let address = front.address("http");
-        let open = |count: usize| -> anyhow::Result<Vec<TcpStream>> {
+        let open = |count: usize| -> anyhow::Result<Vec<BlockingClient>> {
             (0..count).map(|_| connection(address)).collect()
         };
         let anonymous = || memory::shares(&front.processes()).map(|shares| shares.anonymous);
@@ -172,11 +174,11 @@ impl Stand {
         ];
         let front = self.front(&target, build, &set)?;
         let address = front.address("http");
-        let mut stream = TcpStream::connect(address)?;
+        let mut client = connection(address)?;
         let mut ask = |pages: std::ops::Range<usize>| -> anyhow::Result<()> {
             for page in pages {
                 for _ in 0..2 {
-                    get(&mut stream, address, &format!("/?page={page}"))?;
+                    get(&mut client, address, &format!("/?page={page}"))?;
                 }
             }
             Ok(())
@@ -199,27 +201,20 @@ fn programs(build: &Build) -> Programs {
 }
 
 /// A connection that has made one request.
-fn connection(address: SocketAddr) -> anyhow::Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
-    get(&mut stream, address, "/")?;
-    Ok(stream)
+fn connection(address: SocketAddr) -> anyhow::Result<BlockingClient> {
+    let mut client = BlockingClient::connect(&ServerAddress::Tcp(address), PATIENCE)?;
+    get(&mut client, address, "/")?;
+    Ok(client)
 }
 
 /// Asks for the application's page.
-fn get(stream: &mut TcpStream, address: SocketAddr, target: &str) -> anyhow::Result<()> {
-    let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    let mut buffer = [0; 4096];
-    let is_whole = |answer: &[u8]| {
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-        end.is_some_and(|end| answer.len() >= end + 4 + PAGE_BYTES)
-    };
-    while !is_whole(&answer) {
-        let read = stream.read(&mut buffer)?;
-        ensure!(read > 0, "the front closed a connection");
-        answer.extend_from_slice(&buffer[..read]);
-    }
+fn get(client: &mut BlockingClient, address: SocketAddr, target: &str) -> anyhow::Result<()> {
+    let host = address.to_string();
+    let answer = client.ask(&ClientRequest::get(target, &host), PAGE_MAX, |_| ())?;
+    ensure!(
+        answer.is_whole && client.can_reuse(),
+        "the front closed a connection"
+    );
     Ok(())
 }
 
@@ -259,8 +254,10 @@ fn total(text: &str) -> Option<u64> {
 }
 
 const SAID_MAX: u64 = 1 << 20;
-/// Of the application's page, `/`.
-const PAGE_BYTES: usize = 347;
+/// More than the application's page.
+const PAGE_MAX: u64 = 1 << 20;
+/// How long the front may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Connections before memory is looked at, which bring what a front needs once.
 const FIRST: usize = 50;
 const OTHERS: usize = 2_000;

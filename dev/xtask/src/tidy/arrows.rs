@@ -91,6 +91,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "message", may_use: &[] },
     Row { folder: "ajp", may_use: &["message"] },
     Row { folder: "http1", may_use: &["message"] },
+    Row { folder: "http-client", may_use: &["http1", "message"] },
     Row { folder: "memcache", may_use: &[] },
     Row { folder: "admin-api", may_use: &[] },
     Row { folder: "balance", may_use: &[] },
@@ -110,14 +111,14 @@ const ARROWS: &[Row] = &[
     Row { folder: "load", may_use: &["ajp", "http1", "memcache", "stats", "chart", "tls", "units"] },
     Row { folder: "bench", may_use: &["load", "units"] },
     Row { folder: "gauge", may_use: &[] },
-    Row { folder: "tier", may_use: &["gauge", "toml-file", "units"] },
-    Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "toml-file", "units"] },
+    Row { folder: "tier", may_use: &["gauge", "http-client", "toml-file", "units"] },
+    Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "toml-file", "units"] },
     Row { folder: "config", may_use: &["front", "toml-file"] },
     Row { folder: "import", may_use: &["config", "front"] },
-    Row { folder: "cli", may_use: &["admin-api", "config", "front", "connector", "http1", "import", "bench", "lab", "units"] },
+    Row { folder: "cli", may_use: &["admin-api", "config", "front", "connector", "http-client", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
-    Row { folder: "xtask", may_use: &["gauge", "stats", "tier", "units"] },
+    Row { folder: "xtask", may_use: &["gauge", "http-client", "stats", "tier", "units"] },
 ];
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 }
 
 /// So many functions take a tuple. The number may only fall.
-const TUPLE_PARAMETERS_MAX: usize = 86;
+const TUPLE_PARAMETERS_MAX: usize = 85;
 
 const FILE: &str = "dev/xtask/src/tidy/names.rs";
 

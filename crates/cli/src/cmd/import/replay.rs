@@ -5,18 +5,17 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::io::{self, Write as _};
+use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use catamaran_bench::replay;
-use catamaran_http1::{BodyLength, Client, ClientEvent, Limits, Request};
+use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, ServerAddress};
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderValue, Method};
 
 use crate::failure::Failure;
 
@@ -193,7 +192,7 @@ struct Server {
     url: String,
     authority: String,
     host: String,
-    open: Option<(TcpStream, Client)>,
+    open: Option<BlockingClient>,
 }
 
 impl Server {
@@ -229,7 +228,7 @@ impl Server {
             .map_err(|error| Failure::Usage(format!("{method} {target} of {}: {error}", self.url)))
     }
 
-    fn connect(&self) -> io::Result<(TcpStream, Client)> {
+    fn connect(&self) -> io::Result<BlockingClient> {
         let has_port = self
             .authority
             .rsplit_once(':')
@@ -240,95 +239,53 @@ impl Server {
         };
         let address = address.to_socket_addrs()?.next();
         let address = address.ok_or_else(|| io::Error::other("its host has no address"))?;
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        stream.set_nodelay(true)?;
-        Ok((stream, Client::new(Limits::response())))
+        BlockingClient::connect(&ServerAddress::Tcp(address), TIMEOUT)
     }
 
     fn exchange(
         &mut self,
-        (mut stream, mut client): (TcpStream, Client),
+        mut client: BlockingClient,
         method: &str,
         target: &str,
     ) -> io::Result<Answer> {
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query.as_bytes())),
-            None => (target, None),
-        };
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(USER_AGENT, HeaderValue::from_static("catamaran-import"));
         let method = if method == "HEAD" {
             Method::HEAD
         } else {
             Method::GET
         };
-        let request = Request {
+        let request = ClientRequest {
             method: &method,
-            path: path.as_bytes(),
-            query,
-            host: self.host.as_bytes(),
-            headers: &headers,
-            extra: &[],
-            body: BodyLength::Known(0),
+            fields: &[(&ACCEPT, b"*/*"), (&USER_AGENT, b"catamaran-import")],
+            ..ClientRequest::get(target, &self.host)
         };
-        let mut out = BytesMut::new();
-        client
-            .send_request(&request, &mut out)
-            .map_err(io::Error::other)?;
-        stream.write_all(&out)?;
-        let answer = self.receive(&mut stream, &mut client)?;
+        let answer = client.ask(&request, READ_MAX, |_| ())?;
         if client.can_reuse() {
-            self.open = Some((stream, client));
+            self.open = Some(client);
         }
-        Ok(answer)
+        Ok(self.compared(&answer))
     }
 
-    fn receive(&self, stream: &mut TcpStream, client: &mut Client) -> io::Result<Answer> {
-        let mut input = BytesMut::new();
-        let mut buffer = vec![0; BUFFER];
-        let mut answer = Answer::default();
-        let mut length = 0;
-        loop {
-            match client.receive(&mut input).map_err(io::Error::other)? {
-                Some(ClientEvent::Head(head)) => {
-                    let text = |name| {
-                        let value = head.headers.get(name);
-                        value.map(|it: &HeaderValue| {
-                            String::from_utf8_lossy(it.as_bytes()).into_owned()
-                        })
-                    };
-                    answer = Answer {
-                        status: head.status.as_u16(),
-                        location: text(LOCATION).map(|it| self.relative(&it)),
-                        // Types and charsets are names without case (RFC 9110, section 8.3).
-                        content_type: text(CONTENT_TYPE).map(|it| it.to_ascii_lowercase()),
-                        length: head.content_length,
-                    };
-                }
-                Some(ClientEvent::Body(bytes)) => length += bytes.len() as u64,
-                Some(ClientEvent::End) => break,
-                Some(_) => {}
-                None => match stream.read(&mut buffer)? {
-                    0 => match client.receive_eof().map_err(io::Error::other)? {
-                        Some(ClientEvent::End) => break,
-                        _ => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    },
-                    read => input.extend_from_slice(&buffer[..read]),
-                },
-            }
-        }
-        if length > 0 {
-            answer.length = Some(length);
-        }
+    fn compared(&self, answer: &ClientAnswer) -> Answer {
+        let head = &answer.head;
+        let text = |name| {
+            let value = head.headers.get(name);
+            value.map(|it: &HeaderValue| String::from_utf8_lossy(it.as_bytes()).into_owned())
+        };
         // Pages of errors and redirects are each server's own.
-        if answer.status >= 300 {
-            answer.content_type = None;
-            answer.length = None;
+        let is_own = head.status.as_u16() >= 300;
+        let length = match answer.body_bytes {
+            0 => head.content_length,
+            length => Some(length),
+        };
+        Answer {
+            status: head.status.as_u16(),
+            location: text(LOCATION).map(|it| self.relative(&it)),
+            // Types and charsets are names without case (RFC 9110, section 8.3).
+            content_type: text(CONTENT_TYPE)
+                .filter(|_| !is_own)
+                .map(|it| it.to_ascii_lowercase()),
+            length: length.filter(|_| !is_own),
         }
-        Ok(answer)
     }
 
     /// A URL of the server itself as a path, since the other one is elsewhere.
@@ -369,7 +326,8 @@ impl Pace {
 /// How long a server may be silent.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const BUFFER: usize = 64 << 10;
+/// Of a response that is longer, only so much is compared.
+const READ_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

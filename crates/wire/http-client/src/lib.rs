@@ -1,0 +1,203 @@
+//! A blocking HTTP/1.1 client for commands and tools: one connection, one request at a time, over TCP or a
+//! Unix socket.
+//!
+//! Every wait has a deadline, and the caller says how much of a response is read at most. What serves, or
+//! measures times, uses `http1` itself.
+#![forbid(unsafe_code)]
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use catamaran_http1::{Client, ClientEvent, Limits};
+use catamaran_message::{BodyLength, Request, ResponseHead};
+use http::{HeaderMap, HeaderName, Method};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// The path of a socket.
+    Unix(PathBuf),
+}
+
+/// What is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientRequest<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The path, and the query if there is one.
+    pub target: &'a str,
+    /// The value of Host.
+    pub host: &'a str,
+    /// The other fields.
+    pub fields: &'a [(&'a HeaderName, &'a [u8])],
+    /// The body; its length is announced.
+    pub body: &'a [u8],
+}
+
+impl<'a> ClientRequest<'a> {
+    /// A GET without further fields.
+    #[must_use]
+    pub fn get(target: &'a str, host: &'a str) -> Self {
+        Self {
+            method: &Method::GET,
+            target,
+            host,
+            fields: &[],
+            body: b"",
+        }
+    }
+}
+
+/// What came.
+#[derive(Debug, Default)]
+pub struct ClientAnswer {
+    /// The final head.
+    pub head: Box<ResponseHead>,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Whether that is all of it; otherwise as much was read as the caller wants.
+    pub is_whole: bool,
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct BlockingClient {
+    socket: Socket,
+    codec: Client,
+    input: BytesMut,
+    timeout: Duration,
+}
+
+impl BlockingClient {
+    /// Connects. The server may be silent for `timeout`: before it accepts, and at each read and write.
+    ///
+    /// # Errors
+    /// Those of the system; `TimedOut` if nobody accepts.
+    pub fn connect(address: &ServerAddress, timeout: Duration) -> io::Result<Self> {
+        let (domain, to) = match address {
+            ServerAddress::Tcp(address) => (Domain::for_address(*address), (*address).into()),
+            ServerAddress::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+        };
+        let socket = Socket::new(domain, Type::STREAM, None)?;
+        socket.set_read_timeout(Some(timeout))?;
+        match address {
+            ServerAddress::Tcp(_) => {
+                socket.connect_timeout(&to, timeout)?;
+                socket.set_tcp_nodelay(true)?;
+            }
+            // This waits as long as a write (socket(7), SO_SNDTIMEO).
+            ServerAddress::Unix(_) => {
+                let connected = socket.connect(&to);
+                connected.map_err(|error| in_time(error, timeout))?;
+            }
+        }
+        Ok(Self {
+            socket,
+            codec: Client::new(Limits::response()),
+            input: BytesMut::new(),
+            timeout,
+        })
+    }
+
+    /// Sends a request and reads its response, of which `keep` sees each piece of the body. After `read_max`
+    /// bytes, head and all, the rest is left.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the request cannot be sent, `InvalidData` if what comes is no whole response,
+    /// `TimedOut` if nothing comes, and those of the system.
+    pub fn ask(
+        &mut self,
+        request: &ClientRequest<'_>,
+        read_max: u64,
+        keep: impl FnMut(&[u8]),
+    ) -> io::Result<ClientAnswer> {
+        let timeout = self.timeout;
+        let answer = self
+            .send(request)
+            .and_then(|()| self.receive(read_max, keep));
+        answer.map_err(|error| in_time(error, timeout))
+    }
+
+    /// Whether the server takes another request on this connection.
+    #[must_use]
+    pub fn can_reuse(&self) -> bool {
+        self.codec.can_reuse() && self.input.is_empty()
+    }
+
+    fn send(&mut self, request: &ClientRequest<'_>) -> io::Result<()> {
+        let (path, query) = match request.target.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (request.target, None),
+        };
+        let head = Request {
+            method: request.method,
+            path: path.as_bytes(),
+            query,
+            host: request.host.as_bytes(),
+            headers: &HeaderMap::new(),
+            extra: request.fields,
+            body: BodyLength::Known(request.body.len() as u64),
+        };
+        let mut out = BytesMut::new();
+        let sent = self.codec.send_request(&head, &mut out);
+        sent.map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
+        self.codec.send_data(request.body, &mut out);
+        self.codec.finish_body(&mut out).map_err(io::Error::other)?;
+        self.socket.write_all(&out)
+    }
+
+    fn receive(&mut self, read_max: u64, mut keep: impl FnMut(&[u8])) -> io::Result<ClientAnswer> {
+        let mut answer = ClientAnswer::default();
+        let mut buffer = vec![0; BUFFER];
+        let mut left = read_max;
+        loop {
+            match self.codec.receive(&mut self.input).map_err(broken)? {
+                Some(ClientEvent::Head(head)) => answer.head = head,
+                Some(ClientEvent::Body(bytes)) => {
+                    answer.body_bytes += bytes.len() as u64;
+                    keep(&bytes);
+                }
+                Some(ClientEvent::End) => {
+                    answer.is_whole = true;
+                    return Ok(answer);
+                }
+                Some(ClientEvent::Interim(_) | ClientEvent::Upgraded(_)) => {}
+                None if left == 0 => return Ok(answer),
+                None => {
+                    let room = usize::try_from(left).unwrap_or(BUFFER).min(BUFFER);
+                    let read = self.socket.read(&mut buffer[..room])?;
+                    left -= read as u64;
+                    self.input.extend_from_slice(&buffer[..read]);
+                    if read == 0 {
+                        let ended = self.codec.receive_eof().map_err(broken)?;
+                        answer.is_whole = ended == Some(ClientEvent::End);
+                        return Ok(answer);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn broken(fault: catamaran_http1::Fault) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, fault)
+}
+
+/// What the system says when a socket's timeout is over does not say that.
+fn in_time(error: io::Error, timeout: Duration) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => io::Error::new(
+            ErrorKind::TimedOut,
+            format!("the server was silent for {timeout:?}"),
+        ),
+        _ => error,
+    }
+}
+
+const BUFFER: usize = 64 << 10;
