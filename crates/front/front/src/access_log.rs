@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ pub(crate) use line::{CacheLine, Record, RequestLine, SessionLine};
 use tokio::time::Instant;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use crate::lock::lock;
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 
 /// The log, shared by all workers.
@@ -230,7 +231,7 @@ impl AccessLog {
     }
 
     fn config(&self) -> MutexGuard<'_, Option<LogConfig>> {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.config)
     }
 
     /// Whether the log is on. If it is off, no record is gathered.
@@ -331,7 +332,7 @@ impl AccessLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writers> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writers)
     }
 }
 
@@ -442,10 +443,6 @@ fn write_lines(
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
-}
-
-fn lock<T>(buffer: &Mutex<T>) -> MutexGuard<'_, T> {
-    buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reloads that may come while the thread is busy writing.

@@ -54,6 +54,7 @@ mod inheritance;
 mod limits;
 mod line_queue;
 mod listener;
+mod lock;
 mod log_target;
 mod path;
 mod peer;

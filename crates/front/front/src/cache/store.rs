@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -28,6 +28,7 @@ use crate::cache::fill::{Fill, FillRoom};
 use crate::cache::hot::{HotTable, StoredResponse, WorkerEntry};
 use crate::cache::object::{ALLOCATION, Object};
 use crate::config::CacheConfig;
+use crate::lock::lock;
 
 /// What is known of one key.
 #[derive(Debug, Default)]
@@ -534,11 +535,6 @@ impl Lifecycle<Box<[u8]>, Arc<Entry>> for Evictions {
         entry.end();
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics under these locks.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The ages by which fetches are counted: a name, and what each is younger than.

@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Arc<Open>);
@@ -68,10 +70,6 @@ impl Drop for Counted {
             }
         }
     }
-}
-
-fn lock(open: &Open) -> MutexGuard<'_, HashMap<Client, usize>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! A front that runs in a test serves a script to requests for the path under which it is published.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use catamaran_upstream::{Error as UpstreamError, Event};
 use http::StatusCode;
 
 use crate::exchange::source::SourceError;
+use crate::lock::lock;
 
 /// One thing that a source does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,10 +186,6 @@ impl Drop for Scripted {
 /// The bytes of every script's body, from one of them on.
 pub(crate) fn pattern(from: u64, len: u64) -> Vec<u8> {
     (from..from + len).map(|at| (at % 251) as u8).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// By path. The tests of one process share it, so each has paths of its own.
