@@ -19,6 +19,16 @@ pub(super) fn body(response: &str) -> &str {
     response.split_once("\r\n\r\n").expect("a head").1
 }
 
+/// The end of a connection that its last answer has announced, and that is waited for.
+#[track_caller]
+fn announced_close(play: &Play, answer: &str) -> Close {
+    let fields = answer.to_ascii_lowercase();
+    assert!(fields.contains("connection: close"), "{answer}");
+    let close = play.closed().expect("the connection is closed");
+    assert!(close.linger, "{close:?}");
+    close
+}
+
 #[test]
 fn a_page_has_its_length_and_a_date_and_leaves_the_connection_open() {
     let mut play = http();
@@ -176,17 +186,7 @@ fn a_client_that_expects_100_gets_it_only_from_who_reads_the_body() {
 
     let unread = play.feed(request("/status/403")).text();
     assert!(unread.starts_with("HTTP/1.1 403 "), "{unread}");
-    assert!(
-        unread.to_ascii_lowercase().contains("connection: close"),
-        "{unread}"
-    );
-    assert_eq!(
-        play.closed(),
-        Some(Close {
-            linger: true,
-            reason: None
-        })
-    );
+    assert_eq!(announced_close(&play, &unread).reason, None);
 }
 
 #[test]
@@ -204,17 +204,7 @@ fn an_unread_body_is_read_and_dropped_up_to_the_limit() {
     let large = play
         .feed("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n")
         .text();
-    assert!(
-        large.to_ascii_lowercase().contains("connection: close"),
-        "{large}"
-    );
-    assert_eq!(
-        play.closed(),
-        Some(Close {
-            linger: true,
-            reason: None
-        })
-    );
+    assert_eq!(announced_close(&play, &large).reason, None);
 }
 
 #[test]
@@ -237,12 +227,7 @@ fn a_fault_is_answered_once_and_nothing_after_it_is_served() {
         .text();
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert_eq!(answer.matches("HTTP/1.1").count(), 1);
-    assert!(
-        answer.to_ascii_lowercase().contains("connection: close"),
-        "{answer}"
-    );
-    let close = play.closed().unwrap();
-    assert!(close.linger && close.reason.is_some(), "{close:?}");
+    assert!(announced_close(&play, &answer).reason.is_some());
 }
 
 #[test]

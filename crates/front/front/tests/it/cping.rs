@@ -13,7 +13,7 @@ use catamaran_testkit::ajp;
 
 use crate::admin::{admin, status, with_admin};
 use crate::health::{first, until};
-use crate::{get, start, tcp};
+use crate::{Front, get, start, tcp};
 
 /// What it does when it is asked CPING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,18 +96,24 @@ fn at(path: &Path) -> BackendConfig {
     backend
 }
 
+/// A front whose backend has served, was out, and is there again.
+fn restarted(directory: &Path, manner: Manner) -> (Front, Connector) {
+    let path = directory.join("ajp.sock");
+    let connector = Connector::start(&path, manner);
+    let running = start(with_admin(vec![at(&path)])).unwrap();
+    let front = tcp(&running, 0);
+    assert_eq!(get(front).status, 200, "{manner:?}");
+    drop(connector);
+    until("the outage", || (get(front).status == 503).then_some(()));
+    (running, Connector::start(&path, manner))
+}
+
 #[test]
 fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
     for manner in [Manner::Closes, Manner::Answers403] {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("undertow.sock");
-        let connector = Connector::start(&path, manner);
-        let running = start(with_admin(vec![at(&path)])).unwrap();
+        let (running, _connector) = restarted(directory.path(), manner);
         let front = tcp(&running, 0);
-        assert_eq!(get(front).status, 200, "{manner:?}");
-        drop(connector);
-        until("the outage", || (get(front).status == 503).then_some(()));
-        let connector = Connector::start(&path, manner);
         until(&format!("an answer of one that {manner:?}"), || {
             (get(front).status == 200).then_some(())
         });
@@ -118,7 +124,6 @@ fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
             "{manner:?}: {status}"
         );
         assert!(status.contains("ping_after_idle"), "{manner:?}: {status}");
-        drop(connector);
     }
 }
 
@@ -127,14 +132,8 @@ fn a_backend_that_does_not_speak_cping_is_back_after_a_restart() {
 fn a_backend_that_is_silent_or_speaks_no_ajp_after_a_restart_stays_out() {
     for manner in [Manner::Stalls, Manner::AnswersHttp] {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tomcat.sock");
-        let connector = Connector::start(&path, manner);
-        let running = start(with_admin(vec![at(&path)])).unwrap();
+        let (running, connector) = restarted(directory.path(), manner);
         let front = tcp(&running, 0);
-        assert_eq!(get(front).status, 200, "{manner:?}");
-        drop(connector);
-        until("the outage", || (get(front).status == 503).then_some(()));
-        let connector = Connector::start(&path, manner);
         // What a question says is known when the next one is asked.
         until(&format!("a second question to one that {manner:?}"), || {
             assert_eq!(get(front).status, 503, "{manner:?}");
@@ -145,7 +144,6 @@ fn a_backend_that_is_silent_or_speaks_no_ajp_after_a_restart_stays_out() {
             status.contains("does not answer CPING"),
             "{manner:?}: {status}"
         );
-        drop(connector);
     }
 }
 
