@@ -76,7 +76,7 @@ impl Pair {
 }
 
 /// A container that answers every request on a connection with its name.
-fn container(name: &str) -> Script {
+pub(crate) fn container(name: &str) -> Script {
     let answer = [
         ajp::send_headers(200, &[ajp::field("Content-Length", "1")]),
         ajp::chunk(name.as_bytes()),
@@ -85,7 +85,7 @@ fn container(name: &str) -> Script {
     Script::new()
         .expect_packet()
         .send(&answer.concat())
-        .repeat(200)
+        .repeat(1000)
 }
 
 /// The node that serves a request, or the status if that is another than 200.

@@ -8,9 +8,10 @@ use std::process::Command;
 use std::{env, fs};
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Address, Deadline, HttpClient, Peer, Process, Script, address, ajp};
+use catamaran_testkit::{Address, Deadline, HttpClient, Peer, Process, Script, address};
 use tempfile::TempDir;
 
+use crate::beside_mod_jk::container;
 use crate::import::{import, text};
 
 /// Whose configurations are generated.
@@ -32,21 +33,13 @@ struct Tally {
 
 /// A backend that answers every request on a connection with its name.
 fn backend(source: Source, name: &str) -> Script {
-    if source == Source::Nginx {
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{name}");
-        return Script::new()
-            .expect_until(b"\r\n\r\n")
-            .send(answer.as_bytes())
-            .repeat(1000);
+    if source != Source::Nginx {
+        return container(name);
     }
-    let answer = [
-        ajp::send_headers(200, &[ajp::field("Content-Length", "1")]),
-        ajp::chunk(name.as_bytes()),
-        ajp::end_response(1),
-    ];
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{name}");
     Script::new()
-        .expect_packet()
-        .send(&answer.concat())
+        .expect_until(b"\r\n\r\n")
+        .send(answer.as_bytes())
         .repeat(1000)
 }
 
