@@ -227,10 +227,13 @@ fn pack(
     sums(out)
 }
 
-/// `binary` without symbols in a stage of its own, and these in `out`, named for the library of the system that it uses.
+/// `binary` without symbols in an empty stage of its own, and these in `out`, named for the library of the system that it uses.
 fn strip(binary: &Path, out: &Path, library: &str) -> anyhow::Result<Stripped> {
     let stage = out.join("tree").join(library);
     let folder = stage.join("release");
+    if stage.exists() {
+        fs::remove_dir_all(&stage).with_context(|| stage.display().to_string())?;
+    }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let version = version_of(binary)?;
     let symbols = out.join(format!("catamaran-{version}-x86_64-linux-{library}.debug"));
