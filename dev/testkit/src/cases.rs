@@ -42,13 +42,14 @@ impl Cases {
     /// Reads a file of cases.
     ///
     /// # Panics
-    /// It cannot be read, an escape is none, or two cases have the same name or text.
+    /// It cannot be read, an escape is none, or two cases have the same name, or the same text that is not empty.
     pub fn read(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let all = fs::read_to_string(&path).expect("a readable file of cases");
         let (preface, cases) = parse(&all);
         for (at, case) in cases.iter().enumerate() {
-            let is_same = |it: &&Case| it.name == case.name || it.text == case.text;
+            let is_same =
+                |it: &&Case| it.name == case.name || it.text == case.text && !case.text.is_empty();
             let earlier = cases.iter().take(at).find(is_same);
             assert_eq!(earlier, None, "again in {}: {case:?}", path.display());
         }

@@ -1,11 +1,13 @@
 //! Configurations in `tests/golden`, with the file that each of them becomes, and the fate of each directive. Both are
-//! there for an import without and with an old server (`--keep`). `GOLDEN=write` writes what is written now, for review.
+//! there for an import without and with an old server (`--keep`). A configuration is one file: the files below `source/`,
+//! then what is made of them. `GOLDEN=write` writes what is written now, for review.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use catamaran_import::{Fate, Files, Import, Options, Sums, import};
+use catamaran_testkit::Cases;
 
 /// The files of one configuration, by the names that it has for them.
 struct Source(PathBuf);
@@ -47,8 +49,18 @@ impl Files for Source {
     }
 }
 
-fn converted(case: &Path, keep: Option<&str>) -> Import {
-    let source = Source(case.join("source"));
+/// Writes the sources of `case` into `folder`.
+fn unpack(case: &Cases, folder: &Path) {
+    for file in case.iter().filter(|it| it.name.starts_with("source/")) {
+        let path = folder.join(&file.name);
+        fs::create_dir_all(path.parent().expect("a file is in a directory"))
+            .expect("a directory is made");
+        fs::write(path, &file.text).expect("a file is written");
+    }
+}
+
+fn converted(source: &Path, keep: Option<&str>) -> Import {
+    let source = Source(source.to_owned());
     let names = [
         "httpd.conf",
         "nginx.conf",
@@ -95,51 +107,43 @@ fn shown(sums: Sums) -> String {
     )
 }
 
-/// Compares a file with what should be in it, or writes it.
-fn compare(path: &Path, text: &str) {
-    match env::var_os("GOLDEN").is_some_and(|it| it == "write") {
-        true => fs::write(path, text).expect("a golden file is written"),
-        false => {
-            let expected = fs::read_to_string(path).unwrap_or_default();
-            assert!(
-                expected == text,
-                "{} differs; it is here:\n{text}",
-                path.display()
-            );
-        }
-    }
-}
-
 #[test]
 fn configurations_become_what_was_reviewed() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut cases: Vec<PathBuf> = fs::read_dir(&golden)
+    let mut paths: Vec<PathBuf> = fs::read_dir(&golden)
         .unwrap()
         .map(|it| it.unwrap().path())
         .collect();
-    cases.sort();
-    assert!(cases.len() >= 12, "{cases:?}");
-    for (form, keep) in FORMS {
-        let mut all = Sums::default();
-        for case in &cases {
-            let import = converted(case, keep);
-            let mut real = import.text.as_str();
-            if let Err(report) = catamaran_config::parse("catamaran.toml", real) {
-                panic!("{}: {report}\n{real}", case.display());
+    paths.sort();
+    assert!(paths.len() >= 12, "{paths:?}");
+    let mut sums = FORMS.map(|_| Sums::default());
+    for path in &paths {
+        let case = Cases::read(path);
+        let folder = tempfile::tempdir().unwrap();
+        unpack(&case, folder.path());
+        let source = folder.path().join("source");
+        let mut files = Vec::new();
+        for ((form, keep), all) in FORMS.iter().zip(&mut sums) {
+            let import = converted(&source, *keep);
+            if let Err(report) = catamaran_config::parse("catamaran.toml", &import.text) {
+                panic!("{}: {report}\n{}", path.display(), import.text);
             }
-            let source = case.join("source").display().to_string();
-            let text = import.text.replace(&source, "SOURCE");
-            real = &text;
             assert_eq!(import.sums.total(), import.directives.len());
             all.mapped += import.sums.mapped;
             all.dropped += import.sums.dropped;
             all.decided += import.sums.decided;
             all.kept += import.sums.kept;
-            compare(&case.join(format!("{form}.toml")), real);
-            let ledger = ledger(&import).replace(&source, "SOURCE");
-            compare(&case.join(format!("{form}.ledger")), &ledger);
+            files.push((format!("{form}.toml"), import.text.clone()));
+            files.push((format!("{form}.ledger"), ledger(&import)));
         }
-        println!("{} configurations, {form}: {}", cases.len(), shown(all));
+        let source = source.display().to_string();
+        case.check(|it| {
+            let file = files.iter().find(|(name, _)| *name == it.name);
+            file.map_or_else(String::new, |(_, text)| text.replace(&source, "SOURCE"))
+        });
+    }
+    for ((form, _), all) in FORMS.iter().zip(sums) {
+        println!("{} configurations, {form}: {}", paths.len(), shown(all));
         // An old server alone converts nothing: most of what is needed must be served here.
         assert!(all.mapped > all.kept + all.decided, "{}", shown(all));
     }
