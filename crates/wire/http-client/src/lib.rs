@@ -86,6 +86,7 @@ impl BlockingClient {
         };
         let socket = Socket::new(domain, Type::STREAM, None)?;
         socket.set_read_timeout(Some(timeout))?;
+        socket.set_write_timeout(Some(timeout))?;
         match address {
             ServerAddress::Tcp(_) => {
                 socket.connect_timeout(&to, timeout)?;

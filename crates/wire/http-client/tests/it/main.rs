@@ -8,6 +8,7 @@ use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, ServerA
 use catamaran_testkit::{Address, Peer, Script};
 use http::Method;
 use http::header::IF_MATCH;
+use socket2::{Domain, SockAddr, Socket, Type};
 
 fn connect(address: &Address) -> BlockingClient {
     let address = match address {
@@ -101,6 +102,39 @@ fn a_silent_server_is_waited_for_until_the_deadline() {
     let error = get(&mut client, 1000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.to_string(), "the server was silent for 20ms");
+}
+
+#[test]
+fn a_server_that_does_not_read_is_waited_for_until_the_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = ServerAddress::Tcp(listener.local_addr().unwrap());
+    let mut client = BlockingClient::connect(&address, Duration::from_millis(20)).unwrap();
+    let request = ClientRequest {
+        method: &Method::POST,
+        // More than the buffers of two sockets take.
+        body: &vec![b'x'; 64 << 20],
+        ..ClientRequest::get("/", "h")
+    };
+    let error = client.ask(&request, 1000, |_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_unix_socket_whose_queue_is_full_is_waited_for_until_the_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+    socket.listen(0).unwrap();
+    let connect = || {
+        BlockingClient::connect(
+            &ServerAddress::Unix(path.clone()),
+            Duration::from_millis(20),
+        )
+    };
+    let _queued = connect().unwrap();
+    let error = connect().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
