@@ -7,7 +7,6 @@
 //! process group of its own, which is killed then: what it was started by, and what it started, may have hung as well.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -16,9 +15,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use catamaran_front::{Inheritance, Offer, Running, Taken};
-use rustix::process::{Pid, Signal, getpgid, getppid, kill_process_group, setpgid};
+use rustix::process::{Pid, Signal, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;
 
@@ -80,7 +80,7 @@ fn end(child: &Child, signal: Signal) {
 }
 
 /// Whether another process started this one to take over.
-pub(crate) fn is_successor() -> bool {
+fn is_successor() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == STDIN)
 }
 
@@ -103,14 +103,25 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
     Ok(inheritance)
 }
 
-/// Goes to the process group of the process that started this one, now that it serves: a terminal, and whoever started
-/// the front, reach it there.
-pub(crate) fn join_group() {
-    let group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
-    if let Some(group) = group {
-        // That process may have ended; then there is no group to go to.
-        setpgid(None, Some(group)).ok();
-    }
+/// The process group of the process that started this one to take over, if it did. To be asked for before this one
+/// serves: then the other one may end at once, and whoever is the parent afterwards is somebody else.
+pub(crate) fn group_of_predecessor() -> Option<Pid> {
+    group_of(getppid().filter(|_| is_successor())?)
+}
+
+/// Goes to that group, now that this process serves: a terminal, and whoever started the front, reach it there.
+pub(crate) fn join_group(group: Pid) {
+    // It is gone if the last of its processes has ended and was waited for.
+    setpgid(None, Some(group)).ok();
+}
+
+/// `None` if the process has ended, or if its group belongs to another PID namespace. rustix's `getpgid` takes that for
+/// impossible, and panics.
+fn group_of(process: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
+    // The name before it may have any character. Then state, parent, group.
+    let (_, behind_name) = stat.rsplit_once(") ")?;
+    Pid::from_raw(behind_name.split(' ').nth(2)?.parse().ok()?)
 }
 
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
@@ -174,3 +185,20 @@ const SINCE: &str = "CATAMARAN_SERVED_SINCE";
 
 /// How long the new process may take until it serves.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{getpgrp, getpid};
+
+    use super::*;
+
+    #[test]
+    fn the_group_of_any_process_is_asked_for() {
+        assert_eq!(group_of(getpid()), Some(getpgrp()));
+        // In a container its group may be one of outside, which is none here.
+        let init = group_of(Pid::INIT);
+        assert!(init.is_none_or(|group| group.is_init()), "{init:?}");
+        let last = Pid::from_raw(i32::MAX).unwrap();
+        assert_eq!(group_of(last), None);
+    }
+}

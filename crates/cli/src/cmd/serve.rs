@@ -86,11 +86,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let inheritance = upgrade::inheritance()?;
     let config = configuration(&args)?;
+    let group = upgrade::group_of_predecessor();
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
-    if upgrade::is_successor() {
-        upgrade::join_group();
-    }
+    group.into_iter().for_each(upgrade::join_group);
     running.count_own_log(own_log::queued());
     announce(&running.urls())?;
     for address in running.admin_addresses() {
