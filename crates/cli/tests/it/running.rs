@@ -1,6 +1,7 @@
 //! Commands that run until a signal.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 
 use catamaran_testkit::{Address, Deadline, HttpClient, Process, Response, Signal};
 
@@ -252,4 +253,37 @@ fn demo_says_what_to_open_and_that_works() {
     assert_eq!(page.status, 200);
     assert!(page.text().contains("<title>"), "{}", page.text());
     stop(demo, Signal::Interrupt);
+}
+
+#[test]
+fn a_command_that_is_stopped_and_goes_on_has_its_answer() {
+    let front = TcpListener::bind("127.0.0.1:0").unwrap();
+    front.set_nonblocking(true).unwrap();
+    let address = front.local_addr().unwrap();
+    let mut reload = start(&["reload", "--admin", &address.to_string()]);
+    let accepted = deadline().poll("a connection", || front.accept().ok());
+    let (mut client, _) = accepted.unwrap();
+    client.set_nonblocking(false).unwrap();
+    assert!(client.read(&mut [0; 4096]).unwrap() > 0);
+    let stat = format!("/proc/{}/stat", reload.id());
+    let is = |states: &[char]| {
+        let stat = std::fs::read_to_string(&stat).unwrap();
+        let (_, state) = stat.rsplit_once(") ").unwrap();
+        state.starts_with(states).then_some(())
+    };
+    let waits = || is(&['S']);
+    deadline().poll("a read", waits).unwrap();
+    reload.signal(Signal::Stop).unwrap();
+    deadline().poll("a stop", || is(&['T'])).unwrap();
+    reload.signal(Signal::Continue).unwrap();
+    // One that failed has ended.
+    let goes_on = || is(&['S', 'Z']);
+    deadline().poll("another read", goes_on).unwrap();
+    let body = "{\"report\":\"nothing changed\"}";
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+    client.write_all(answer.as_bytes()).unwrap();
+    let status = reload.wait(deadline()).unwrap();
+    assert_eq!(status.code(), Some(0), "{}", reload.stderr());
+    assert_eq!(reload.stdout(), "reloaded; nothing changed\n");
 }

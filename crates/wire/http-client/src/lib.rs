@@ -172,7 +172,11 @@ impl BlockingClient {
                 None if left == 0 => return Ok(answer),
                 None => {
                     let room = usize::try_from(left).unwrap_or(BUFFER).min(BUFFER);
-                    let read = self.socket.read(&mut buffer[..room])?;
+                    let read = match self.socket.read(&mut buffer[..room]) {
+                        // It was stopped, and goes on: a read with a deadline then fails (signal(7)).
+                        Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                        read => read?,
+                    };
                     left -= read as u64;
                     self.input.extend_from_slice(&buffer[..read]);
                     if read == 0 {
