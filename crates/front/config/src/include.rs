@@ -62,8 +62,8 @@ fn refuse(text: &str, report: &mut Report) {
     if !text.contains(NAME) {
         return;
     }
-    let (root, _) = DeTable::parse_recoverable(text);
-    if let Some(value) = root.get_ref().get(NAME) {
+    let root = DeTable::parse(text).ok();
+    if let Some(value) = root.as_ref().and_then(|root| root.get_ref().get(NAME)) {
         let message = format!("`{NAME}` is not followed: files are not read from here");
         report.push(Finding::fault(message, value.span()));
     }
@@ -87,7 +87,10 @@ impl Collector<'_> {
         if !text.contains(NAME) {
             return;
         }
-        let (root, _) = DeTable::parse_recoverable(text);
+        // In a text of broken syntax it may be a guess of the parser.
+        let Ok(root) = DeTable::parse(text) else {
+            return;
+        };
         let Some(value) = root.get_ref().get(NAME) else {
             return;
         };

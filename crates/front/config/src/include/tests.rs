@@ -167,6 +167,11 @@ fn broken_syntax_is_named_in_its_file() {
         !said.contains("hunter2") && !said.contains("main.toml"),
         "{said}"
     );
+    // What it seems to include is a guess of the parser.
+    let said = faults(&[("main.toml", "include = absent.toml\n[[listen]]\n")]);
+    let fault = "main.toml:1:11: fault: syntax: string values must be quoted";
+    assert!(said.starts_with(fault), "{said}");
+    assert_eq!(said.matches("fault: ").count(), 1, "{said}");
     let not_utf8 = directory(&[("main.toml", MAIN)]);
     fs::create_dir(not_utf8.path().join("conf.d")).unwrap();
     fs::write(not_utf8.path().join("conf.d/a.toml"), b"a\n\xff").unwrap();
