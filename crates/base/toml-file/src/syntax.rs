@@ -8,8 +8,8 @@ use toml::de::DeTable;
 use crate::report::{Finding, Report};
 
 /// The table of one of the report's texts, whose first byte has the offset `start`. Where the syntax is broken
-/// the report gets the parser's words for it; such a text is not read further, since the parser may lose any
-/// part of it.
+/// the report gets the parser's words for the first lines of it; such a text is not read further, since the parser
+/// may lose any part of it.
 pub fn parsed<'t>(
     text: &'t str,
     start: usize,
@@ -21,13 +21,45 @@ pub fn parsed<'t>(
     faults.sort_by_key(|(place, _)| place.start);
     // What follows on a line may follow from its first fault.
     faults.dedup_by_key(|(place, _)| report.line_of_all(place.start));
-    for (place, message) in faults {
-        report.push(Finding::fault(format!("syntax: {message}"), place));
+    let further = faults.len().saturating_sub(SHOWN_MAX);
+    faults.truncate(SHOWN_MAX);
+    let findings = faults
+        .into_iter()
+        .map(|(place, message)| Finding::fault(format!("syntax: {message}"), place));
+    let mut findings: Vec<_> = findings.collect();
+    if let Some(last) = findings.last_mut().filter(|_| further > 0) {
+        last.hint = format!("further lines with faults of syntax: {further}");
     }
+    findings.into_iter().for_each(|it| report.push(it));
     errors.is_empty().then_some(table)
 }
+
+/// Faults of a text that are shown at most: with more, it is hardly meant to be TOML.
+const SHOWN_MAX: usize = 10;
 
 /// A place in a text, as a place in all texts.
 pub fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
     place.start + by..place.end + by
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        let mut report = Report::new("x.conf", text);
+        assert!(parsed(text, 0, &mut report).is_none());
+        report.to_string()
+    }
+
+    #[test]
+    fn of_many_broken_lines_the_first_are_shown() {
+        let said_of_ten = said(&"listen 80;\n".repeat(10));
+        assert_eq!(said_of_ten.matches("fault: syntax: ").count(), 10);
+        assert!(!said_of_ten.contains("further"), "{said_of_ten}");
+        let said = said(&"listen 80;\n".repeat(300));
+        assert_eq!(said.matches("fault: syntax: ").count(), 10);
+        let hint = "x.conf:10:8: fault: syntax: key with no value, expected `=`; further lines with faults of syntax: 290\n";
+        assert!(said.contains(hint), "{said}");
+    }
 }

@@ -171,7 +171,7 @@ const INTRO: &str = "\
 # The configuration file
 
 The file is [TOML](https://toml.io). `catamaran check --config FILE` prints every fault in the file with its
-line. If the file is no TOML, it prints the places where it is not, and checks the rest once they are right.
+line. If the file is no TOML, it prints the first places where it is not, and checks the rest once they are right.
 `catamaran serve --config FILE` does not start with a faulty file. A key that is not on this page is a fault. If
 it has the name of a directive of mod_jk, httpd, nginx, HAProxy or Tomcat, `check` names the key that stands for
 it. [`examples`](examples/README.md) has files to start from.
