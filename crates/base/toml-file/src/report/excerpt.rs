@@ -86,10 +86,12 @@ fn blank(c: char) -> char {
     if c == '\t' { '\t' } else { ' ' }
 }
 
-/// Where the values of the keys `secret` stand, whether or not the text around them is good.
+/// Where the values of the keys `secret` stand, whether or not the text around them is good. A broken text may be
+/// one of variables, such as `AJP_SECRET`.
 pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
     let value = |(at, word): (usize, &str)| secret_after(text, at + word.len());
-    text.match_indices("secret").filter_map(value).collect()
+    let lower = text.to_ascii_lowercase();
+    lower.match_indices("secret").filter_map(value).collect()
 }
 
 /// Where the value of a key stands, given where its name ends.

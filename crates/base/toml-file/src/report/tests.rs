@@ -40,6 +40,7 @@ fn never_shows_a_secret() {
             "secret = \"a\\\"hunter2\" # why",
             "secret = \"**********\" # why",
         ),
+        ("AJP_SECRET=hunter2", "AJP_SECRET=*******"),
         ("secret = '\\' # why", "secret = '*' # why"),
         ("secret = 'a' secret = 'b'", "secret = '*' secret = '*'"),
         ("secret_file = \"/etc/key\"", "secret_file = \"/etc/key\""),
