@@ -182,7 +182,7 @@ pub enum ClientCertFields {
 pub struct ProbeConfig {
     /// What it is asked.
     pub kind: ProbeKind,
-    /// From one probe to the next, a tenth more or less.
+    /// From the end of a probe to the beginning of the next, a tenth more or less.
     pub interval: Duration,
     /// How long a probe may take, connecting included.
     pub timeout: Duration,
