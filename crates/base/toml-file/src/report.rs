@@ -204,7 +204,7 @@ impl Report {
     }
 
     /// The line, from 1, when the lines of all files are counted.
-    pub fn line_of_all(&self, offset: usize) -> usize {
+    pub(crate) fn line_of_all(&self, offset: usize) -> usize {
         self.sources.line_of_all(offset)
     }
 

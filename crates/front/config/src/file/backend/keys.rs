@@ -64,13 +64,13 @@ pub(crate) fn is_shared(group: Group) -> bool {
 pub(crate) const MEMBER: Group = Group("member");
 
 /// Further keys that only a backend has.
-pub(crate) const OWN: Group = Group("own");
+const OWN: Group = Group("own");
 
 /// Keys of all backends.
-pub(crate) const SHARED: Group = Group("shared");
+const SHARED: Group = Group("shared");
 
 /// Keys that are only for HTTP.
-pub(crate) const HTTP: Group = Group("HTTP");
+pub(super) const HTTP: Group = Group("HTTP");
 
 /// Keys that are only for `https://`.
 pub(crate) const TLS: Group = Group("TLS");
