@@ -167,6 +167,14 @@ impl<'f> Table<'f> {
         self.findings.is_empty()
     }
 
+    /// Whether the key of that name is there, and nothing was wrong with its value so far.
+    pub fn is_good_at(&self, name: &str) -> bool {
+        let place = self.place_of(name);
+        let is_there =
+            |finding: &Finding| (finding.span.as_ref()).is_some_and(|it| place.contains(&it.start));
+        self.has(name) && !self.findings.iter().any(is_there)
+    }
+
     /// Complains of unknown keys and hands over everything found.
     pub fn finish(mut self, report: &mut Report) {
         let unknown: Vec<_> = self

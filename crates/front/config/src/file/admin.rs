@@ -57,7 +57,7 @@ pub(crate) fn read(
             table.push(Finding::fault(message, table.place_of("address")));
         }
     }
-    if table.has("address") && table.is_good() && admin.addresses.is_empty() {
+    if table.is_empty_list("address") {
         let message = "`address` is an empty list";
         let hint = "name an address such as \"127.0.0.1:9090\", or remove [admin]";
         table.push(Finding::fault(message, table.place_of("address")).hint(hint));

@@ -45,7 +45,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<
         request,
         mut probe,
     } = written;
-    if table.has("kind") && table.is_good() && kind != Kind::Request {
+    if table.is_good_at("kind") && kind != Kind::Request {
         for (name, place) in table.written(KEYS, |group| group == REQUEST) {
             let message = format!("`{name}` has no effect without kind = \"request\"");
             let hint = "write kind = \"request\", or remove it";

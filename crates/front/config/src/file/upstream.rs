@@ -200,7 +200,8 @@ fn hashing(table: &mut Table<'_>, policy: Policy) {
         table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
     }
     // A policy at fault may have been meant to be this one.
-    if !hashes && table.has("hash_by") && table.is_good() {
+    let is_known = !table.has("policy") || table.is_good_at("policy");
+    if !hashes && is_known && table.is_good_at("hash_by") {
         let message = "`hash_by` has no effect without policy = \"hash\"";
         let place = table.place_of("hash_by");
         let hint = "write policy = \"hash\", or remove it";
