@@ -49,7 +49,9 @@ pub(crate) fn read(
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place.clone(), entries);
     let mut written = Written::default();
-    table.read(KEYS, &mut written);
+    // What has no effect is warned of, not judged.
+    let (advert_keys, keys): (Vec<_>, Vec<_>) = KEYS.iter().partition(|key| key.group == ADVERT);
+    table.read(keys, &mut written);
     if table.is_empty_list("peers") {
         let message = "`peers` names nobody, so no node can announce itself";
         let hint = "write the networks that nodes connect from";
@@ -57,6 +59,7 @@ pub(crate) fn read(
     }
     let mut advertise = None;
     if written.advertises {
+        table.read(advert_keys, &mut written);
         advertise = advert(&mut table, &written, surroundings);
     } else {
         for (name, place) in table.written(KEYS, |group| group == ADVERT) {
