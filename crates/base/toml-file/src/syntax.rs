@@ -34,13 +34,13 @@ pub fn parsed<'t>(
     errors.is_empty().then_some(table)
 }
 
-/// Faults of a text that are shown at most: with more, it is hardly meant to be TOML.
-const SHOWN_MAX: usize = 10;
-
 /// A place in a text, as a place in all texts.
 pub fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
     place.start + by..place.end + by
 }
+
+/// Faults of a text that are shown at most: with more, it is hardly meant to be TOML.
+const SHOWN_MAX: usize = 10;
 
 #[cfg(test)]
 mod tests {
