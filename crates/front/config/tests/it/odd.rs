@@ -6,6 +6,7 @@
     reason = "the whole file is a test; clippy exempts only the functions marked as one"
 )]
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -67,9 +68,20 @@ fn nothing_is_said_of_what_is_merely_odd() {
 }
 
 #[test]
-fn the_corpus_has_its_size() {
-    let (faulty, fine) = (files("faulty").len(), files("fine").len());
-    assert!(faulty + fine >= 43 && fine >= 10, "{faulty}, {fine}");
+fn the_corpus_has_its_size_and_no_file_twice() {
+    let (faulty, fine) = (files("faulty"), files("fine"));
+    let texts: BTreeSet<&str> = faulty
+        .iter()
+        .chain(fine.iter())
+        .map(|it| it.text.as_str())
+        .collect();
+    assert_eq!(texts.len(), faulty.len() + fine.len());
+    assert!(
+        texts.len() >= 43 && fine.len() >= 10,
+        "{}, {}",
+        faulty.len(),
+        fine.len()
+    );
 }
 
 /// A sequence with the version 3 and data of PKCS#7.
