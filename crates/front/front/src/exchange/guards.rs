@@ -17,6 +17,8 @@ pub(crate) enum Guard {
     Address,
     /// `client_certificate`: the client has shown no certificate to this front.
     Certificate,
+    /// `rate_limit`: the route has had as many requests as it takes.
+    Rate,
 }
 
 impl Guard {
@@ -25,17 +27,26 @@ impl Guard {
         if rules.asks_certificate() && !has_certificate(peer) {
             return Some(Self::Certificate);
         }
-        (!rules.allows(client.ip)).then_some(Self::Address)
+        if !rules.allows(client.ip) {
+            return Some(Self::Address);
+        }
+        (!rules.lets_in()).then_some(Self::Rate)
     }
 
     /// What a refused request is answered.
-    pub(crate) const STATUS: StatusCode = StatusCode::FORBIDDEN;
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Address | Self::Certificate => StatusCode::FORBIDDEN,
+            Self::Rate => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
 
     /// The reason in the log.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Address => "route-denied",
             Self::Certificate => "client-certificate-missing",
+            Self::Rate => "rate-limited",
         }
     }
 
@@ -46,6 +57,7 @@ impl Guard {
             Self::Certificate => {
                 "`client_certificate` of the route: the client showed none to this front"
             }
+            Self::Rate => "`rate_limit` of the route: it has had as many requests as it takes",
         }
     }
 }
