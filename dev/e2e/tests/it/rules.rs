@@ -45,19 +45,6 @@ fn only_networks_that_are_named_are_served() {
 }
 
 #[test]
-fn a_route_takes_so_many_requests_a_second() {
-    let app = app();
-    let front = front(
-        &app,
-        "[[route]]\nupstream = \"app\"\n[[route]]\npath = \"/snoop\"\nupstream = \"app\"\nrate_limit = 1\n",
-    );
-    let statuses = [(); 3].map(|()| get(&front, "/snoop", "").status);
-    assert!(statuses.contains(&429), "{statuses:?}");
-    front.wait_for_log("reason=client:rate-limited").unwrap();
-    assert_eq!(get(&front, "/", "").status, 200);
-}
-
-#[test]
 fn limits_hold_on_their_route_alone() {
     let app = app();
     let front = front(

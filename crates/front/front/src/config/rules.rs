@@ -39,8 +39,6 @@ pub struct RouteRules {
     pub idle_body_timeout: Option<Duration>,
     /// Bytes, instead of the listener's `body_max`; `u64::MAX` is no limit.
     pub body_max: Option<u64>,
-    /// Requests a second; one more is answered 429.
-    pub rate_limit: Option<u32>,
     /// Instead of the upstream's `retries`.
     pub retries: Option<u32>,
     /// Whether sessions do not matter here: `sticky = false`.

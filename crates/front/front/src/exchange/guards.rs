@@ -17,8 +17,6 @@ pub(crate) enum Guard {
     Address,
     /// `client_certificate`: the client has shown no certificate to this front.
     Certificate,
-    /// `rate_limit`: the route has had as many requests as it takes.
-    Rate,
 }
 
 impl Guard {
@@ -27,26 +25,17 @@ impl Guard {
         if rules.asks_certificate() && !has_certificate(peer) {
             return Some(Self::Certificate);
         }
-        if !rules.allows(client.ip) {
-            return Some(Self::Address);
-        }
-        (!rules.lets_in()).then_some(Self::Rate)
+        (!rules.allows(client.ip)).then_some(Self::Address)
     }
 
     /// What a refused request is answered.
-    pub(crate) fn status(self) -> StatusCode {
-        match self {
-            Self::Address | Self::Certificate => StatusCode::FORBIDDEN,
-            Self::Rate => StatusCode::TOO_MANY_REQUESTS,
-        }
-    }
+    pub(crate) const STATUS: StatusCode = StatusCode::FORBIDDEN;
 
     /// The reason in the log.
     pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Address => "route-denied",
             Self::Certificate => "client-certificate-missing",
-            Self::Rate => "rate-limited",
         }
     }
 
@@ -57,7 +46,6 @@ impl Guard {
             Self::Certificate => {
                 "`client_certificate` of the route: the client showed none to this front"
             }
-            Self::Rate => "`rate_limit` of the route: it has had as many requests as it takes",
         }
     }
 }

@@ -544,7 +544,7 @@ impl<'s> Case<'_, 's> {
         let mut culprit = Culprit::Client;
         let (content, token) = match target {
             OwnTarget::Page(status, token) => (OwnContent::Page(status), token),
-            OwnTarget::Guard(guard) => (OwnContent::Page(guard.status()), guard.token()),
+            OwnTarget::Guard(guard) => (OwnContent::Page(Guard::STATUS), guard.token()),
             OwnTarget::Https(location) => {
                 let status = StatusCode::PERMANENT_REDIRECT;
                 (OwnContent::Redirect(status, location), "redirect-https")

@@ -4,8 +4,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use catamaran_files::Directory;
 use catamaran_message::RequestHead;
@@ -29,9 +28,6 @@ pub(crate) struct Rules {
     cache: Option<usize>,
     /// Stands for what is changed of requests: stored responses are those of requests that were changed alike.
     digest: Digits,
-    /// Of `rate_limit`: when all requests that were let in would have come, had they come evenly; nanoseconds since the
-    /// rules were made.
-    let_in: Arc<(Instant, AtomicU64)>,
     /// Members that get nothing here.
     stopped: Box<[usize]>,
     /// Members that get only the sessions they have.
@@ -53,7 +49,6 @@ impl Rules {
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             cache: None,
             digest: digest(config),
-            let_in: Arc::new((Instant::now(), AtomicU64::new(0))),
             stopped: Box::default(),
             drained: Box::default(),
             config: Arc::clone(config),
@@ -79,22 +74,6 @@ impl Rules {
     pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
         let of_route = rules.and_then(|rules| rules.config.body_max);
         of_route.or(listener.body_max)
-    }
-
-    /// Whether `rate_limit` lets a further request in, which then counts.
-    pub(crate) fn lets_in(&self) -> bool {
-        let Some(rate) = self.config.rate_limit else {
-            return true;
-        };
-        let (began, let_in) = &*self.let_in;
-        let now = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let next = |turn: u64| {
-            let turn = turn.max(now) + 1_000_000_000 / u64::from(rate);
-            (turn <= now + 1_000_000_000).then_some(turn)
-        };
-        let_in
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .is_ok()
     }
 
     /// The rules as the file has them: what needs no preparation is read there.

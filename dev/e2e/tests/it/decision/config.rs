@@ -301,9 +301,6 @@ impl Configuration {
                 rng.choice([r#""15B""#, r#""off""#]).expect("one"),
             );
         }
-        if rng.u8(..5) == 0 {
-            self.key("rate_limit", "1000000");
-        }
         self.fields(rng, forwards);
         if rng.u8(..5) == 0 {
             self.pages("[route.error_pages]", rng, surroundings);

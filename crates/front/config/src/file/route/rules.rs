@@ -300,17 +300,6 @@ pub(super) static KEYS: &[Key<Written>] = &[
         elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
     },
     Key {
-        name: "rate_limit",
-        group: ALL,
-        value: fill!(Optional(Counts(1..=1_000_000)), Written.rules.rate_limit),
-        preset: Preset::Unset("no limit"),
-        sample: "100",
-        effect: "So many requests of this route a second, of all clients together; one more is answered 429 \
-                 (`rate-limited`). As many may come at once.",
-        extremes: "Too low turns away what the application could serve.",
-        elsewhere: "nginx `limit_req`; HAProxy `http-request deny deny_status 429`",
-    },
-    Key {
         name: "retries",
         group: UPSTREAM,
         value: fill!(Optional(Counts(0..=20)), Written.rules.retries),
