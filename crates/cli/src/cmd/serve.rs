@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use catamaran_front::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
-use catamaran_front::{ReloadRequest, Running, Taken};
+use catamaran_front::{OperatorCommands, ReloadRequest, Running, Taken};
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
@@ -87,7 +87,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let inheritance = upgrade::inheritance()?;
     let config = configuration(&args)?;
     let group = upgrade::group_of_predecessor();
-    let running = catamaran_front::start_inheriting(config, inheritance)
+    let (events, arrivals) = sync_channel(EVENTS_MAX);
+    let running = catamaran_front::start_inheriting(config, inheritance, commands(&events))
         .map_err(|error| Failure::of(&error))?;
     group.into_iter().for_each(upgrade::join_group);
     running.count_own_log(own_log::queued());
@@ -97,7 +98,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let manager = Manager::from_environment();
     manager.tell(News::Ready);
-    match obey(&running, &args, signals, &manager)? {
+    match obey(&running, &args, signals, &manager, events, arrivals)? {
         Some((taken, process)) => {
             manager.tell(News::Successor(process));
             running.drain_for_successor(&taken);
@@ -136,11 +137,11 @@ fn obey(
     args: &Args,
     signals: Signals,
     manager: &Manager,
+    events: SyncSender<Event>,
+    arrivals: Receiver<Event>,
 ) -> Result<Option<(Taken, u32)>, Failure> {
-    let (events, arrivals) = sync_channel(EVENTS_MAX);
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
-    take_wishes(running, &events);
     let mut upgrade: Option<upgrade::Pending> = None;
     let mut leaving = false;
     for event in arrivals {
@@ -210,18 +211,19 @@ fn obey(
 }
 
 /// Has the wishes of administrators sent there.
-fn take_wishes(running: &Running, events: &SyncSender<Event>) {
-    let reloads = events.clone();
-    running.on_reload(move |request| {
+fn commands(events: &SyncSender<Event>) -> OperatorCommands {
+    let (reloads, upgrades) = (events.clone(), events.clone());
+    OperatorCommands {
         // Dropped unanswered if too much waits already.
-        reloads.try_send(Event::Reload(request)).ok();
-    });
-    let upgrades = events.clone();
-    running.on_upgrade(move || {
-        upgrades
-            .try_send(Event::Asked(SignalRequest::Upgrade))
-            .is_ok()
-    });
+        reload: Some(Box::new(move |request| {
+            reloads.try_send(Event::Reload(request)).ok();
+        })),
+        upgrade: Some(Box::new(move || {
+            upgrades
+                .try_send(Event::Asked(SignalRequest::Upgrade))
+                .is_ok()
+        })),
+    }
 }
 
 /// Says when `drain_delay` has passed.

@@ -38,7 +38,7 @@ pub(crate) struct Control {
     /// Another process is about to take over, or has: what is changed here would be lost.
     frozen: AtomicBool,
     state_file: Option<StateFile>,
-    reloader: Mutex<Option<Reloader>>,
+    commands: OperatorCommands,
     upgrades: Mutex<Upgrades>,
     /// Why the last reload was refused, if it was.
     refused_reload: Mutex<Option<String>>,
@@ -47,32 +47,30 @@ pub(crate) struct Control {
     pub(crate) discovered: Discovered,
 }
 
-/// Whoever can have the file read again.
-struct Reloader(Box<dyn Fn(ReloadRequest) + Send + Sync>);
+/// Who does what administrators ask of the process as a whole. They must not block. By default nobody does it.
+#[derive(Default)]
+pub struct OperatorCommands {
+    /// Has the file read again; gets a request to answer.
+    pub reload: Option<Box<dyn Fn(ReloadRequest) + Send + Sync>>,
+    /// Starts another process in place of this one; `false` if too much is asked already.
+    pub upgrade: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
 
-impl fmt::Debug for Reloader {
+impl fmt::Debug for OperatorCommands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reloader(..)")
+        f.write_str("OperatorCommands(..)")
     }
 }
 
 /// What administrators asked for and learn of being replaced by another process.
 #[derive(Debug, Default)]
 struct Upgrades {
-    upgrader: Option<Upgrader>,
+    /// Whether one was asked for that has not failed.
+    is_under_way: bool,
     /// How many were begun.
     number: u64,
     /// Why the last one failed, if it has.
     failed: Option<String>,
-}
-
-/// Whoever can start another process; `false` if too much is asked of it already.
-struct Upgrader(Box<dyn Fn() -> bool + Send + Sync>);
-
-impl fmt::Debug for Upgrader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Upgrader(..)")
-    }
 }
 
 /// An administrator's wish that the configuration be read again; it is to be answered.
@@ -123,7 +121,11 @@ pub(crate) struct Change<'a> {
 impl Control {
     /// Starts with the overrides of the process before this one, or else of the state file. Without
     /// an admin listener there are none: nobody could take them back.
-    pub(crate) fn start(admin: Option<&AdminConfig>, inherited: Option<Overrides>) -> Self {
+    pub(crate) fn start(
+        admin: Option<&AdminConfig>,
+        inherited: Option<Overrides>,
+        commands: OperatorCommands,
+    ) -> Self {
         let Some(admin) = admin else {
             return Self::default();
         };
@@ -132,6 +134,7 @@ impl Control {
         Self {
             overrides: Mutex::new(inherited.or_else(kept).unwrap_or_default()),
             state_file,
+            commands,
             ..Self::default()
         }
     }
@@ -147,34 +150,24 @@ impl Control {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says who can have the file read again. The function must not block.
-    pub(crate) fn set_reloader(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {
-        let mut reloader = self.reloader.lock().unwrap_or_else(PoisonError::into_inner);
-        *reloader = Some(Reloader(Box::new(reload)));
-    }
-
     /// Has the file read again; `None` if nobody can.
     pub(crate) async fn reload(&self) -> Option<Result<String, String>> {
         let (reply, replied) = oneshot::channel();
-        {
-            let reloader = self.reloader.lock().unwrap_or_else(PoisonError::into_inner);
-            reloader.as_ref()?.0(ReloadRequest(reply));
-        }
+        self.commands.reload.as_ref()?(ReloadRequest(reply));
         replied.await.ok()
     }
 
-    /// Says who can start another process in place of this one. The function must not block.
-    pub(crate) fn set_upgrader(&self, upgrade: impl Fn() -> bool + Send + Sync + 'static) {
-        self.upgrades().upgrader = Some(Upgrader(Box::new(upgrade)));
-    }
-
-    /// Has another process started; gives the number that its failure would have. `None` if nobody can, or
-    /// too much is asked already.
+    /// Has another process started; gives the number that its failure would have. `None` if nobody can, too
+    /// much is asked already, or one was asked for that has not failed.
     pub(crate) fn upgrade(&self) -> Option<u64> {
-        let upgrades = self.upgrades();
-        let next = upgrades.number + 1;
+        let mut upgrades = self.upgrades();
+        if upgrades.is_under_way {
+            return None;
+        }
+        upgrades.is_under_way = self.commands.upgrade.as_ref()?();
         // It is counted when it begins.
-        upgrades.upgrader.as_ref()?.0().then_some(next)
+        let next = upgrades.number + 1;
+        upgrades.is_under_way.then_some(next)
     }
 
     /// Counts an upgrade that begins.
@@ -182,13 +175,16 @@ impl Control {
         let mut upgrades = self.upgrades();
         upgrades.number += 1;
         upgrades.failed = None;
+        upgrades.is_under_way = true;
     }
 
     /// Keeps why an upgrade failed.
     pub(crate) fn note_failed_upgrade(&self, reason: String) {
         let text = format!("an upgrade failed: {reason}");
         self.events.push(Kind::Change, "", "", text);
-        self.upgrades().failed = Some(reason);
+        let mut upgrades = self.upgrades();
+        upgrades.failed = Some(reason);
+        upgrades.is_under_way = false;
     }
 
     /// How many upgrades were begun, and why the last one failed, if it has.

@@ -71,7 +71,7 @@ mod worker;
 
 pub use admin::metrics::metrics_reference;
 pub use catamaran_upstream::BackendCounts;
-pub use control::ReloadRequest;
+pub use control::{OperatorCommands, ReloadRequest};
 pub use counters::{CountersSnapshot, Culprit, FileResult, LastReload, Outcome, Reason};
 pub use handover::{NotTaken, Offer, Taken};
 pub use inheritance::Inheritance;

@@ -22,7 +22,7 @@ use crate::admin::Admin;
 use crate::config::{AdminConfig, Config, ListenAddress};
 use crate::control::discovered::record::MembersRecord;
 use crate::control::discovered::{Sourced, own_addresses};
-use crate::control::{self, Control, ReloadRequest};
+use crate::control::{self, Control, OperatorCommands};
 use crate::counters::{Counters, CountersSnapshot};
 use crate::inheritance::Inheritance;
 use crate::limits::Limits;
@@ -92,17 +92,19 @@ pub(crate) struct RunningWorker {
 /// # Errors
 /// [`StartError`]; nothing is left listening.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    start_inheriting(config, Inheritance::default())
+    start_inheriting(config, Inheritance::default(), OperatorCommands::default())
 }
 
 /// As [`start`], with the listening sockets of the process before this one: a listener of the same
 /// address takes its sockets over, others are bound. That process is told when clients are served.
+/// Administrators are served as soon, so `commands` must be ready to be asked.
 ///
 /// # Errors
 /// [`StartError`]; what was inherited stays with the process before this one.
 pub fn start_inheriting(
     config: Config,
     mut inheritance: Inheritance,
+    commands: OperatorCommands,
 ) -> Result<Running, StartError> {
     let count = config.server.workers.get();
     let ports = Ipv4Ports::of(&config);
@@ -128,7 +130,7 @@ pub fn start_inheriting(
         bound.push((listener, sockets));
     }
     let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
-    let control = Control::start(config.admin.as_ref(), overrides);
+    let control = Control::start(config.admin.as_ref(), overrides, commands);
     let site = control.settle_at_start(&site);
     site.configure();
     let shared = Arc::new(Shared {
@@ -272,18 +274,6 @@ impl Running {
         if let Some(log) = log {
             self.shared.own_log.get_or_init(|| log);
         }
-    }
-
-    /// Says who has the configuration read again when an administrator asks for it: `reload` gets a
-    /// request to answer and must not block.
-    pub fn on_reload(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {
-        self.shared.control.set_reloader(reload);
-    }
-
-    /// Says who starts another process in place of this one when an administrator asks for it: `upgrade`
-    /// says whether it took the wish, and must not block.
-    pub fn on_upgrade(&self, upgrade: impl Fn() -> bool + Send + Sync + 'static) {
-        self.shared.control.set_upgrader(upgrade);
     }
 
     /// When the first process of this front began, in seconds of the Unix epoch: a process that takes over

@@ -93,6 +93,9 @@ fn an_upgrade_by_command_says_whether_it_worked() {
         front.metric("catamaran_served_since_seconds").unwrap(),
         since
     );
+    // Until it stops accepting, the first one may be asked as well, and refuses.
+    let ended = || front.process().try_wait().unwrap();
+    Deadline::default().poll("the first to end", ended).unwrap();
     fs::write(front.directory().join("catamaran.toml"), "nonsense").unwrap();
     let (code, said) = run(&front, &["upgrade"]);
     assert_eq!(code, Some(1), "{said}");

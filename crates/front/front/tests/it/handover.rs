@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_front::config::{AdminConfig, Config};
-use catamaran_front::{Inheritance, NotTaken, start_inheriting};
+use catamaran_front::{Inheritance, NotTaken, OperatorCommands, start_inheriting};
 use catamaran_testkit::{Address, HttpClient};
 
 use crate::{Front, REQUEST, ask, backend, config, get, loopback, start, tcp, to, unix};
@@ -16,7 +16,9 @@ pub(crate) fn succeed(old: Front, config: Config) -> Front {
     let (offer, theirs) = old.offer().unwrap();
     let successor = thread::spawn(move || {
         let inheritance = Inheritance::receive(theirs).unwrap();
-        Front(Some(start_inheriting(config, inheritance).unwrap()))
+        Front(Some(
+            start_inheriting(config, inheritance, OperatorCommands::default()).unwrap(),
+        ))
     });
     let taken = offer.send_and_wait(LIMIT).unwrap();
     old.drain_for_successor(&taken);

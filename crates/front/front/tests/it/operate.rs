@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_front::BoundAddress;
 use catamaran_front::config::{
     Activation, AdminConfig, BackendConfig, Config, FieldRule, HiddenValue, ListenAddress,
     Protocol, RouteRules, Secret, StickyConfig, Template,
 };
+use catamaran_front::{BoundAddress, Inheritance, OperatorCommands, start_inheriting};
 use catamaran_testkit::{Address, HttpClient, Response};
 use http::header::AUTHORIZATION;
 use serde_json::Value;
@@ -55,6 +55,30 @@ pub(crate) fn read(running: &Front, path: &str) -> (Value, String) {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let etag = answer.header("etag").unwrap_or_default().to_owned();
     (json(&answer), etag)
+}
+
+#[test]
+fn an_upgrade_can_be_asked_for_from_the_beginning_and_once_until_it_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = site(directory.path(), vec![to(&backend("app"))]);
+    let commands = OperatorCommands {
+        upgrade: Some(Box::new(|| true)),
+        ..OperatorCommands::default()
+    };
+    let running = start_inheriting(config, Inheritance::default(), commands).unwrap();
+    let running = Front(Some(running));
+    let ask = || {
+        let request = "POST /api/v1/upgrade HTTP/1.1\r\nHost: localhost\r\nIf-Match: *\r\n\
+                       Content-Type: application/json\r\nContent-Length: 0\r\n\r\n";
+        let answer = send(&running, request);
+        (answer.status, json(&answer)["number"].as_u64())
+    };
+    assert_eq!(ask(), (202, Some(1)));
+    assert_eq!(ask(), (409, None));
+    running.note_upgrade();
+    assert_eq!(ask(), (409, None));
+    running.note_failed_upgrade("it ended");
+    assert_eq!(ask(), (202, Some(2)));
 }
 
 /// What a variable said is not for every user of this machine; whoever runs the front can read it anyway.
