@@ -1,23 +1,80 @@
 //! The committed corpora of the fuzz targets, replayed in tests.
+//!
+//! The corpus of a target is `dev/fuzz/corpus/TARGET.txt`: a line for each input, its name and behind a space its
+//! bytes as [`slice::escape_ascii`] writes them.
 
 use std::fs;
 use std::path::Path;
 
-/// Feeds every file of a target's corpus to `body`, the code that the fuzzer runs.
+use anyhow::Context as _;
+
+/// The inputs of a file of them, each with its name.
+///
+/// # Errors
+/// It cannot be read, or a line is no input.
+pub fn read_corpus(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let input = |line: &str| {
+        let (name, escaped) = line.split_once(' ')?;
+        Some((name.to_owned(), unescape(escaped)?))
+    };
+    let inputs = text
+        .lines()
+        .map(|line| input(line).with_context(|| format!("no input: {line}")));
+    inputs.collect()
+}
+
+/// The bytes that [`slice::escape_ascii`] wrote so.
+fn unescape(escaped: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next()? {
+                b't' => b'\t',
+                b'r' => b'\r',
+                b'n' => b'\n',
+                b'x' => {
+                    let digits = [rest.next()?, rest.next()?];
+                    u8::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?
+                }
+                itself => itself,
+            },
+            byte => byte,
+        });
+    }
+    Some(bytes)
+}
+
+/// Feeds every input of a target's corpus to `body`, the code that the fuzzer runs.
 ///
 /// # Panics
 /// The corpus is missing or empty, or `body` panics.
-#[expect(clippy::print_stdout, reason = "tells the file, only if its run fails")]
+#[expect(
+    clippy::print_stdout,
+    reason = "tells the input, only if its run fails"
+)]
 pub fn replay_corpus(target: &str, body: fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../fuzz/corpus")
-        .join(target);
-    let mut files = 0;
-    for entry in fs::read_dir(&corpus).expect("the corpus is committed") {
-        let path = entry.expect("a readable directory").path();
-        println!("{}", path.display());
-        body(&fs::read(&path).expect("a readable file"));
-        files += 1;
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let path = corpus.join(format!("{target}.txt"));
+    let inputs = read_corpus(&path).expect("the corpus is committed");
+    assert!(!inputs.is_empty(), "{} is empty", path.display());
+    for (name, input) in inputs {
+        println!("{target}: {name}");
+        body(&input);
     }
-    assert!(files > 0, "{} is empty", corpus.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_are_read_as_they_were_written() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(unescape(&bytes.escape_ascii().to_string()), Some(bytes));
+        for wrong in ["\\", "\\x1", "\\xzz"] {
+            assert_eq!(unescape(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -56,7 +56,7 @@ pub use address::Address;
 pub use binary::{binary, catamaran};
 pub use body::{Pattern, Sha256, sha256_hex};
 pub use cases::{Case, Cases};
-pub use corpus::replay_corpus;
+pub use corpus::{read_corpus, replay_corpus};
 pub use deadline::{Deadline, Expired};
 pub use dns::{DnsAnswer, DnsRecord, DnsServer};
 pub use http::{Failure, HttpClient, Response};

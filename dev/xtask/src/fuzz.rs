@@ -2,13 +2,14 @@
 //!
 //! `dev/fuzz/` stands outside the workspace because libFuzzer needs nightly; checking it on stable
 //! keeps it from rotting. A run stops at the first finding, which cargo-fuzz leaves in
-//! `dev/fuzz/artifacts`; new inputs stay in `dev/fuzz/target/corpus`, from where a worthy one is committed
-//! by hand.
+//! `dev/fuzz/artifacts`; new inputs stay in `dev/fuzz/target/corpus`, from where a worthy one becomes a line of
+//! `dev/fuzz/corpus/TARGET.txt`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use catamaran_testkit::read_corpus;
 
 use crate::step::{Steps, cargo, program};
 
@@ -56,7 +57,11 @@ pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Resul
             // libFuzzer adds to the first corpus it is given: not to the committed one.
             let found = fuzz.join("target/corpus").join(&target);
             fs::create_dir_all(&found)?;
-            let committed = fuzz.join("corpus").join(&target);
+            let committed = fuzz.join("target/committed").join(&target);
+            fs::create_dir_all(&committed)?;
+            for (name, input) in read_corpus(&corpus(root, &target))? {
+                fs::write(committed.join(name), input)?;
+            }
             program("cargo", &["+nightly", "fuzz", "run", "--fuzz-dir"])
                 .args(&[&fuzz.to_string_lossy(), &target])
                 .args(&[&found.to_string_lossy(), &committed.to_string_lossy()])
@@ -65,6 +70,11 @@ pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Resul
         })?;
     }
     Ok(())
+}
+
+/// The committed corpus of a target.
+pub(crate) fn corpus(root: &Path, target: &str) -> PathBuf {
+    root.join("dev/fuzz/corpus").join(format!("{target}.txt"))
 }
 
 /// The names of the targets in `dev/fuzz/Cargo.toml`.

@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::Path;
 
+use catamaran_testkit::read_corpus;
+
 use super::Problem;
 use crate::fuzz;
 
@@ -16,8 +18,7 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Problem>> {
     if root.join("dev/fuzz/Cargo.toml").exists() {
         let targets = fuzz::targets(root)?;
         problems.extend(check_corpora(&targets, |target| {
-            let corpus = root.join("dev/fuzz/corpus").join(target);
-            fs::read_dir(corpus).map_or(0, Iterator::count)
+            read_corpus(&fuzz::corpus(root, target)).map_or(0, |inputs| inputs.len())
         }));
     }
     Ok(problems)
@@ -44,7 +45,7 @@ fn check_corpora(targets: &[String], entries: impl Fn(&str) -> usize) -> Vec<Pro
     without
         .map(|target| {
             let what = "has no corpus: commit seeds, and replay them in a test";
-            Problem::new(format_args!("dev/fuzz/corpus/{target}"), what)
+            Problem::new(format_args!("dev/fuzz/corpus/{target}.txt"), what)
         })
         .collect()
 }
@@ -71,6 +72,6 @@ mod tests {
         let targets = ["full".to_owned(), "empty".to_owned()];
         let found = check_corpora(&targets, |target| usize::from(target == "full"));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].place, "dev/fuzz/corpus/empty");
+        assert_eq!(found[0].place, "dev/fuzz/corpus/empty.txt");
     }
 }
