@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::sources::Sources;
+use crate::suggest::meant_or;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,10 +104,7 @@ impl Report {
             sources: Box::new(Sources::new(name, text)),
             hidden: Vec::new(),
             findings: Vec::new(),
-            unknown_key: |_, meant| match meant {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "remove it".to_owned(),
-            },
+            unknown_key: |_, meant| meant_or(meant, || "remove it".to_owned()),
         }
     }
 

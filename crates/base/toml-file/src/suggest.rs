@@ -24,10 +24,13 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 
 /// What to do about a name that is none of `known`.
 pub fn hint(word: &str, known: &[&str]) -> String {
-    match nearest(word, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there are {}", known.join(", ")),
-    }
+    let meant = nearest(word, known.iter().copied());
+    meant_or(meant, || format!("there are {}", known.join(", ")))
+}
+
+/// Asks for the name that may have been meant; without one, what else to do.
+pub fn meant_or(meant: Option<&str>, otherwise: impl FnOnce() -> String) -> String {
+    meant.map_or_else(otherwise, |meant| format!("did you mean `{meant}`?"))
 }
 
 /// A name without the differences that do not count.

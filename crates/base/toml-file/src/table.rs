@@ -39,8 +39,13 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// The value of a key.
+    /// The value of a key that the section has.
     fn find(&self, name: &str) -> Option<&'f Spanned<DeValue<'f>>> {
+        debug_assert!(
+            self.knows(name),
+            "{} has no key {name}",
+            self.section.header
+        );
         self.entries.get(name)
     }
 
@@ -63,11 +68,6 @@ impl<'f> Table<'f> {
 
     /// Where the value of the key of that name stands, or else the header.
     pub fn place_of(&self, name: &str) -> Range<usize> {
-        debug_assert!(
-            self.knows(name),
-            "{} has no key {name}",
-            self.section.header
-        );
         self.find(name).map_or_else(|| self.place(), Spanned::span)
     }
 
@@ -86,11 +86,6 @@ impl<'f> Table<'f> {
 
     /// Whether there is a key or table of that name, well or badly.
     pub fn has(&self, name: &str) -> bool {
-        debug_assert!(
-            self.knows(name),
-            "{} has no key {name}",
-            self.section.header
-        );
         self.find(name).is_some()
     }
 
@@ -102,12 +97,6 @@ impl<'f> Table<'f> {
         into: &mut T,
     ) {
         for key in keys {
-            debug_assert!(
-                self.section.has(key.name),
-                "{} has no key {}",
-                self.section.header,
-                key.name
-            );
             match self.find(key.name) {
                 Some(value) => {
                     if let Err(complaints) = key.value.read_into(value, into) {

@@ -30,7 +30,7 @@ use crate::file::tls::Profile;
 use crate::file::upstream::Upstream;
 use crate::file::{Backend, File, PlacedValue};
 use crate::report::{Finding, Report};
-use crate::suggest::nearest;
+use crate::suggest::{meant_or, nearest};
 use crate::value::address::is_local;
 
 /// Checks what no table can know by itself; with `sees_files`, the machine's directories count.
@@ -306,10 +306,9 @@ fn fallbacks(upstream: &Upstream, report: &mut Report) {
         } else if routes().any(|route| route == fallback) {
             continue;
         } else {
-            let hint = match nearest(fallback, routes()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "write the `jvm_route` of a backend of this upstream".to_owned(),
-            };
+            let hint = meant_or(nearest(fallback, routes()), || {
+                "write the `jvm_route` of a backend of this upstream".to_owned()
+            });
             (
                 format!("`fallback` is `{fallback}`, and no backend has that jvmRoute"),
                 hint,
@@ -368,10 +367,9 @@ fn targets(file: &File, report: &mut Report) {
         } else {
             nearest(name, names())
         };
-        let hint = match meant {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("add [upstream.{name}] with a [[upstream.{name}.backend]]"),
-        };
+        let hint = meant_or(meant, || {
+            format!("add [upstream.{name}] with a [[upstream.{name}.backend]]")
+        });
         report.push(Finding::fault(message, route.target_place.clone()).hint(hint));
     }
 }
@@ -387,10 +385,9 @@ fn ready(file: &File, report: &mut Report) {
             continue;
         }
         let message = format!("`ready` names the upstream `{name}`, which does not exist");
-        let hint = match nearest(name, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "write the name of an [upstream.NAME]".to_owned(),
-        };
+        let hint = meant_or(nearest(name, names()), || {
+            "write the name of an [upstream.NAME]".to_owned()
+        });
         report.push(Finding::fault(message, admin.ready_place.clone()).hint(hint));
     }
 }
@@ -406,10 +403,9 @@ fn profiles(file: &File, report: &mut Report) {
             continue;
         }
         let message = format!("there is no TLS profile `{name}`");
-        let hint = match nearest(name, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("add [tls.{name}] with a [[tls.{name}.certificate]]"),
-        };
+        let hint = meant_or(nearest(name, names()), || {
+            format!("add [tls.{name}] with a [[tls.{name}.certificate]]")
+        });
         report.push(Finding::fault(message, listener.place.clone()).hint(hint));
     }
     for profile in &file.tls {
@@ -581,10 +577,9 @@ fn named_backends(upstream: &Upstream, (route, rules): (&Route, &RouteRules), re
             continue;
         }
         let message = format!("upstream `{}` has no backend `{name}`", upstream.name);
-        let hint = match nearest(name, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "write the `name` of one of its backends".to_owned(),
-        };
+        let hint = meant_or(nearest(name, names()), || {
+            "write the `name` of one of its backends".to_owned()
+        });
         report.push(Finding::fault(message, route.activation_place.clone()).hint(hint));
     }
 }

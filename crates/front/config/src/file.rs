@@ -33,8 +33,8 @@ use crate::foreign;
 use crate::include::{self, Includes};
 use crate::key::Section;
 use crate::report::{Finding, Report};
-use crate::suggest::nearest;
-use crate::table::table;
+use crate::suggest::{meant_or, nearest};
+use crate::table::{Table, table};
 use crate::value::text::parse_name;
 use crate::variables::Variables;
 
@@ -87,6 +87,23 @@ pub(crate) struct Surroundings<'s> {
 }
 
 impl Surroundings<'_> {
+    /// The secret in the file that a key names, if it can be read and `check` takes it.
+    pub(crate) fn secret(
+        &self,
+        key: &str,
+        path: &Path,
+        check: impl FnOnce(String) -> Result<String, String>,
+        table: &mut Table<'_>,
+    ) -> Option<String> {
+        let path = self.base.join(path);
+        let secret = (self.read_secret)(&path).and_then(check);
+        let fault = |error| {
+            let message = format!("the file {} {error}", path.display());
+            table.push(Finding::fault(message, table.place_of(key)));
+        };
+        secret.map_err(fault).ok()
+    }
+
     /// Whether directories and files of the machine may be looked at.
     pub(crate) fn sees_files(&self) -> bool {
         self.includes.is_some()
@@ -104,6 +121,14 @@ impl Surroundings<'_> {
             includes: None,
             variables: &|_| None,
         }
+    }
+}
+
+/// A secret of `min` bytes or more.
+fn long_enough(secret: String, min: usize) -> Result<String, String> {
+    match secret.len() < min {
+        true => Err(format!("is shorter than {min} characters")),
+        false => Ok(secret),
     }
 }
 
@@ -197,10 +222,8 @@ pub(crate) fn hint_of_unknown_key(name: &str, meant: Option<&str>) -> String {
 }
 
 fn hint_of_unknown(name: &str, meant: Option<&str>, kind: &str) -> String {
-    match meant.filter(|meant| !foreign::is_other(name, meant)) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => elsewhere(name, kind),
-    }
+    let meant = meant.filter(|meant| !foreign::is_other(name, meant));
+    meant_or(meant, || elsewhere(name, kind))
 }
 
 /// The tables of a kind that have names, such as `[cache.NAME]`, each with its name and place. Complains of keys of the

@@ -8,7 +8,7 @@ use crate::file::File;
 use crate::file::route::Route;
 use crate::file::sticky::Sticky;
 use crate::report::{Finding, Report};
-use crate::suggest::nearest;
+use crate::suggest::{meant_or, nearest};
 
 /// Checks them; with `sees_files`, the machine's memory counts.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
@@ -23,10 +23,7 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
             continue;
         }
         let message = format!("there is no cache `{name}`");
-        let hint = match nearest(name, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("add [cache.{name}]"),
-        };
+        let hint = meant_or(nearest(name, names()), || format!("add [cache.{name}]"));
         report.push(Finding::fault(message, route.cache_place.clone()).hint(hint));
     }
     let limit = sees_files.then(memory_limit).flatten();

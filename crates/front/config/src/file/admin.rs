@@ -1,13 +1,13 @@
 //! `[admin]`: where administrators are answered, and who may do what.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use catamaran_front::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Surroundings;
+use super::{Surroundings, long_enough};
 use crate::check::exposed_admin;
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
@@ -64,7 +64,11 @@ pub(crate) fn read(
     }
     let path = admin.state_file.take();
     admin.state_file = path.map(|path| surroundings.base.join(path));
-    admin.token = token_file.and_then(|path| token(&path, &mut table, surroundings));
+    admin.token = token_file.and_then(|path| {
+        let check = |token| long_enough(token, TOKEN_MIN);
+        let token = surroundings.secret("token_file", &path, check, &mut table);
+        token.map(Secret::new)
+    });
     let is_tcp = |address: &&ListenAddress| matches!(address, ListenAddress::Tcp(_));
     for address in admin.addresses.iter().filter(is_tcp) {
         if let Some(message) = exposed_admin(address, admin.token.is_some()) {
@@ -81,22 +85,6 @@ pub(crate) fn read(
         state_place,
         ready_place,
     })
-}
-
-fn token(path: &Path, table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
-    let path = surroundings.base.join(path);
-    let long_enough = |token: String| match token.len() {
-        0..TOKEN_MIN => Err(format!("is shorter than {TOKEN_MIN} characters")),
-        _ => Ok(token),
-    };
-    match (surroundings.read_secret)(&path).and_then(long_enough) {
-        Ok(token) => Some(Secret::new(token)),
-        Err(error) => {
-            let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_of("token_file")));
-            None
-        }
-    }
 }
 
 pub(crate) static SECTION: Section = Section {

@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret, SentHost};
+use catamaran_front::config::{BackendConfig, PacketSize, Protocol, Secret, SentHost};
 use toml::de::DeTable;
 
 use self::keys::HTTP;
 pub(crate) use self::keys::{AJP, KEYS, MEMBER, TLS, Written, is_shared};
 use super::backend_tls::TlsKeys;
+use super::members::unplaced;
 use super::{Backend, Surroundings, backend_tls, backend_upgrade};
 use crate::key::{Part, Section};
 use crate::report::{Finding, Report};
@@ -38,13 +39,13 @@ pub(crate) fn read(
     let mut url = written.url.take();
     resolve("url", url.as_mut(), &mut table, surroundings.base);
     let place = table.place_of("url");
-    let unplaced = || BackendUrl {
+    let without_url = || BackendUrl {
         protocol: Protocol::Ajp,
-        address: Address::Unix(PathBuf::new()),
+        address: unplaced(),
         tls: false,
     };
     let has_tls = url.as_ref().is_some_and(|url| url.tls);
-    let own = url.clone().unwrap_or_else(unplaced).backend();
+    let own = url.clone().unwrap_or_else(without_url).backend();
     let (name, jvm_route) = (written.name.take(), written.jvm_route.take());
     let upgrade_url = written.upgrade_url.take();
     let Shared { config, tls } = settle(written, &shared.tls, &mut table, surroundings);
@@ -160,14 +161,9 @@ fn secret(
     let Some(path) = path else {
         return secret.or_else(|| (has_secret || has_file).then(String::new));
     };
-    let path = surroundings.base.join(path);
-    let read = (surroundings.read_secret)(&path)
-        .and_then(|text| parse_secret(&text).map_err(|error| error.to_string()));
-    Some(read.unwrap_or_else(|error| {
-        let message = format!("the file {} {error}", path.display());
-        table.push(Finding::fault(message, table.place_of("secret_file")));
-        String::new()
-    }))
+    let check = |text: String| parse_secret(&text).map_err(|error| error.to_string());
+    let read = surroundings.secret("secret_file", &path, check, table);
+    Some(read.unwrap_or_default())
 }
 
 /// Warns of a limit that another one reaches first.

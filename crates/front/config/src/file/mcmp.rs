@@ -104,14 +104,8 @@ fn advert(
             "write interface = \"10.0.0.1\", the address of this machine that nodes can reach";
         table.push(Finding::fault(message, table.place_of("advertise")).hint(hint));
     }
-    let key = written.key_file.as_ref().and_then(|path| {
-        let path = surroundings.base.join(path);
-        let key = (surroundings.read_secret)(&path).map_err(|error| {
-            let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_of("key_file")));
-        });
-        key.ok()
-    });
+    let file = written.key_file.as_deref();
+    let key = file.and_then(|path| surroundings.secret("key_file", path, Ok, table));
     Some(AdvertConfig {
         group: (*group.ip(), group.port()),
         interface: interface?,

@@ -7,7 +7,7 @@ use catamaran_front::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCoo
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Surroundings;
+use super::{Surroundings, long_enough};
 use crate::fill;
 use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
@@ -58,7 +58,11 @@ pub(crate) fn read(
         mut cookie,
         key_file,
     } = written;
-    cookie.key = key_file.and_then(|path| key(path, &mut table, surroundings));
+    cookie.key = key_file.and_then(|path| {
+        let check = |key| long_enough(key, KEY_MIN);
+        let key = surroundings.secret("cookie_key_file", &path, check, &mut table);
+        key.map(Secret::new)
+    });
     let has_cookie = table.has("set_cookie");
     if !has_cookie {
         for (name, place) in table.written(KEYS, |group| group == OWN_COOKIE) {
@@ -76,22 +80,6 @@ pub(crate) fn read(
     overwritten(&mut table, &sticky);
     table.finish(report);
     Sticky::On(sticky)
-}
-
-fn key(path: PathBuf, table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
-    let path = surroundings.base.join(path);
-    let long_enough = |key: String| match key.len() {
-        0..KEY_MIN => Err(format!("is shorter than {KEY_MIN} characters")),
-        _ => Ok(key),
-    };
-    match (surroundings.read_secret)(&path).and_then(long_enough) {
-        Ok(key) => Some(Secret::new(key)),
-        Err(error) => {
-            let message = format!("the file {} {error}", path.display());
-            table.push(Finding::fault(message, table.place_of("cookie_key_file")));
-            None
-        }
-    }
 }
 
 fn overwritten(table: &mut Table<'_>, sticky: &StickyConfig) {

@@ -12,7 +12,7 @@ use catamaran_front::config::{ListenAddress, ListenerConfig};
 use super::Route;
 use crate::file::PlacedValue;
 use crate::report::{Finding, Report};
-use crate::suggest::nearest;
+use crate::suggest::{meant_or, nearest};
 use crate::table::Table;
 use crate::value::address::{ListenError, parse_listen_address};
 use crate::value::text::{TextError, parse_name};
@@ -112,14 +112,10 @@ fn unknown(
     let addresses = listeners.iter().map(|it| it.value.address.to_string());
     let all: Vec<String> = names.chain(addresses).collect();
     let message = format!("no [[listen]] {what} `{text}`");
-    Finding::fault(message, place.clone()).hint(
-        match nearest(&text, all.iter().map(|it| &it[..])) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => {
-                "write the `name` or the `address` of a [[listen]], as it stands there".to_owned()
-            }
-        },
-    )
+    Finding::fault(message, place.clone()).hint(meant_or(
+        nearest(&text, all.iter().map(|it| &it[..])),
+        || "write the `name` or the `address` of a [[listen]], as it stands there".to_owned(),
+    ))
 }
 
 /// Reads an address or a name.
