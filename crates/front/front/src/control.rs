@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
 use catamaran_upstream::Backend;
@@ -27,6 +27,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::config::{Activation, AdminConfig};
+use crate::lock::lock;
 use crate::site::overrides::{Override, Overrides};
 use crate::site::retired::Retired;
 use crate::site::{Controls, Member, Site, Upstream};
@@ -145,9 +146,7 @@ impl Control {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Overrides> {
-        self.overrides
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.overrides)
     }
 
     /// Has the file read again; `None` if nobody can.
@@ -204,12 +203,11 @@ impl Control {
     }
 
     fn lock_refused_reload(&self) -> MutexGuard<'_, Option<String>> {
-        let refused = self.refused_reload.lock();
-        refused.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.refused_reload)
     }
 
     fn upgrades(&self) -> MutexGuard<'_, Upgrades> {
-        self.upgrades.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.upgrades)
     }
 
     /// Refuses changes from now on, or takes them again.

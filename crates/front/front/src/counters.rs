@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 pub use catamaran_balance::affinity::Outcome;
@@ -15,6 +15,8 @@ use catamaran_tls::{Facts, Version as TlsVersion};
 use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
 use http::StatusCode;
+
+use crate::lock::lock;
 
 /// Why a request or connection was refused or failed: the culprit, and a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -264,9 +266,7 @@ impl Counters {
     }
 
     fn lock_last_reload(&self) -> MutexGuard<'_, LastReload> {
-        self.last_reload
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.last_reload)
     }
 
     /// Files of certificates changed; whether they were put in force.
@@ -457,8 +457,7 @@ impl Reasons {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Reason, u64>> {
-        // Nothing panics under the lock, so poison carries no news.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -17,12 +17,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use slab::Slab;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::lock::lock;
 
 /// A moment of the coarse clock, in milliseconds since the front began: the clocks of all workers are
 /// about alike.
@@ -116,7 +118,7 @@ impl Entry {
     }
 
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waker)
     }
 }
 
@@ -210,7 +212,7 @@ impl Deadlines {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.places)
     }
 }
 

@@ -4,8 +4,10 @@
 //! in which it turned clients away, for the front's own log, the status and the events: it begins with the first
 //! one, and is over when none was for [`QUIET`]. Limits of a backend are not here: its requests get an answer.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+use crate::lock::lock;
 
 /// A limit at which clients are turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +137,7 @@ impl Limits {
     fn spell(&self, limit: Limit) -> MutexGuard<'_, Option<Spell>> {
         // Its place in the order of declaration, which is that of `ALL`.
         let spell = &self.0[limit as usize];
-        spell.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(spell)
     }
 }
 

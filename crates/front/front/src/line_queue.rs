@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::lock::lock;
 use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 
 /// A log for whole lines. Clones are the same log; its thread ends with the last of them.
@@ -187,7 +188,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) mod drain;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
 pub(crate) use acceptor::{Acceptor, Incoming};
@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use crate::config::{ListenAddress, ListenerConfig};
 use crate::listener::drain::Drain;
+use crate::lock::lock;
 use crate::tls::LiveProfile;
 
 /// A listener's address as bound, port 0 resolved.
@@ -194,9 +195,7 @@ impl Listener {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Acceptor>>> {
-        self.acceptors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.acceptors)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 use std::{fmt, io, thread};
 
@@ -18,6 +18,7 @@ use crate::config::{Config, ListenAddress, ListenerConfig};
 use crate::control::discovered::{Sourced, own_addresses};
 use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::lock::lock;
 use crate::running::{Running, StartError};
 use crate::site::Site;
 use crate::tls::{self, ProfileError, Profiles};
@@ -231,7 +232,7 @@ impl Running {
     }
 
     fn leaving(&self) -> MutexGuard<'_, Vec<Weak<Acceptor>>> {
-        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.leaving)
     }
 
     /// Counts a configuration that was to be put in force and was not, and keeps why until one is.

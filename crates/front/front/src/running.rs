@@ -6,7 +6,7 @@ mod watch;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::lock::lock;
 use crate::running::discovery::Discovery;
 use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::Retired;
@@ -329,9 +330,7 @@ impl Running {
     }
 
     pub(crate) fn listeners(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
-        self.listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.listeners)
     }
 
     /// Starts the workers, which accept nothing yet.

@@ -11,7 +11,7 @@ pub(crate) mod in_flight;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
@@ -28,6 +28,7 @@ use crate::limits::{Limit, Limits};
 use crate::line_queue::LineQueue;
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
+use crate::lock::lock;
 use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::Retired;
@@ -204,7 +205,7 @@ impl Worker {
 
     /// The site in force.
     pub(crate) fn site(&self) -> Arc<OwnSite> {
-        let mut known = self.site.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.site);
         known.current()
     }
 

@@ -1,9 +1,11 @@
 //! What a cache counted.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use catamaran_transport::{Count, PerWorker};
+
+use crate::lock::lock;
 
 /// What a cache did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,7 +107,6 @@ impl CacheCounts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(CacheResult, &'static str), u64>> {
-        // Nothing panics under the lock.
-        self.reasons.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reasons)
     }
 }

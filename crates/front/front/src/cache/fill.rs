@@ -8,7 +8,7 @@
 mod room;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use slab::Slab;
 use crate::cache::object::{Object, SHORT_MAX};
 use crate::counters::Reason;
 use crate::deadlines::Tick;
+use crate::lock::lock;
 
 /// A response that is being received.
 #[derive(Debug)]
@@ -372,8 +373,7 @@ impl Fill {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where an upstream finds members that are not in the file, and what such a member is to it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catamaran_discover::{FoundState, Member, MemberSource, Place, Speech};
 
 use crate::config::{Activation, Address, BackendConfig, Protocol, SentHost, Trust, TrustSettings};
+use crate::lock::lock;
 
 /// Where an upstream finds members besides those of the file. A field is the key of that name in
 /// `[upstream.NAME.members]` of docs/reference.md.
@@ -56,7 +57,7 @@ impl MemberTrust {
             true => &self.settings.server_name,
             false => name,
         };
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&self.made);
         if let Some(trust) = made.get(name) {
             return Ok(Arc::clone(trust));
         }

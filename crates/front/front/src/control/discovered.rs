@@ -7,7 +7,7 @@ pub(crate) mod record;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use catamaran_discover::{
@@ -21,6 +21,7 @@ use crate::config::{
     Activation, BackendConfig, Config, ListenAddress, McmpSource, MembersConfig, RouteConfig,
     RouteRules, RouteTarget,
 };
+use crate::lock::lock;
 use crate::site::add_routes;
 
 /// What was found, of each upstream that has a source.
@@ -290,7 +291,7 @@ impl Discovered {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

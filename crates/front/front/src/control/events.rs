@@ -1,8 +1,10 @@
 //! The last changes and failures, for whoever asks what happened.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::lock::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Events(Mutex<Ring>);
@@ -77,7 +79,7 @@ impl Events {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -5,12 +5,13 @@
 //! one connection can be accepted and closed, and its client learns of the failure at once.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 
 use crate::listener::Acceptor;
+use crate::lock::lock;
 
 /// What the system is short of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Reserve {
     /// [`Self::refuse_one`]. Called before anything else uses a descriptor that became free:
     /// otherwise clients would take each of them, and nobody could be refused any more.
     pub(crate) fn refill(&self) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.0);
         if held.is_none() {
             *held = unconnected();
         }
@@ -54,7 +55,7 @@ impl Reserve {
     /// descriptor first, nothing happens, and [`Self::refill`] makes up for it later.
     pub(crate) fn refuse_one(&self, acceptor: &Acceptor) {
         // Held for a few system calls that do not wait.
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.0);
         drop(held.take());
         if let Err(error) = acceptor.refuse_one() {
             tracing::debug!(%error, "not even the reserve lets a connection be refused");

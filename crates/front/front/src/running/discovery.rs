@@ -4,7 +4,7 @@
 //! within [`GATHER`] is one site. Workers have no part in it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::MembersConfig;
 use crate::control::discovered::Sourced;
+use crate::lock::lock;
 use crate::worker::Shared;
 
 /// The thread, once there is one.
@@ -27,7 +28,7 @@ impl Discovery {
     /// # Errors
     /// There can be no thread.
     pub(crate) fn follow(&self, shared: &Arc<Shared>, sources: Vec<Sourced>) -> io::Result<()> {
-        let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.0);
         match &*thread {
             Some(thread) => drop(thread.send_replace(sources)),
             None if sources.is_empty() => {}

@@ -4,10 +4,11 @@
 //! only known. An exchange that began before the reload may still begin an attempt on such a backend.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use catamaran_upstream::Backend;
 
+use crate::lock::lock;
 use crate::site::{BackendStatus, Site};
 
 /// What reloads removed, the oldest first.
@@ -53,7 +54,6 @@ impl Retired {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Backend>>> {
-        // Nothing panics under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -3,12 +3,14 @@
 //! [`catamaran_balance::RetryBudget`] has the rule. Each worker counts its own requests. The lock is
 //! taken, and the counts are summed up, only when a request is to be retried.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use catamaran_balance::RetryBudget;
 use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
+
+use crate::lock::lock;
 
 #[derive(Debug)]
 pub(crate) struct SharedRetryBudget {
@@ -55,6 +57,6 @@ impl SharedRetryBudget {
     }
 
     fn budget(&self) -> MutexGuard<'_, RetryBudget> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.budget)
     }
 }

@@ -1,6 +1,6 @@
 //! Choosing among an upstream's members by policy: one schedule for each distance and worker.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use catamaran_balance::hash::{Key, Maglev};
 use catamaran_balance::{Members, Policy, Schedule};
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::Member;
 use crate::config::UpstreamConfig;
+use crate::lock::lock;
 
 #[derive(Debug)]
 pub(super) struct Turns {
@@ -253,9 +254,7 @@ impl Turns {
     }
 
     fn lock(&self, worker: usize) -> MutexGuard<'_, Box<[Schedule]>> {
-        self.workers[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.workers[worker])
     }
 }
 

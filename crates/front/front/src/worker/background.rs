@@ -1,11 +1,12 @@
 //! Tasks of a worker that belong to no connection: what is fetched for caches.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::lock::lock;
 use crate::worker::Worker;
 
 /// What makes a task, once the worker is at hand.
@@ -49,7 +50,7 @@ impl Background {
     }
 
     fn take(&self) -> Option<mpsc::Receiver<Order>> {
-        let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ordered = lock(&self.ordered);
         ordered.take()
     }
 }

@@ -1,13 +1,14 @@
 //! What a worker needs for files: what it remembers of them, threads that wait for disks, and the pace of its
 //! log.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use catamaran_files::{FileTable, FileThreads};
 use tokio::time::Instant;
 
 use crate::counters::WorkerCounters;
+use crate::lock::lock;
 
 /// What one worker needs for files.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub(crate) struct WorkerFiles {
 impl WorkerFiles {
     /// What it remembers. To be held for one call.
     pub(crate) fn table(&self) -> MutexGuard<'_, FileTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// Closes files that nobody has asked for lately.
@@ -44,7 +45,7 @@ pub(crate) struct LogPace(Mutex<Option<Instant>>);
 impl LogPace {
     /// Whether a line may be written now.
     pub(crate) fn allows(&self, now: Instant) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         let allows = last.is_none_or(|last| now.saturating_duration_since(last) >= PERIOD);
         if allows {
             *last = Some(now);

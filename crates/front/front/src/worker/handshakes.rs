@@ -11,7 +11,7 @@
 //! worker's own thread locks the mutexes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use crate::deadlines::Tick;
+use crate::lock::lock;
 
 /// The handshakes of one worker.
 #[derive(Debug, Default)]
@@ -111,7 +112,7 @@ impl Handshakes {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -138,7 +139,7 @@ impl State {
 impl FailureLog {
     /// Whether a failure for this reason is to be logged now.
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = lock(&self.logged);
         match logged.iter_mut().find(|(known, _)| *known == token) {
             Some((_, at)) if now < *at + LOG_PERIOD => false,
             Some((_, at)) => {

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::cache::fill::Fill;
+use crate::lock::lock;
 
 /// Bytes of bodies that are being received.
 #[derive(Debug, Default)]
@@ -40,8 +41,7 @@ impl FillRoom {
     }
 
     fn lock(&self) -> MutexGuard<'_, Yielding> {
-        // Nothing panics under the lock.
-        self.yielding.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.yielding)
     }
 }
 

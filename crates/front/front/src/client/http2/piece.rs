@@ -4,13 +4,14 @@
 //! as it writes them, and drops a piece that it does not write.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use bytes::{Buf, Bytes};
 
 use crate::client::http2::session::Session;
 use crate::deadlines::Tick;
+use crate::lock::lock;
 
 /// Bytes that were handed to the connection.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Outflow {
 
     /// The task of `cx` is woken when all is written, or when there is room for more.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
-        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waker = lock(&self.waker);
         match &mut *waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
@@ -74,7 +75,7 @@ impl Outflow {
         self.session.dequeue(bytes);
         let after = before - bytes;
         if after == 0 || (before > LOW_WATER && after <= LOW_WATER) {
-            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waker = lock(&self.waker);
             if let Some(waker) = waker.take() {
                 waker.wake();
             }

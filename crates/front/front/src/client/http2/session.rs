@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use crate::client::ClientConnection;
@@ -16,6 +16,7 @@ use crate::config::ListenerConfig;
 use crate::counters::{Culprit, Reason};
 use crate::deadlines::Tick;
 use crate::listener::Listener;
+use crate::lock::lock;
 use crate::peer::PeerFacts;
 use crate::trust::is_trusted;
 use crate::worker::Worker;
@@ -149,7 +150,7 @@ impl Session {
     }
 
     pub(crate) fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.line)
     }
 
     /// Whether the socket last refused bytes.
@@ -222,8 +223,7 @@ impl Session {
 
     /// The floods this client may be trying.
     pub(crate) fn flood(&self) -> MutexGuard<'_, Flood> {
-        // Nothing panics under the lock, so poison carries no news.
-        self.flood.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.flood)
     }
 }
 
