@@ -1,7 +1,6 @@
 //! The committed fuzzing corpora, and any text at all.
 
-use std::path::Path;
-
+use catamaran_testkit::replay_corpus;
 use proptest::prelude::*;
 
 mod golden;
@@ -9,25 +8,11 @@ mod golden;
 #[path = "../../../../../dev/fuzz/bodies/import.rs"]
 mod body;
 
-/// The body of a fuzz target.
-type Body = fn(&[u8]);
-
 #[test]
 fn corpora_hold() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../dev/fuzz/corpus");
-    let targets: [(&str, Body); 3] = [
-        ("import_httpd", body::httpd),
-        ("import_nginx", body::nginx),
-        ("import_properties", body::properties),
-    ];
-    for (target, body) in targets {
-        let mut files = 0;
-        for entry in std::fs::read_dir(corpus.join(target)).unwrap() {
-            body(&std::fs::read(entry.unwrap().path()).unwrap());
-            files += 1;
-        }
-        assert!(files >= 2, "{files} files of {target}");
-    }
+    replay_corpus("import_httpd", body::httpd);
+    replay_corpus("import_nginx", body::nginx);
+    replay_corpus("import_properties", body::properties);
 }
 
 proptest! {
