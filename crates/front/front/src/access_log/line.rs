@@ -1,6 +1,7 @@
 //! The format of a line. All text from a client is escaped, so that a client cannot forge a line.
+//!
+//! A line of a usual request is put together without `core::fmt` and `serde_json`, which take several times as long.
 
-use std::io::Write;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
@@ -123,27 +124,30 @@ impl Stamp {
         self.rfc3339 = local.strftime("%Y-%m-%dT%H:%M:%S").to_string();
         self.offset = local.strftime("%:z").to_string();
     }
+
+    /// Milliseconds behind a decimal point.
+    fn fraction(&self) -> [u8; 4] {
+        let digit = |unit: u32| b"0123456789"[(self.millis / unit % 10) as usize];
+        [b'.', digit(100), digit(10), digit(1)]
+    }
 }
 
 impl Record<'_> {
     pub(super) fn append(&self, format: AccessLogFormat, stamp: &mut Stamp, out: &mut Vec<u8>) {
         stamp.update(self.ended);
-        // Writing to a vector cannot fail.
-        let written = match format {
+        match format {
             AccessLogFormat::Combined => self.append_combined(stamp, out),
             AccessLogFormat::Json => self.append_json(stamp, out),
-        };
-        debug_assert!(written.is_ok(), "a vector takes every byte");
+        }
     }
 
-    /// Without `core::fmt`, which takes several times as long.
-    fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
+    fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         put(out, IpText::new(self.client).as_bytes());
         put(out, b" - - [");
         put(out, stamp.combined.as_bytes());
         put(out, b"] \"");
         match &self.request {
-            Some(request) => request.append(out)?,
+            Some(request) => request.append(out),
             None => out.push(b'-'),
         }
         put(out, b"\" ");
@@ -173,7 +177,7 @@ impl Record<'_> {
         }
         self.append_origin(out);
         match self.reason {
-            Some(reason) => write!(out, " reason={reason}")?,
+            Some(reason) => put(out, format!(" reason={reason}").as_bytes()),
             None => put(out, b" reason=-"),
         }
         put(out, b" host=\"");
@@ -202,7 +206,6 @@ impl Record<'_> {
         put(out, b" id=");
         put(out, &self.id.digits());
         out.push(b'\n');
-        Ok(())
     }
 
     /// How the body was had, if that is worth a word.
@@ -222,111 +225,85 @@ impl Record<'_> {
         }
     }
 
-    /// As [`Self::append_origin`], as members of a JSON object.
-    fn append_json_origin(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
-        json_text("file", self.file.map(str::as_bytes), out);
-        if let Some((coding, plain)) = self.compressed {
-            write!(out, ",\"compressed\":\"{coding}\",\"plain\":{plain}")?;
+    fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) {
+        put(out, b"{\"time\":\"");
+        put(out, stamp.rfc3339.as_bytes());
+        put(out, &stamp.fraction());
+        put(out, stamp.offset.as_bytes());
+        put(out, b"\",\"id\":\"");
+        put(out, &self.id.digits());
+        put(out, b"\",\"client\":\"");
+        put(out, IpText::new(self.client).as_bytes());
+        out.push(b'"');
+        json_bytes(
+            key!("given_id"),
+            self.given_id.map(HeaderValue::as_bytes),
+            out,
+        );
+        if let Some(request) = &self.request {
+            request.append_json(out);
         }
-        if let Some(cache) = &self.cache {
-            json_text("cache", Some(cache.result.as_bytes()), out);
-            json_text("cache_reason", cache.reason.map(str::as_bytes), out);
-            if let Some(age) = cache.age {
-                write!(out, ",\"cache_age\":{age}")?;
-            }
+        json_number(key!("status"), self.status, out);
+        json_number(key!("received"), Some(self.received), out);
+        json_number(key!("sent"), Some(self.sent), out);
+        json_text(key!("upstream"), self.upstream, out);
+        json_text(key!("backend"), self.backend, out);
+        if let Some(session) = &self.session {
+            json_text(key!("sticky"), Some(session.outcome.token()), out);
+            json_bytes(key!("session_route"), session.route, out);
+            json_text(key!("first_backend"), session.first_backend, out);
         }
-        Ok(())
+        json_number(key!("attempts"), Some(self.attempts), out);
+        self.append_json_origin(out);
+        json_number(key!("lease_us"), self.lease.map(micros), out);
+        json_number(key!("upload_us"), self.upload.map(micros), out);
+        json_number(key!("first_byte_us"), self.first_byte.map(micros), out);
+        json_number(key!("total_us"), Some(micros(self.total)), out);
+        if let Some(reason) = self.reason {
+            json_text(key!("reason"), Some(&reason.to_string()), out);
+        }
+        json_text(key!("protocol"), Some(self.protocol), out);
+        json_number(key!("stream"), self.stream, out);
+        if let Some(tls) = self.tls {
+            append_json_tls(tls, out);
+        }
+        put(out, b"}\n");
     }
 
-    fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
-        write!(
-            out,
-            "{{\"time\":\"{}.{:03}{}\",\"id\":\"{}\",\"client\":\"{}\"",
-            stamp.rfc3339, stamp.millis, stamp.offset, self.id, self.client
-        )?;
-        json_text("given_id", self.given_id.map(HeaderValue::as_bytes), out);
-        if let Some(request) = &self.request {
-            write!(out, ",\"method\":\"{}\"", request.method)?;
-            json_text("path", Some(request.path), out);
-            json_text("query", request.query, out);
-            write!(out, ",\"version\":\"{:?}\"", request.version)?;
-            json_text("host", request.host, out);
-            json_text("referer", request.referer.map(HeaderValue::as_bytes), out);
-            json_text(
-                "user_agent",
-                request.user_agent.map(HeaderValue::as_bytes),
-                out,
-            );
+    /// As [`Self::append_origin`], as members of a JSON object.
+    fn append_json_origin(&self, out: &mut Vec<u8>) {
+        json_text(key!("file"), self.file, out);
+        if let Some((coding, plain)) = self.compressed {
+            json_text(key!("compressed"), Some(coding), out);
+            json_number(key!("plain"), Some(plain), out);
         }
-        if let Some(status) = self.status {
-            write!(out, ",\"status\":{status}")?;
+        if let Some(cache) = &self.cache {
+            json_text(key!("cache"), Some(cache.result), out);
+            json_text(key!("cache_reason"), cache.reason, out);
+            json_number(key!("cache_age"), cache.age, out);
         }
-        write!(
-            out,
-            ",\"received\":{},\"sent\":{}",
-            self.received, self.sent
-        )?;
-        json_text("upstream", self.upstream.map(str::as_bytes), out);
-        json_text("backend", self.backend.map(str::as_bytes), out);
-        if let Some(session) = &self.session {
-            write!(out, ",\"sticky\":\"{}\"", session.outcome.token())?;
-            json_text("session_route", session.route, out);
-            json_text(
-                "first_backend",
-                session.first_backend.map(str::as_bytes),
-                out,
-            );
-        }
-        write!(out, ",\"attempts\":{}", self.attempts)?;
-        self.append_json_origin(out)?;
-        for (name, value) in [
-            ("lease_us", self.lease),
-            ("upload_us", self.upload),
-            ("first_byte_us", self.first_byte),
-        ] {
-            if let Some(value) = value {
-                write!(out, ",\"{name}\":{}", value.as_micros())?;
-            }
-        }
-        write!(out, ",\"total_us\":{}", self.total.as_micros())?;
-        if let Some(reason) = self.reason {
-            write!(out, ",\"reason\":\"{reason}\"")?;
-        }
-        write!(out, ",\"protocol\":\"{}\"", self.protocol)?;
-        if let Some(stream) = self.stream {
-            write!(out, ",\"stream\":{stream}")?;
-        }
-        if let Some(tls) = self.tls {
-            append_tls(tls, out)?;
-        }
-        out.extend_from_slice(b"}\n");
-        Ok(())
     }
 }
 
 /// What a handshake agreed on, as members of a JSON object.
-fn append_tls(tls: &Facts, out: &mut Vec<u8>) -> std::io::Result<()> {
-    write!(
-        out,
-        ",\"tls_version\":\"{}\",\"tls_cipher\":\"{}\",\"resumed\":{}",
-        tls.version.name(),
-        tls.cipher,
-        tls.resumed
-    )?;
+fn append_json_tls(tls: &Facts, out: &mut Vec<u8>) {
+    json_text(key!("tls_version"), Some(tls.version.name()), out);
+    json_text(key!("tls_cipher"), Some(&tls.cipher), out);
+    put(out, key!("resumed"));
+    put(out, if tls.resumed { b"true" } else { b"false" });
     let group = Some(&*tls.group).filter(|group| !group.is_empty());
-    for (name, text) in [
-        ("tls_group", group),
-        ("sni", tls.sni.as_deref()),
-        ("alpn", tls.alpn.as_deref()),
-        ("client_cert_sha256", tls.client_sha256.as_deref()),
-    ] {
-        json_text(name, text.map(str::as_bytes), out);
-    }
-    Ok(())
+    json_text(key!("tls_group"), group, out);
+    json_text(key!("sni"), tls.sni.as_deref(), out);
+    json_text(key!("alpn"), tls.alpn.as_deref(), out);
+    json_text(
+        key!("client_cert_sha256"),
+        tls.client_sha256.as_deref(),
+        out,
+    );
 }
 
 impl RequestLine<'_> {
-    fn append(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+    fn append(&self, out: &mut Vec<u8>) {
         put(out, self.method.as_str().as_bytes());
         out.push(b' ');
         escape(self.path, out);
@@ -334,11 +311,26 @@ impl RequestLine<'_> {
             out.push(b'?');
             escape(query, out);
         }
-        match self.version {
-            Version::HTTP_11 => put(out, b" HTTP/1.1"),
-            version => write!(out, " {version:?}")?,
-        }
-        Ok(())
+        out.push(b' ');
+        put(out, version_name(self.version).as_bytes());
+    }
+
+    fn append_json(&self, out: &mut Vec<u8>) {
+        json_text(key!("method"), Some(self.method.as_str()), out);
+        json_bytes(key!("path"), Some(self.path), out);
+        json_bytes(key!("query"), self.query, out);
+        json_text(key!("version"), Some(version_name(self.version)), out);
+        json_bytes(key!("host"), self.host, out);
+        json_bytes(
+            key!("referer"),
+            self.referer.map(HeaderValue::as_bytes),
+            out,
+        );
+        json_bytes(
+            key!("user_agent"),
+            self.user_agent.map(HeaderValue::as_bytes),
+            out,
+        );
     }
 }
 
@@ -382,12 +374,24 @@ fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
 /// A duration in microseconds, or `-`.
 fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
     match duration {
-        Some(duration) => {
-            // Not `as_micros`, which divides 128 bits.
-            let whole = duration.as_secs().saturating_mul(1_000_000);
-            put_number(out, whole.saturating_add(duration.subsec_micros().into()));
-        }
+        Some(duration) => put_number(out, micros(duration)),
         None => out.push(b'-'),
+    }
+}
+
+/// Not `as_micros`, which divides 128 bits.
+fn micros(duration: Duration) -> u64 {
+    let whole = duration.as_secs().saturating_mul(1_000_000);
+    whole.saturating_add(duration.subsec_micros().into())
+}
+
+fn version_name(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
     }
 }
 
@@ -399,16 +403,11 @@ fn escape_value(value: Option<&HeaderValue>, out: &mut Vec<u8>) {
 }
 
 /// As httpd does: quotes and backslashes get a backslash, other unprintable bytes become `\xhh`.
-fn escape(bytes: &[u8], out: &mut Vec<u8>) {
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\');
-    // Nearly always. All bytes are looked at without a branch, many at a time.
-    if bytes
-        .iter()
-        .fold(true, |plain, &byte| plain & is_plain(byte))
-    {
-        return put(out, bytes);
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    if is_plain(text) {
+        return put(out, text);
     }
-    for &byte in bytes {
+    for &byte in text {
         match byte {
             b'"' | b'\\' => out.extend([b'\\', byte]),
             b' '..=b'~' => out.push(byte),
@@ -420,13 +419,45 @@ fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A member of a JSON object; bytes that are not UTF-8 are replaced.
-fn json_text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
+/// A member of a JSON object, if it has a value; bytes that are not UTF-8 are replaced.
+fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else { return };
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    let text = String::from_utf8_lossy(value);
-    // A string always serialises, and a vector takes every byte.
-    serde_json::to_writer(out, &text).ok();
+    put(out, key);
+    if is_plain(value) {
+        out.push(b'"');
+        put(out, value);
+        out.push(b'"');
+    } else {
+        let text = String::from_utf8_lossy(value);
+        // A string always serialises, and a vector takes every byte.
+        serde_json::to_writer(out, &text).ok();
+    }
 }
+
+fn json_text(key: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
+    json_bytes(key, value.map(str::as_bytes), out);
+}
+
+fn json_number(key: &[u8], value: Option<impl itoa::Integer>, out: &mut Vec<u8>) {
+    if let Some(value) = value {
+        put(out, key);
+        put_number(out, value);
+    }
+}
+
+/// Whether a text stands between quotes as it is, in both formats: printable ASCII without quotes and
+/// backslashes. Nearly all are.
+fn is_plain(text: &[u8]) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\');
+    // Without a branch, so that many bytes are looked at at a time.
+    text.iter()
+        .fold(true, |plain, &byte| plain & is_plain(byte))
+}
+
+/// The beginning of a further member of a JSON object.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":").as_bytes()
+    };
+}
+use key;
