@@ -249,7 +249,7 @@ impl Record<'_> {
         json_text(key!("upstream"), self.upstream, out);
         json_text(key!("backend"), self.backend, out);
         if let Some(session) = &self.session {
-            json_text(key!("sticky"), Some(session.outcome.token()), out);
+            json_word(key!("sticky"), session.outcome.token(), out);
             json_bytes(key!("session_route"), session.route, out);
             json_text(key!("first_backend"), session.first_backend, out);
         }
@@ -262,7 +262,7 @@ impl Record<'_> {
         if let Some(reason) = self.reason {
             json_text(key!("reason"), Some(&reason.to_string()), out);
         }
-        json_text(key!("protocol"), Some(self.protocol), out);
+        json_word(key!("protocol"), self.protocol, out);
         json_number(key!("stream"), self.stream, out);
         if let Some(tls) = self.tls {
             append_json_tls(tls, out);
@@ -274,11 +274,11 @@ impl Record<'_> {
     fn append_json_origin(&self, out: &mut Vec<u8>) {
         json_text(key!("file"), self.file, out);
         if let Some((coding, plain)) = self.compressed {
-            json_text(key!("compressed"), Some(coding), out);
+            json_word(key!("compressed"), coding, out);
             json_number(key!("plain"), Some(plain), out);
         }
         if let Some(cache) = &self.cache {
-            json_text(key!("cache"), Some(cache.result), out);
+            json_word(key!("cache"), cache.result, out);
             json_text(key!("cache_reason"), cache.reason, out);
             json_number(key!("cache_age"), cache.age, out);
         }
@@ -287,7 +287,7 @@ impl Record<'_> {
 
 /// What a handshake agreed on, as members of a JSON object.
 fn append_json_tls(tls: &Facts, out: &mut Vec<u8>) {
-    json_text(key!("tls_version"), Some(tls.version.name()), out);
+    json_word(key!("tls_version"), tls.version.name(), out);
     json_text(key!("tls_cipher"), Some(&tls.cipher), out);
     put(out, key!("resumed"));
     put(out, if tls.resumed { b"true" } else { b"false" });
@@ -316,10 +316,10 @@ impl RequestLine<'_> {
     }
 
     fn append_json(&self, out: &mut Vec<u8>) {
-        json_text(key!("method"), Some(self.method.as_str()), out);
+        json_word(key!("method"), self.method.as_str(), out);
         json_bytes(key!("path"), Some(self.path), out);
         json_bytes(key!("query"), self.query, out);
-        json_text(key!("version"), Some(version_name(self.version)), out);
+        json_word(key!("version"), version_name(self.version), out);
         json_bytes(key!("host"), self.host, out);
         json_bytes(
             key!("referer"),
@@ -403,7 +403,7 @@ fn escape_value(value: Option<&HeaderValue>, out: &mut Vec<u8>) {
 }
 
 /// As httpd does: quotes and backslashes get a backslash, other unprintable bytes become `\xhh`.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         return put(out, text);
     }
@@ -420,7 +420,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A member of a JSON object, if it has a value; bytes that are not UTF-8 are replaced.
-fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
+pub(super) fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else { return };
     put(out, key);
     if is_plain(value) {
@@ -438,6 +438,14 @@ fn json_text(key: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
     json_bytes(key, value.map(str::as_bytes), out);
 }
 
+/// A member whose value is a word of ours or a method, which needs no escape.
+fn json_word(key: &[u8], value: &str, out: &mut Vec<u8>) {
+    put(out, key);
+    out.push(b'"');
+    put(out, value.as_bytes());
+    out.push(b'"');
+}
+
 fn json_number(key: &[u8], value: Option<impl itoa::Integer>, out: &mut Vec<u8>) {
     if let Some(value) = value {
         put(out, key);
@@ -448,10 +456,33 @@ fn json_number(key: &[u8], value: Option<impl itoa::Integer>, out: &mut Vec<u8>)
 /// Whether a text stands between quotes as it is, in both formats: printable ASCII without quotes and
 /// backslashes. Nearly all are.
 fn is_plain(text: &[u8]) -> bool {
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\');
-    // Without a branch, so that many bytes are looked at at a time.
-    text.iter()
-        .fold(true, |plain, &byte| plain & is_plain(byte))
+    let (words, rest) = text.as_chunks();
+    let last = match text.last_chunk() {
+        // Some of its bytes may be of the word before as well.
+        Some(last) => odd_bytes(last),
+        None => {
+            let mut padded = [b' '; 8];
+            padded[..rest.len()].copy_from_slice(rest);
+            odd_bytes(&padded)
+        }
+    };
+    // Without a branch, so that several words are looked at at a time.
+    let odd = (words.iter()).fold(last, |odd, word| odd | odd_bytes(word));
+    odd & each(0x80) == 0
+}
+
+/// The highest bit is set in the lowest byte that is not plain, and in none if all are. What is carried from that
+/// byte changes only those above it.
+fn odd_bytes(word: &[u8; 8]) -> u64 {
+    let word = u64::from_ne_bytes(*word);
+    let has = |byte: u8| (word ^ each(byte)).wrapping_sub(each(1));
+    let control = word.wrapping_sub(each(b' ')) | word.wrapping_add(each(1));
+    word | control | has(b'"') | has(b'\\')
+}
+
+/// A word of 8 times this byte.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
 }
 
 /// The beginning of a further member of a JSON object.

@@ -6,8 +6,9 @@ use std::time::SystemTime;
 
 use catamaran_tls::Facts;
 use http::{HeaderValue, Method, Version};
+use proptest::prelude::*;
 
-use super::line::{RequestLine, SessionLine};
+use super::line::{RequestLine, SessionLine, escape, json_bytes};
 use super::*;
 use crate::counters::{Culprit, Outcome, Reason};
 use crate::request_id::RequestIds;
@@ -169,6 +170,50 @@ fn json_of_a_request_that_was_not_understood() {
                    \"total_us\":4711,\"reason\":\"backend:closed\",\"protocol\":\"http/1.1\"}\n";
         assert!(line.ends_with(end), "{line}");
     });
+}
+
+/// Compares both escapes of a text with the plainest ways to make them.
+fn check_escapes(text: &[u8]) {
+    let mut escaped = Vec::new();
+    escape(text, &mut escaped);
+    let each = |&byte: &u8| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    let expected: String = text.iter().map(each).collect();
+    assert_eq!(String::from_utf8(escaped).expect("text"), expected);
+
+    let mut member = Vec::new();
+    json_bytes(b"", Some(text), &mut member);
+    let expected = serde_json::to_string(&String::from_utf8_lossy(text)).expect("a string");
+    assert_eq!(String::from_utf8(member).expect("text"), expected);
+}
+
+#[test]
+fn every_byte_is_escaped_wherever_it_stands() {
+    for length in 0..=17 {
+        for place in 0..length {
+            for byte in 0..=u8::MAX {
+                let mut text = vec![b'~'; length];
+                text[place] = byte;
+                check_escapes(&text);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn texts_are_escaped_as_by_one_byte_at_a_time(
+        text in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40),
+            "[ -~]{0,40}".prop_map(String::into_bytes),
+            "\\PC{0,40}".prop_map(String::into_bytes),
+        ],
+    ) {
+        check_escapes(&text);
+    }
 }
 
 #[test]
