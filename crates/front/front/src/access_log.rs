@@ -418,8 +418,10 @@ fn write_lines(
             }
             lock(buffer).take(&mut lines);
             let written = target.write(&lines, &state.progress);
+            // Room for as many again: under a steady load no buffer has to grow, which would copy its lines.
+            let kept = (2 * lines.len()).max(BUFFER_KEPT);
             lines.clear();
-            lines.shrink_to(BUFFER_KEPT);
+            lines.shrink_to(kept);
             match written {
                 Err(failure) => {
                     losses.lines.fetch_add(failure.lost, Ordering::Relaxed);
@@ -463,7 +465,7 @@ const LOSS_TOLD: Duration = Duration::from_secs(60);
 /// Bytes a worker may have waiting; some seconds' worth at full load.
 const BUFFER_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of memory an emptied buffer keeps.
+/// Bytes of memory an emptied buffer keeps at least.
 const BUFFER_KEPT: usize = 256 * 1024;
 
 #[cfg(test)]
