@@ -93,14 +93,15 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) user_agent: Option<&'a HeaderValue>,
 }
 
-/// The time as text, formatted once a second.
+/// The time as text, with what stands around it in each format. Formatted once a second.
 #[derive(Debug, Default)]
 pub(super) struct Stamp {
     second: u64,
     combined: String,
-    /// Without the offset from UTC, and without fractions.
-    rfc3339: String,
-    offset: String,
+    /// Up to the seconds; a fraction follows.
+    json: String,
+    /// From the offset from UTC on.
+    json_end: String,
     /// Of the record's second.
     millis: u32,
 }
@@ -120,9 +121,9 @@ impl Stamp {
             .ok()
             .and_then(|it| Timestamp::from_second(it).ok());
         let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
-        self.combined = local.strftime("%d/%b/%Y:%H:%M:%S %z").to_string();
-        self.rfc3339 = local.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-        self.offset = local.strftime("%:z").to_string();
+        self.combined = local.strftime(" - - [%d/%b/%Y:%H:%M:%S %z] \"").to_string();
+        self.json = local.strftime("{\"time\":\"%Y-%m-%dT%H:%M:%S").to_string();
+        self.json_end = local.strftime("%:z\",\"id\":\"").to_string();
     }
 
     /// Milliseconds behind a decimal point.
@@ -143,9 +144,7 @@ impl Record<'_> {
 
     fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         put(out, IpText::new(self.client).as_bytes());
-        put(out, b" - - [");
         put(out, stamp.combined.as_bytes());
-        put(out, b"] \"");
         match &self.request {
             Some(request) => request.append(out),
             None => out.push(b'-'),
@@ -226,11 +225,9 @@ impl Record<'_> {
     }
 
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) {
-        put(out, b"{\"time\":\"");
-        put(out, stamp.rfc3339.as_bytes());
+        put(out, stamp.json.as_bytes());
         put(out, &stamp.fraction());
-        put(out, stamp.offset.as_bytes());
-        put(out, b"\",\"id\":\"");
+        put(out, stamp.json_end.as_bytes());
         put(out, &self.id.digits());
         put(out, b"\",\"client\":\"");
         put(out, IpText::new(self.client).as_bytes());
@@ -419,26 +416,22 @@ pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A member of a JSON object, if it has a value; bytes that are not UTF-8 are replaced.
-pub(super) fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
-    let Some(value) = value else { return };
-    put(out, key);
-    if is_plain(value) {
-        out.push(b'"');
-        put(out, value);
-        out.push(b'"');
-    } else {
-        let text = String::from_utf8_lossy(value);
-        // A string always serialises, and a vector takes every byte.
-        serde_json::to_writer(out, &text).ok();
+/// A member of a JSON object, if it has a value.
+#[inline]
+fn json_bytes(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
+    if let Some(value) = value {
+        put(out, key);
+        json_string(value, out);
     }
 }
 
+#[inline]
 fn json_text(key: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
     json_bytes(key, value.map(str::as_bytes), out);
 }
 
 /// A member whose value is a word of ours or a method, which needs no escape.
+#[inline]
 fn json_word(key: &[u8], value: &str, out: &mut Vec<u8>) {
     put(out, key);
     out.push(b'"');
@@ -446,10 +439,24 @@ fn json_word(key: &[u8], value: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+#[inline]
 fn json_number(key: &[u8], value: Option<impl itoa::Integer>, out: &mut Vec<u8>) {
     if let Some(value) = value {
         put(out, key);
         put_number(out, value);
+    }
+}
+
+/// Bytes that are not UTF-8 are replaced.
+pub(super) fn json_string(text: &[u8], out: &mut Vec<u8>) {
+    if is_plain(text) {
+        out.push(b'"');
+        put(out, text);
+        out.push(b'"');
+    } else {
+        let text = String::from_utf8_lossy(text);
+        // A string always serialises, and a vector takes every byte.
+        serde_json::to_writer(out, &text).ok();
     }
 }
 

@@ -8,7 +8,7 @@ use catamaran_tls::Facts;
 use http::{HeaderValue, Method, Version};
 use proptest::prelude::*;
 
-use super::line::{RequestLine, SessionLine, escape, json_bytes};
+use super::line::{RequestLine, SessionLine, escape, json_string};
 use super::*;
 use crate::counters::{Culprit, Outcome, Reason};
 use crate::request_id::RequestIds;
@@ -184,10 +184,10 @@ fn check_escapes(text: &[u8]) {
     let expected: String = text.iter().map(each).collect();
     assert_eq!(String::from_utf8(escaped).expect("text"), expected);
 
-    let mut member = Vec::new();
-    json_bytes(b"", Some(text), &mut member);
+    let mut string = Vec::new();
+    json_string(text, &mut string);
     let expected = serde_json::to_string(&String::from_utf8_lossy(text)).expect("a string");
-    assert_eq!(String::from_utf8(member).expect("text"), expected);
+    assert_eq!(String::from_utf8(string).expect("text"), expected);
 }
 
 #[test]
