@@ -193,15 +193,10 @@ impl Record<'_> {
         }
         put(out, b" protocol=");
         put(out, self.protocol.as_bytes());
-        let (version, cipher) = match self.tls {
-            Some(tls) if tls.cipher.is_empty() => (tls.version.name(), "-"),
-            Some(tls) => (tls.version.name(), &*tls.cipher),
-            None => ("-", "-"),
-        };
-        put(out, b" tls_version=");
-        put(out, version.as_bytes());
-        put(out, b" tls_cipher=");
-        put(out, cipher.as_bytes());
+        match self.tls {
+            Some(tls) => append_tls(tls, out),
+            None => put(out, b" tls_version=- tls_cipher=-"),
+        }
         put(out, b" id=");
         put(out, &self.id.digits());
         out.push(b'\n');
@@ -279,6 +274,16 @@ impl Record<'_> {
             json_text(key!("cache_reason"), cache.reason, out);
             json_number(key!("cache_age"), cache.age, out);
         }
+    }
+}
+
+fn append_tls(tls: &Facts, out: &mut Vec<u8>) {
+    put(out, b" tls_version=");
+    put(out, tls.version.name().as_bytes());
+    put(out, b" tls_cipher=");
+    match &*tls.cipher {
+        "" => out.push(b'-'),
+        cipher => put(out, cipher.as_bytes()),
     }
 }
 

@@ -117,7 +117,7 @@ fn json() {
 }
 
 #[test]
-fn json_of_http2_and_tls() {
+fn lines_of_http2_and_tls() {
     let cipher = "TLS_AES_128_GCM_SHA256".to_owned();
     let mut facts = Facts::told("TLSv1.3", Some(cipher), None).expect("facts");
     facts.group = "X25519".to_owned();
@@ -135,9 +135,16 @@ fn json_of_http2_and_tls() {
             tls: Some(&facts),
             ..*record
         };
-        let mut out = Vec::new();
-        record.append(AccessLogFormat::Json, &mut Stamp::default(), &mut out);
-        let line = String::from_utf8(out).expect("text");
+        let line = |format| {
+            let mut out = Vec::new();
+            record.append(format, &mut Stamp::default(), &mut out);
+            String::from_utf8(out).expect("text")
+        };
+        let combined = line(AccessLogFormat::Combined);
+        assert!(combined.contains("?q=1 HTTP/2.0\" 502 "), "{combined}");
+        let told = " protocol=h2 tls_version=TLSv1.3 tls_cipher=TLS_AES_128_GCM_SHA256 id=";
+        assert!(combined.contains(told), "{combined}");
+        let line = line(AccessLogFormat::Json);
         assert!(line.contains(",\"version\":\"HTTP/2.0\","), "{line}");
         let end = ",\"protocol\":\"h2\",\"stream\":7,\"tls_version\":\"TLSv1.3\",\
                    \"tls_cipher\":\"TLS_AES_128_GCM_SHA256\",\"resumed\":false,\"tls_group\":\"X25519\",\
