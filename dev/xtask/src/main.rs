@@ -178,9 +178,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   return, and check that no session and no request is lost; fetches WildFly
   bad-day         an operator's bad day before real Tomcats, beside nginx and HAProxy: the name server dies, a
                   Tomcat hangs, dies, changes its secret, the disk is full; what failed, and what status said
-  instructions [--against COMMIT] [--profile release|dist]
-                  count the instructions of a request of the front under callgrind, for each protocol, with and
-                  without an access log; with --against beside those of that commit, and fail if one is more than
-                  1 % up
+  instructions [--against COMMIT] [--profile release|dist] [--only TEXT]
+                  count the instructions of a request of the front under callgrind, by protocol, number of header
+                  fields and what is configured; with --against beside those of that commit, and fail if one is
+                  more than 1 % up; with --only the rows alone whose name contains TEXT
   fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
 ";

@@ -51,7 +51,7 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<44}{:>10}", self.what, whole(self.new))?;
+        write!(f, "{:<52}{:>10}", self.what, whole(self.new))?;
         if let (Some(old), Some(ratio)) = (self.old, self.ratio()) {
             write!(f, "{:>12}  ×{ratio:.4}", whole(old))?;
         }
@@ -64,9 +64,9 @@ impl fmt::Display for Row {
 
 /// The line above all rows; `old` is what the second column is of.
 pub(super) fn header(old: Option<&str>) -> String {
-    let what = "instructions of a request";
+    let what = "instructions; fields of request + response";
     let old = old.map_or_else(String::new, |old| format!("{old:>12}  ratio"));
-    format!("{what:<44}{:>10}{old}", "here")
+    format!("{what:<52}{:>10}{old}", "here")
 }
 
 /// A whole number with commas.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn row(new: f64, old: Option<f64>) -> Row {
-        Row::instructions("HTTP/1.1 to AJP13, log on".to_owned(), new, old)
+        Row::instructions("HTTP/1.1 to AJP13, 3+3 fields".to_owned(), new, old)
     }
 
     #[test]
@@ -108,8 +108,8 @@ mod tests {
         let text = row(25_300.4, Some(25_000.0)).to_string();
         let words: Vec<&str> = text.split_whitespace().collect();
         let expected = [
-            "HTTP/1.1", "to", "AJP13,", "log", "on", "25,300", "25,000", "×1.0120", "more", "than",
-            "×1.01",
+            "HTTP/1.1", "to", "AJP13,", "3+3", "fields", "25,300", "25,000", "×1.0120", "more",
+            "than", "×1.01",
         ];
         assert_eq!(words, expected);
         let alone = row(999.0, None).to_string();

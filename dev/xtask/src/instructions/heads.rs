@@ -1,0 +1,131 @@
+//! The header fields of requests and responses that are counted: few, those of a browser and of an
+//! application, and very many.
+
+/// The fields of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestHead {
+    /// What a load generator sends.
+    Bare,
+    /// Firefox, with a session of the first backend.
+    Browser,
+    /// So many fields of 600 bytes, to see whether costs grow in proportion.
+    Long { fields: usize },
+}
+
+/// The fields of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseHead {
+    /// What no response lacks.
+    Bare,
+    /// An application's page with a session.
+    Application,
+    /// An application's page that a cache may store.
+    Stored,
+}
+
+impl RequestHead {
+    pub(super) fn fields(self) -> Vec<String> {
+        let fields = match self {
+            Self::Bare => BARE_REQUEST,
+            Self::Browser => BROWSER,
+            Self::Long { fields } => return long(fields),
+        };
+        fields.iter().map(|&field| field.to_owned()).collect()
+    }
+}
+
+impl ResponseHead {
+    pub(super) const ALL: [Self; 3] = [Self::Bare, Self::Application, Self::Stored];
+
+    pub(super) fn fields(self) -> impl Iterator<Item = &'static str> {
+        let more = match self {
+            Self::Bare => &[][..],
+            Self::Application => APPLICATION,
+            Self::Stored => STORED,
+        };
+        BARE_RESPONSE.iter().chain(more).copied()
+    }
+}
+
+/// `count` fields with Host.
+fn long(count: usize) -> Vec<String> {
+    let others = (1..count).map(|number| format!("X-Field-{number}: {}", "v".repeat(600)));
+    std::iter::once("Host: www.example.org".to_owned())
+        .chain(others)
+        .collect()
+}
+
+const BARE_REQUEST: &[&str] = &[
+    "Host: www.example.org",
+    "User-Agent: catamaran-bench/0.1.0",
+    "Accept: */*",
+];
+
+const BROWSER: &[&str] = &[
+    "Host: www.example.org",
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
+    "Accept-Language: en-US,en;q=0.5",
+    "Accept-Encoding: gzip, deflate, br, zstd",
+    "Referer: http://www.example.org/shop/list?page=2",
+    "DNT: 1",
+    "Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; _ga=GA1.2.1234567890.1234567890",
+    "Upgrade-Insecure-Requests: 1",
+    "Sec-Fetch-Dest: document",
+    "Sec-Fetch-Mode: navigate",
+    "Sec-Fetch-Site: same-origin",
+    "Sec-Fetch-User: ?1",
+    "Priority: u=0, i",
+    "Pragma: no-cache",
+];
+
+const BARE_RESPONSE: &[&str] = &[
+    "Content-Type: text/html; charset=utf-8",
+    "Content-Length: 347",
+    "Date: Sat, 28 Nov 2026 16:00:00 GMT",
+];
+
+const APPLICATION: &[&str] = &[
+    "Cache-Control: private, max-age=0, must-revalidate",
+    "Set-Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF; Path=/shop; HttpOnly; SameSite=Lax",
+    "X-Content-Type-Options: nosniff",
+    "X-Frame-Options: DENY",
+    "Content-Security-Policy: default-src 'self'; img-src 'self' data: https:; script-src 'self' 'nonce-abc123'",
+    "Vary: Accept-Encoding, Origin",
+    "Content-Language: en-US",
+    "Expires: 0",
+    "Pragma: no-cache",
+    "Referrer-Policy: strict-origin-when-cross-origin",
+];
+
+/// Public, so that a request with a session's cookie gets it from the cache as well; fresh for a year, because the
+/// bare response's `Date` is fixed.
+const STORED: &[&str] = &[
+    "Cache-Control: public, max-age=31536000",
+    "ETag: \"0123456789abcdef\"",
+    "Last-Modified: Sat, 28 Nov 2026 15:00:00 GMT",
+    "X-Content-Type-Options: nosniff",
+    "X-Frame-Options: DENY",
+    "Content-Security-Policy: default-src 'self'; img-src 'self' data: https:; script-src 'self' 'nonce-abc123'",
+    "Vary: Accept-Encoding, Origin",
+    "Content-Language: en-US",
+    "Permissions-Policy: geolocation=(), camera=()",
+    "Referrer-Policy: strict-origin-when-cross-origin",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_have_the_fields_that_rows_name() {
+        assert_eq!(RequestHead::Bare.fields().len(), 3);
+        assert_eq!(RequestHead::Browser.fields().len(), 15);
+        assert_eq!(ResponseHead::Bare.fields().count(), 3);
+        assert_eq!(ResponseHead::Application.fields().count(), 13);
+        assert_eq!(ResponseHead::Stored.fields().count(), 13);
+        let long = RequestHead::Long { fields: 100 }.fields();
+        let bytes: usize = long.iter().map(String::len).sum();
+        assert_eq!((long.len(), bytes >> 10), (100, 59));
+    }
+}
