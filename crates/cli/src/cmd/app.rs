@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_connector::{
-    Address, App, Application, Config, IoModel, Listener, Protocol, Secret, StatusView,
-    TrustedPeers, start,
+    Address, Application, Config, IoModel, Listener, Protocol, Secret, StatusView, TrustedPeers,
+    start,
 };
 use catamaran_front::config::ListenAddress;
 
 mod knobs;
+mod response_fields;
 
 use self::knobs::Knobs;
+use self::response_fields::AppWithFields;
 use super::{announce, parse_workers};
 use crate::descriptors;
 use crate::failure::Failure;
@@ -62,6 +64,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PEERS", default_value = "127.0.0.0/8,::1,unix")]
     status: TrustedPeers,
 
+    /// A file of header fields that every response gets, such as `X-Frame-Options: DENY`, one a line
+    #[arg(long, value_name = "FILE")]
+    response_fields: Option<PathBuf>,
+
     #[command(flatten)]
     knobs: Knobs,
 }
@@ -101,10 +107,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let needed = config.max_connections + descriptors::BESIDES;
     descriptors::raise_limit_to(needed, "let the front open fewer connections");
     let signals = Signals::catch()?;
+    let app = AppWithFields::new(args.response_fields.as_deref())?;
     let application = if args.blocking_delay {
-        Application::on_threads(App::new())
+        Application::on_threads(app)
     } else {
-        App::new().into()
+        app.into()
     };
     let running = start(config, application).map_err(|error| Failure::of(&error))?;
     announce(running.addresses())?;
