@@ -221,7 +221,10 @@ pub(super) struct LoadKeys {
     /// Also by a schedule, at these shares of the capacity of the slowest cell with as many clients.
     #[serde(default)]
     pub(super) shares: Vec<f64>,
-    /// Fields of each request, as `Name: value`; templates, and an empty one is none.
+    /// The fields of each request: `bare` or `browser`; a template.
+    #[serde(default = "bare")]
+    pub(super) head: Level,
+    /// Further fields of each request, as `Name: value`; templates, and an empty one is none.
     #[serde(default)]
     pub(super) headers: Vec<String>,
     /// The length of a body that each request has.
@@ -248,6 +251,10 @@ pub(super) struct ActionKeys {
     #[serde(rename = "do")]
     pub(super) what: String,
     pub(super) every: String,
+}
+
+fn bare() -> Level {
+    Level::Text("bare".to_owned())
 }
 
 fn http_1_1() -> Level {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_tier::{Job, Priority};
 use catamaran_toml_file::report::{Finding, Report};
 
-use super::file::{CrowdKeys, Restart, ServerKeys};
+use super::file::{CrowdKeys, LoadKeys, Restart, ServerKeys};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
 use crate::template::{Addresses, TemplateNames, render};
 
@@ -24,7 +24,7 @@ pub struct Load {
     pub keep_alive: bool,
     /// The version of HTTP.
     pub http: HttpVersion,
-    /// Fields of each request.
+    /// Fields of each request beside Host, and beside the User-Agent and Accept of the generator unless they are here.
     pub headers: Vec<String>,
     /// Requests a second by a schedule; `None`: a closed loop.
     pub rate: Option<f64>,
@@ -202,12 +202,7 @@ impl Experiment {
                 2 => HttpVersion::Http2,
                 _ => HttpVersion::Http1_1,
             },
-            headers: keys
-                .headers
-                .iter()
-                .map(|field| text.render(field))
-                .filter(|field| !field.is_empty())
-                .collect(),
+            headers: text.headers(keys),
             time: text.duration("time", &keys.time),
             warm: (
                 text.duration("warm.at_least", &keys.warm.at_least),
@@ -400,6 +395,24 @@ impl<'a> Texts<'a> {
         })
     }
 
+    /// Those of the head, then the experiment's own.
+    fn headers(&mut self, keys: &LoadKeys) -> Vec<String> {
+        let head = match self.one_of("head", &keys.head, &["bare", "browser"]) {
+            1 => BROWSER,
+            _ => &[],
+        };
+        let own: Vec<String> = keys
+            .headers
+            .iter()
+            .map(|field| self.render(field))
+            .collect();
+        let own = own.into_iter().filter(|field| !field.is_empty());
+        head.iter()
+            .map(|&field| field.to_owned())
+            .chain(own)
+            .collect()
+    }
+
     pub(super) fn fault(&mut self, what: String) {
         self.report.push(Finding::absence(what));
     }
@@ -414,3 +427,21 @@ const NAME: &str = "experiment";
 
 /// Of a length that is not looked at.
 const ANY: &str = "any";
+
+/// What Firefox sends beside Host, with the session of a Tomcat.
+const BROWSER: &[&str] = &[
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
+    "Accept-Language: en-US,en;q=0.5",
+    "Accept-Encoding: gzip, deflate, br, zstd",
+    "Referer: http://www.example.org/shop/list?page=2",
+    "DNT: 1",
+    "Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; _ga=GA1.2.1234567890.1234567890",
+    "Upgrade-Insecure-Requests: 1",
+    "Sec-Fetch-Dest: document",
+    "Sec-Fetch-Mode: navigate",
+    "Sec-Fetch-Site: same-origin",
+    "Sec-Fetch-User: ?1",
+    "Priority: u=0, i",
+    "Pragma: no-cache",
+];

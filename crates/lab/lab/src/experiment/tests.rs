@@ -97,6 +97,23 @@ fn templates_render_in_each_cell() {
 }
 
 #[test]
+fn a_browser_sends_fifteen_fields_with_host_and_those_of_the_experiment() {
+    let head = "[load]\nhead = \"browser\"\nheaders = [\"X-A: b\", \"\"]";
+    let text = KEEPALIVE.replacen("[load]", head, 1);
+    let experiment = Experiment::read("keepalive.toml", &text, false).unwrap();
+    let cell = &experiment.cells[experiment.control];
+    let ports = BTreeMap::from([("http".to_owned(), "http://127.0.0.1:8001".to_owned())]);
+    let addresses = BTreeMap::from([("httpd".to_owned(), ports)]);
+    let load = experiment.load(cell, &addresses).unwrap();
+    assert_eq!(load.headers.len(), 14 + 1, "{:?}", load.headers);
+    check(
+        "[load]",
+        "[load]\nhead = \"curl\"",
+        "head = curl: it is bare or browser",
+    );
+}
+
+#[test]
 fn an_interaction_has_four_corners() {
     let text = KEEPALIVE.replacen(
         "level = { keep = \"on\" }\nover = { keep = \"off\" }\nwhere = { idle = 0, limit = 100 }\neach = \"mpm\"",
