@@ -18,8 +18,9 @@
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, StatusCode};
+use catamaran_message::Traits;
+use catamaran_message::name::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::StatusCode;
 
 use crate::handler::{Body, BodyLength, Handler, Request, Response};
 
@@ -74,10 +75,7 @@ impl App {
             pattern: self.pattern.clone(),
             length,
         };
-        Response::new(StatusCode::OK, body).with_header(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/octet-stream"),
-        )
+        Response::new(StatusCode::OK, body).with_header(CONTENT_TYPE, "application/octet-stream")
     }
 }
 
@@ -105,10 +103,7 @@ fn page() -> Response {
         StatusCode::OK,
         Body::Full(Bytes::from_static(PAGE.as_bytes())),
     )
-    .with_header(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    )
+    .with_header(CONTENT_TYPE, "text/html; charset=utf-8")
 }
 
 fn delay(pause: &[u8]) -> Option<Response> {
@@ -157,19 +152,14 @@ fn echo(request: &Request) -> Response {
     head.put_slice(b" ");
     head.put_slice(&request.version);
     head.put_slice(b"\r\n");
-    for (name, value) in &request.headers {
-        head.put_slice(name.as_str().as_bytes());
-        head.put_slice(b": ");
-        head.put_slice(value.as_bytes());
-        head.put_slice(b"\r\n");
-    }
+    request.headers.write_lines(Traits::NONE, &mut head);
     if let BodyLength::Known(length @ 1..) = request.body {
-        head.put_slice(format!("content-length: {length}\r\n").as_bytes());
+        head.put_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
     head.put_slice(b"\r\n");
     let mut response = Response::text(StatusCode::OK, "")
         // The text is the client's, so no browser is to see a page in it.
-        .with_header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        .with_header(X_CONTENT_TYPE_OPTIONS, "nosniff");
     response.body = Body::Echo {
         prefix: head.freeze(),
     };

@@ -9,8 +9,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use http::header::RETRY_AFTER;
-use http::{HeaderValue, StatusCode};
+use catamaran_message::name::RETRY_AFTER;
+use http::StatusCode;
 use http_body::Body;
 use tokio::runtime::Handle;
 use tower_service::Service;
@@ -238,8 +238,7 @@ impl Limits {
 /// The answer to a request for which there is neither a thread nor a place in the queue.
 fn busy() -> Response {
     let text = "all threads of the application are busy; try again\n";
-    Response::text(StatusCode::SERVICE_UNAVAILABLE, text)
-        .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+    Response::text(StatusCode::SERVICE_UNAVAILABLE, text).with_header(RETRY_AFTER, "1")
 }
 
 impl fmt::Debug for Inline {

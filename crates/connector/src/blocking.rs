@@ -11,7 +11,8 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, StatusCode};
+use catamaran_message::Fields;
+use http::StatusCode;
 
 use crate::handler::{BodyLength, Request};
 use crate::io::{FAR, now};
@@ -63,7 +64,7 @@ pub struct BodyReader<'a> {
 pub struct Responder<'a> {
     end: &'a ResponseEnd,
     wait: &'a dyn Wait,
-    headers: HeaderMap,
+    headers: Fields,
     length: BodyLength,
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn run(
     let responder = Responder {
         end: &response,
         wait,
-        headers: HeaderMap::new(),
+        headers: Fields::new(),
         length: BodyLength::Unknown,
     };
     // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
@@ -198,7 +199,7 @@ impl BufRead for BodyReader<'_> {
 
 impl<'a> Responder<'a> {
     /// The response's header fields; lengths and framing are the connector's business, and ignored.
-    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+    pub fn headers_mut(&mut self) -> &mut Fields {
         &mut self.headers
     }
 

@@ -9,9 +9,8 @@
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-use bytes::Bytes;
-use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use catamaran_message::name::LOCATION;
+use http::StatusCode;
 
 use crate::handler::{Request, Response};
 
@@ -68,7 +67,7 @@ pub(crate) fn redirect(request: &Request, port: NonZeroU16) -> Response {
     }
 }
 
-fn location(request: &Request, port: NonZeroU16) -> Option<HeaderValue> {
+fn location(request: &Request, port: NonZeroU16) -> Option<Vec<u8>> {
     let host = &request.origin.server_name;
     if !is_host(host) {
         return None;
@@ -96,7 +95,7 @@ fn location(request: &Request, port: NonZeroU16) -> Option<HeaderValue> {
         location.push(b'?');
         location.extend_from_slice(query);
     }
-    HeaderValue::from_maybe_shared(Bytes::from(location)).ok()
+    Some(location)
 }
 
 fn is_host(host: &[u8]) -> bool {

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use catamaran_message::Fields;
+use http::StatusCode;
 
 mod peer;
 mod piped;
@@ -64,7 +65,7 @@ pub(crate) struct Io<'a> {
     /// To be sent, in order.
     pub(crate) out: &'a mut Output,
     /// The current value of the `Date` field, if there is a clock.
-    pub(crate) date: Option<&'a HeaderValue>,
+    pub(crate) date: Option<&'a str>,
 }
 
 /// What the driver is to do next. Whatever it is, bytes in [`Io::out`] are to be sent meanwhile.
@@ -449,7 +450,7 @@ impl Conn {
 
     fn send_head(
         &mut self,
-        (status, headers, length): (StatusCode, HeaderMap, BodyLength),
+        (status, headers, length): (StatusCode, Fields, BodyLength),
         reads_body: bool,
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {

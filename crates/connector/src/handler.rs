@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub use catamaran_message::BodyLength;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use catamaran_message::Fields;
+use catamaran_message::name::CONTENT_TYPE;
+use http::{Method, StatusCode};
 
 use crate::config::Protocol;
 
@@ -39,9 +41,9 @@ pub struct Request {
     pub path: Bytes,
     /// What follows the `?`, raw.
     pub query: Option<Bytes>,
-    /// Header fields without `Content-Length` and `Transfer-Encoding`, which [`body`](Self::body)
-    /// stands for.
-    pub headers: HeaderMap,
+    /// Header fields in the order received, without `Content-Length` and `Transfer-Encoding`, which
+    /// [`body`](Self::body) stands for.
+    pub headers: Fields,
     /// How long the body is.
     pub body: BodyLength,
     /// Where the request came from and where it was meant to go.
@@ -133,7 +135,7 @@ pub struct Response {
     /// The status, 200 to 999.
     pub status: StatusCode,
     /// Header fields; lengths and framing are the connector's business and ignored here.
-    pub headers: HeaderMap,
+    pub headers: Fields,
     /// The body; not sent for HEAD, 204, 205 and 304.
     pub body: Body,
     /// How long to wait before the first byte. Holds a timer, not a thread.
@@ -148,7 +150,7 @@ impl Response {
     pub fn new(status: StatusCode, body: Body) -> Self {
         Self {
             status,
-            headers: HeaderMap::with_capacity(USUAL_FIELDS),
+            headers: Fields::new(),
             body,
             delay: Duration::ZERO,
             after_body: false,
@@ -157,16 +159,14 @@ impl Response {
 
     /// A plain text.
     pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
-        Self::new(status, Body::Full(text.into())).with_header(
-            http::header::CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        )
+        Self::new(status, Body::Full(text.into()))
+            .with_header(CONTENT_TYPE, "text/plain; charset=utf-8")
     }
 
     /// The same with one more header field; an earlier one of that name is replaced.
     #[must_use]
-    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+    pub fn with_header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
+        self.headers.insert(name.as_ref(), value);
         self
     }
 }
@@ -199,6 +199,3 @@ pub enum Body {
         prefix: Bytes,
     },
 }
-
-/// Room for the fields that most responses have. Left to itself a map makes room for twice as many.
-const USUAL_FIELDS: usize = 3;

@@ -155,6 +155,7 @@ mod status;
 mod trust;
 
 pub use catamaran_ajp::PacketSize;
+pub use catamaran_message::{Field, Fields};
 
 pub use crate::app::App;
 pub use crate::application::Application;

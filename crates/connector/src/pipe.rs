@@ -23,8 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
+use catamaran_message::Fields;
 use catamaran_transport::ByteQueue;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use crate::handler::BodyLength;
 
@@ -59,7 +60,7 @@ pub(crate) struct Head {
     /// The status, 200 to 999.
     pub(crate) status: StatusCode,
     /// The fields, without framing.
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Fields,
     /// How long the body will be.
     pub(crate) length: BodyLength,
 }

@@ -1,5 +1,7 @@
 //! Asynchronous applications: any tower service, its futures on the runtime current at start.
 //!
+//! Heads are converted here alone, to the types of the `http` crate and back.
+//!
 //! Each request is a task that owns the application's end of the pipe. The task is dropped when the
 //! connection gives up the exchange. If it ends, fails or panics before the response is complete, the
 //! response is cut. When a response body has no data at the moment, what was written so far is sent.
@@ -12,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use catamaran_message::Fields;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -151,7 +154,7 @@ where
     response.set_head(Head {
         status: parts.status,
         length: length(&parts.headers, &body.size_hint()),
-        headers: parts.headers,
+        headers: Fields::from(&parts.headers),
     });
     if body.is_end_stream() {
         return Ok(());
@@ -237,7 +240,7 @@ fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBod
         _ => (Version::HTTP_11, Some(ClientProtocol(version))),
     };
     *request.version_mut() = version;
-    *request.headers_mut() = headers;
+    *request.headers_mut() = headers.to_map();
     if let BodyLength::Known(length @ 1..) = length {
         request.headers_mut().insert(CONTENT_LENGTH, length.into());
     }

@@ -8,8 +8,10 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA};
-use http::{HeaderValue, Method, StatusCode};
+use catamaran_message::name::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA, X_FORWARDED_FOR,
+};
+use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::{Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView};
@@ -50,7 +52,7 @@ pub(crate) fn answer(
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Response::text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n")
-            .with_header(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            .with_header(ALLOW, "GET, HEAD");
     }
     let status = status();
     let (kind, text) = if wants_html(request) {
@@ -59,8 +61,8 @@ pub(crate) fn answer(
         ("application/json", status.to_json())
     };
     Response::new(StatusCode::OK, Body::Full(text.into()))
-        .with_header(CONTENT_TYPE, HeaderValue::from_static(kind))
-        .with_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+        .with_header(CONTENT_TYPE, kind)
+        .with_header(CACHE_CONTROL, "no-store")
 }
 
 /// Not only the peer has to be listed, for that may be a front which anybody can ask.
@@ -74,10 +76,8 @@ fn may_see(request: &Request, view: &StatusView) -> bool {
             client.is_some_and(|client| view.peers.contains(Some(client)))
         }
         Protocol::Http => {
-            let forwarded = [FORWARDED.as_str(), VIA.as_str(), "x-forwarded-for"];
-            !forwarded
-                .iter()
-                .any(|name| request.headers.contains_key(*name))
+            let forwarded = [FORWARDED, VIA, X_FORWARDED_FOR];
+            !forwarded.iter().any(|id| request.headers.contains(*id))
         }
     };
     client_is_listed && view.peers.contains(origin.peer)
@@ -89,8 +89,7 @@ fn wants_html(request: &Request) -> bool {
         Some(format) => format == b"html",
         None => request
             .headers
-            .get(ACCEPT)
-            .and_then(|accept| accept.to_str().ok())
+            .text_of(ACCEPT)
             .is_some_and(|accept| accept.contains("text/html")),
     }
 }

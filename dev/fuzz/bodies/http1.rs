@@ -12,7 +12,8 @@ pub(crate) mod feed;
 
 use bytes::BytesMut;
 use catamaran_http1::{Authority, BodyLength, Client, Limits, Request, Response, Server};
-use http::{HeaderMap, Method};
+use catamaran_message::Fields;
+use http::Method;
 
 use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
 
@@ -136,7 +137,7 @@ fn ample(limits: Limits) -> Limits {
     }
 }
 
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+fn end_to_end(headers: &Fields) -> Fields {
     const DROPPED: [&str; 9] = [
         "connection",
         "expect",
@@ -168,7 +169,6 @@ fn relayed_request(seen: &SeenRequest) -> BytesMut {
         query: head.target.query.as_deref(),
         host: &host,
         headers: &head.headers,
-        extra: &[],
         body: head.body,
     };
     let mut client = Client::new(Limits::response());
@@ -198,7 +198,6 @@ fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
         status: head.status,
         reason: head.reason.as_deref(),
         headers: &head.headers,
-        extra: &[],
         body,
     };
     let mut out = BytesMut::new();

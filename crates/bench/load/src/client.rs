@@ -7,6 +7,8 @@
 use bytes::BytesMut;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_message::Traits;
+use catamaran_message::name::SET_COOKIE;
 
 use crate::memcached::{self, Outcome};
 use crate::prepare::{Codec, PreparedRequest};
@@ -177,7 +179,10 @@ impl LastHeads {
     pub(crate) fn of_http2(head: &http::response::Parts) -> Self {
         let status = head.status;
         let mut text = format!("HTTP/2 {}\r\n", status.as_str()).into_bytes();
-        add_fields(&head.headers, &mut text);
+        for (name, value) in &head.headers {
+            let parts = [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"];
+            text.extend(parts.concat());
+        }
         text.extend_from_slice(b"\r\n");
         Self {
             http2: Some(text),
@@ -189,8 +194,8 @@ impl LastHeads {
     pub(crate) fn each_set_cookie(&self, codec: Codec, mut take: impl FnMut(&[u8])) {
         if codec == Codec::Ajp {
             let fields = self.ajp.head().into_iter();
-            let fields = fields.flat_map(|head| head.headers.get_all("set-cookie"));
-            return fields.for_each(|value| take(value.as_bytes()));
+            let fields = fields.flat_map(|head| head.headers.get_all(SET_COOKIE));
+            return fields.for_each(take);
         }
         let lines = self.http.bytes().split(|byte| *byte == b'\n').skip(1);
         for line in lines {
@@ -286,21 +291,12 @@ fn ajp_failure(fault: ajp::Fault) -> FailureKind {
 
 fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
-    add_fields(&head.headers, &mut text);
+    head.headers.write_lines(Traits::NONE, &mut text);
     if let Some(length) = head.content_length {
-        text.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+        text.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
     text.extend_from_slice(b"\r\n");
     text
-}
-
-fn add_fields(headers: &http::HeaderMap, text: &mut Vec<u8>) {
-    for (name, value) in headers {
-        text.extend_from_slice(name.as_str().as_bytes());
-        text.extend_from_slice(b": ");
-        text.extend_from_slice(value.as_bytes());
-        text.extend_from_slice(b"\r\n");
-    }
 }
 
 /// The value of the first Server field.

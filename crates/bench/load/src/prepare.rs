@@ -12,8 +12,11 @@ mod http2;
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_memcache::Dialect;
+use catamaran_message::field::{is_token_text, is_value_text};
+use catamaran_message::name::{CONNECTION, KEEP_ALIVE, PROXY_CONNECTION};
+use catamaran_message::{BodyLength, Fields};
 pub(crate) use dynamic::Dynamic;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::Method;
 pub(crate) use http2::PreparedHttp2;
 
 use crate::memcached;
@@ -263,7 +266,7 @@ fn ajp(
     });
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| format!("`{}` is no method", request.method))?;
-    let headers = header_map(request)?;
+    let headers = fields(request)?;
     let (path, query) = match request.target.split_once('?') {
         Some((path, query)) => (path, Some(query.as_bytes())),
         None => (request.target.as_str(), None),
@@ -277,8 +280,7 @@ fn ajp(
         query,
         host: options.server_name.as_bytes(),
         headers: &headers,
-        extra: &[],
-        body: ajp::BodyLength::Known(request.body.len() as u64),
+        body: BodyLength::Known(request.body.len() as u64),
     };
     let facts = ajp::Facts {
         protocol: request.version.text(),
@@ -332,26 +334,22 @@ fn operation(
     })
 }
 
-/// The fields that AJP13 carries; framing and reuse are not among them.
-fn header_map(request: &plan::Request) -> Result<HeaderMap, String> {
-    const NOT_CARRIED: [&str; 5] = [
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "content-length",
-        "transfer-encoding",
-    ];
-    let mut headers = HeaderMap::new();
-    for header in &request.headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes())
-            .map_err(|_| format!("`{}` is no field name", header.name))?;
-        let value = HeaderValue::from_bytes(&header.value)
-            .map_err(|_| format!("the value of {name} has control characters"))?;
-        if !NOT_CARRIED.contains(&name.as_str()) {
-            headers.append(name, value);
+/// The fields as they were given, but for those of a connection of HTTP/1.x, which neither AJP13 nor HTTP/2 has.
+fn fields(request: &plan::Request) -> Result<Fields, String> {
+    let mut fields = Fields::new();
+    for plan::Header { name, value } in &request.headers {
+        if !is_token_text(name.as_bytes()) {
+            return Err(format!("`{name}` is no field name"));
         }
+        if !is_value_text(value) {
+            return Err(format!("the value of {name} has control characters"));
+        }
+        fields.append(name.as_str(), value);
     }
-    Ok(headers)
+    for name in [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION] {
+        fields.remove(name);
+    }
+    Ok(fields)
 }
 
 /// Apart from the random numbers of schedules and placeholders.
@@ -359,6 +357,8 @@ const STREAM: u64 = 0x6368_6F69_6365_0001;
 
 #[cfg(test)]
 mod tests {
+    use catamaran_message::Field;
+
     use super::*;
     use crate::plan::{HttpVersion, Request};
 
@@ -400,6 +400,8 @@ mod tests {
                 .header("Host", "h")
                 .header("Connection", "close")
                 .header("Content-Length", "10000")
+                .header("Proxy-Authorization", "Basic YTpi")
+                .header("x-Odd", "1")
         };
         let prepared = ajp(&request, &options(), 0).unwrap();
         let mut input = BytesMut::from(&prepared.bytes[..]);
@@ -411,7 +413,8 @@ mod tests {
         };
         assert_eq!(head.path, "/x");
         assert_eq!(head.query.as_deref(), Some(&b"y=z"[..]));
-        assert!(!head.headers.contains_key("connection"));
+        let names: Vec<_> = head.headers.iter().map(Field::name).collect();
+        assert_eq!(names, [&b"Host"[..], b"Proxy-Authorization", b"x-Odd"]);
         let rest = prepared.ajp.unwrap().rest;
         assert_eq!(rest.len(), 10_000 - 8186);
     }

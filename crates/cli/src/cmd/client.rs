@@ -10,9 +10,9 @@ use std::time::Duration;
 use catamaran_admin_api::Problem;
 use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_front::config::ListenAddress;
-use catamaran_http_client::{BlockingClient, ClientRequest, ServerAddress};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
-use http::{HeaderName, Method};
+use catamaran_http_client::name::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
+use catamaran_http_client::{BlockingClient, ClientRequest, Fields, ServerAddress};
+use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -195,14 +195,13 @@ impl Client {
             ListenAddress::Tcp(address) => address.to_string(),
             ListenAddress::Unix(_) => "localhost".to_owned(),
         };
-        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
-        let mut fields: Vec<(&HeaderName, &[u8])> = Vec::new();
-        if let Some(bearer) = &bearer {
-            fields.push((&AUTHORIZATION, bearer.as_bytes()));
+        let mut fields = Fields::new();
+        if let Some(token) = &self.token {
+            fields.append(AUTHORIZATION, format!("Bearer {token}"));
         }
         if method != "GET" {
-            fields.push((&IF_MATCH, b"*"));
-            fields.push((&CONTENT_TYPE, b"application/json"));
+            fields.append(IF_MATCH, "*");
+            fields.append(CONTENT_TYPE, "application/json");
         }
         let body = body.map_or_else(String::new, Value::to_string);
         let request = ClientRequest {

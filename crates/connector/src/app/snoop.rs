@@ -4,8 +4,8 @@
 //! repetition show. Each member has a line. Bytes that are no UTF-8 become replacement characters.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, StatusCode};
+use catamaran_message::name::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::config::Protocol;
@@ -14,9 +14,9 @@ use crate::handler::{Body, BodyLength, Request, Response};
 pub(super) fn answer(request: &Request) -> Response {
     let body = Body::Full(describe(request).into());
     Response::new(StatusCode::OK, body)
-        .with_header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-        .with_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
-        .with_header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+        .with_header(CONTENT_TYPE, "application/json")
+        .with_header(CACHE_CONTROL, "no-store")
+        .with_header(X_CONTENT_TYPE_OPTIONS, "nosniff")
 }
 
 fn describe(request: &Request) -> String {
@@ -36,7 +36,7 @@ fn members(request: &Request) -> [(&'static str, Value); 25] {
         BodyLength::Unknown => None,
     };
     let headers = request.headers.iter();
-    let headers = headers.map(|(name, value)| pair(name.as_ref(), value.as_bytes()));
+    let headers = headers.map(|field| pair(field.lower_name().as_bytes(), field.value()));
     let attributes = request.attributes.iter();
     let attributes = attributes.map(|(name, value)| pair(name, value));
     [

@@ -1,5 +1,6 @@
-use http::header::LOCATION;
-use http::{HeaderMap, Method};
+use catamaran_message::Fields;
+use catamaran_message::name::LOCATION;
+use http::Method;
 
 use super::*;
 use crate::config::Protocol;
@@ -11,7 +12,7 @@ fn request(path: &str) -> Request {
         version: Bytes::from_static(b"HTTP/1.1"),
         path: Bytes::copy_from_slice(path.as_bytes()),
         query: Some(Bytes::from_static(b"a=b")),
-        headers: HeaderMap::from_iter([(LOCATION, HeaderValue::from_static("x"))]),
+        headers: Fields::from_iter([(LOCATION, "x")]),
         body: BodyLength::Known(3),
         origin: Origin {
             protocol: Protocol::Http,
@@ -106,7 +107,7 @@ fn an_echo_begins_with_the_head() {
     };
     assert_eq!(
         prefix,
-        "GET /echo?a=b HTTP/1.1\r\nlocation: x\r\ncontent-length: 3\r\n\r\n"
+        "GET /echo?a=b HTTP/1.1\r\nLocation: x\r\nContent-Length: 3\r\n\r\n"
     );
 }
 

@@ -11,9 +11,9 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::{Authority, RequestHead, Scheme, Target};
-use http::header::HOST;
-use http::{HeaderMap, Method, StatusCode, Version};
+use catamaran_message::name::HOST;
+use catamaran_message::{Authority, Fields, RequestHead, Scheme, Target};
+use http::{Method, StatusCode, Version};
 
 use super::{Peer, Refusal};
 use crate::attribute::{LOCAL_ADDR, REMOTE_PORT, SSL_PROTOCOL};
@@ -217,15 +217,15 @@ fn escape(path: &[u8]) -> Bytes {
 }
 
 /// What the client named as host, if it did.
-fn authority(headers: &HeaderMap) -> Result<Option<Authority>, Refusal> {
-    let mut hosts = headers.get_all(HOST).iter();
+fn authority(headers: &Fields) -> Result<Option<Authority>, Refusal> {
+    let mut hosts = headers.get_all(HOST);
     let Some(host) = hosts.next() else {
         return Ok(None);
     };
     if hosts.next().is_some() {
         return Err(http1::Fault::HostDuplicate.into());
     }
-    let host = Bytes::copy_from_slice(host.as_bytes());
+    let host = headers.share(host);
     Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?))
 }
 

@@ -6,7 +6,8 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use catamaran_ajp as ajp;
-use http::{HeaderMap, Method};
+use catamaran_message::Fields;
+use http::Method;
 
 use super::*;
 use crate::output::{OUT_MARK, SLICES_MAX};
@@ -78,11 +79,10 @@ impl Play {
     }
 
     fn call(&mut self, event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action) -> &mut Self {
-        let date = HeaderValue::from_static(DATE);
         let io = &mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: Some(&date),
+            date: Some(DATE),
         };
         self.action = event(&mut self.conn, io);
         self.flush();

@@ -6,10 +6,10 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::{RequestHead, Response};
+use catamaran_message::name::{CONTENT_TYPE, DATE};
+use catamaran_message::{Fields, RequestHead, Response};
 use catamaran_transport::ByteQueue;
-use http::header::{CONTENT_TYPE, DATE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 
 use super::{Io, Refusal};
 use crate::config::{Config, Protocol};
@@ -105,17 +105,17 @@ impl Wire {
 
     pub(super) fn send_head(
         &mut self,
-        (status, headers, length): (StatusCode, HeaderMap, BodyLength),
+        (status, mut headers, length): (StatusCode, Fields, BodyLength),
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {
-        let date = io.date.filter(|_| !headers.contains_key(DATE));
-        let extra = date.map(|date| (&DATE, date));
+        if let Some(date) = io.date.filter(|_| !headers.contains(DATE)) {
+            headers.append(DATE, date);
+        }
         let out = io.out.staging();
         let head = Response {
             status,
             reason: None,
             headers: &headers,
-            extra: extra.as_slice(),
             body: length,
         };
         let is_sent = match self {
@@ -251,8 +251,7 @@ impl Wire {
             Self::Http(_) => {
                 self.close_after();
                 let text = format!("{status}\n");
-                let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-                let headers = HeaderMap::from_iter([(CONTENT_TYPE, plain)]);
+                let headers = Fields::from_iter([(CONTENT_TYPE, "text/plain; charset=utf-8")]);
                 let length = BodyLength::Known(text.len() as u64);
                 if self.send_head((status, headers, length), io).is_ok() {
                     self.send_data(text.into(), io.out);

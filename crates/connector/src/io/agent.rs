@@ -173,7 +173,7 @@ impl Agent {
         let action = self.conn.handle_hangup(&mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: lent.date.as_ref(),
+            date: lent.date.as_deref(),
         });
         let heeded = action.is_some();
         if let Some(action) = action {
@@ -232,7 +232,7 @@ impl Agent {
             &mut Io {
                 input: &mut self.input,
                 out: &mut self.out,
-                date: lent.date.as_ref(),
+                date: lent.date.as_deref(),
             },
         );
         self.obey(action, lent);
@@ -287,7 +287,7 @@ impl Agent {
         let io = &mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: lent.date.as_ref(),
+            date: lent.date.as_deref(),
         };
         lent.shared.serve(request, &mut self.conn, io, caller)
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use http::HeaderValue;
 
 use super::agent::Agent;
 use super::{Shared, date, now};
@@ -27,7 +26,7 @@ pub(super) struct Lent {
     /// When this round of the loop began.
     pub(super) now: Instant,
     /// The current value of the `Date` field.
-    pub(super) date: Option<HeaderValue>,
+    pub(super) date: Option<String>,
     date_until: Instant,
     /// Where a driver reads to that has no buffers from elsewhere; empty in others.
     pub(super) scratch: Box<[u8]>,

@@ -3,9 +3,11 @@
 use std::io::{ErrorKind, Read, Write};
 
 use bytes::BytesMut;
-use catamaran_ajp::{Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Request};
+use catamaran_ajp::{
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Fields, Request,
+};
 use catamaran_testkit::{Address, Deadline};
-use http::{HeaderMap, Method};
+use http::Method;
 use socket2::Socket;
 
 /// One connection to a container.
@@ -95,8 +97,7 @@ impl AjpClient {
             path: exchange.path.as_bytes(),
             query: None,
             host: b"a.example",
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body: exchange.length,
         };
         let facts = Facts {

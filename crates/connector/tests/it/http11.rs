@@ -64,7 +64,7 @@ fn uploads_come_back_as_they_were() {
                 receiving.join().unwrap()
             });
             let head = echoed.len() - usize::try_from(length).unwrap();
-            assert!(echoed[..head].starts_with(b"POST /echo HTTP/1.1\r\nhost: a\r\n"));
+            assert!(echoed[..head].starts_with(b"POST /echo HTTP/1.1\r\nHost: a\r\n"));
             assert!(
                 echoed[head..] == Pattern::bytes(length)[..],
                 "the body differs"

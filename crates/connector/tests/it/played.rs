@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_connector::{
-    Application, Attributes, Body, BodyError, BodyLength, ClientProtocol, Handler, Identity,
-    Request, RequestBody, Response, Route,
+    Application, Attributes, Body, BodyError, BodyLength, ClientProtocol, Fields, Handler,
+    Identity, Request, RequestBody, Response, Route,
 };
 use http::Version;
 use http::header::CONTENT_LENGTH;
@@ -81,7 +81,7 @@ fn described(mut parts: http::request::Parts, body: &RequestBody) -> Request {
             .uri
             .query()
             .map(|query| Bytes::copy_from_slice(query.as_bytes())),
-        headers: parts.headers,
+        headers: Fields::from(&parts.headers),
         body: match http_body::Body::size_hint(body).exact() {
             Some(length) => BodyLength::Known(length),
             None => BodyLength::Unknown,
@@ -129,7 +129,7 @@ fn played(answer: Response, length: BodyLength, body: RequestBody) -> http::Resp
     };
     let mut response = http::Response::new(PlayedBody { rest, length });
     *response.status_mut() = answer.status;
-    *response.headers_mut() = answer.headers;
+    *response.headers_mut() = answer.headers.to_map();
     response
 }
 

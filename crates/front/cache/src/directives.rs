@@ -3,7 +3,9 @@
 //! Of a directive that is given twice the first counts. A number that does not fit is the largest that
 //! there is; one that is none is 0, so that what is malformed is never fresh.
 
-use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, PRAGMA};
+use catamaran_message::Fields;
+use catamaran_message::name::{CACHE_CONTROL, PRAGMA};
+use http::HeaderName;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// The directives of one message, as far as a shared cache has to know them.
@@ -42,12 +44,12 @@ pub struct Directives {
 impl Directives {
     /// Those of the field `Cache-Control`; `None` if there is no such field.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut lines = lines(headers, &CACHE_CONTROL).peekable();
+    pub fn of(headers: &Fields) -> Option<Self> {
+        let mut lines = headers.get_all(CACHE_CONTROL).peekable();
         lines.peek()?;
         let mut directives = Self::default();
         for line in lines {
-            for element in elements(line.as_bytes()) {
+            for element in elements(line) {
                 directives.take(element);
             }
         }
@@ -56,19 +58,13 @@ impl Directives {
 
     /// Those of a request: of `Cache-Control`, or else of `Pragma`.
     #[must_use]
-    pub fn of_request(headers: &HeaderMap) -> Self {
-        // Most requests have neither.
-        let mut names = headers.keys();
-        if !names.any(|name| *name == CACHE_CONTROL || *name == PRAGMA) {
-            return Self::default();
-        }
+    pub fn of_request(headers: &Fields) -> Self {
         if let Some(directives) = Self::of(headers) {
             return directives;
         }
-        let mut lines = lines(headers, &PRAGMA);
-        let no_cache = lines.any(|line| {
-            elements(line.as_bytes()).any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-cache"))
-        });
+        let mut lines = headers.get_all(PRAGMA);
+        let no_cache = lines
+            .any(|line| elements(line).any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-cache")));
         Self {
             no_cache,
             ..Self::default()
@@ -78,10 +74,10 @@ impl Directives {
     /// Those of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if there is
     /// no such field, or if it is malformed: then it does not exist.
     #[must_use]
-    pub fn targeted(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
-        let mut lines = headers.get_all(name).iter().peekable();
+    pub fn targeted(headers: &Fields, name: &HeaderName) -> Option<Self> {
+        let mut lines = headers.get_all(name).peekable();
         lines.peek()?;
-        let lines: Vec<&[u8]> = lines.map(HeaderValue::as_bytes).collect();
+        let lines: Vec<&[u8]> = lines.collect();
         let dictionary: Dictionary = Parser::new(&lines.join(&b", "[..])).parse().ok()?;
         let mut directives = Self::default();
         for (key, entry) in &dictionary {
@@ -143,12 +139,6 @@ impl Directives {
                 .get_or_insert_with(|| seconds.unwrap_or(u32::MAX));
         }
     }
-}
-
-/// The lines of a field. Without a hash: there are few.
-fn lines<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h HeaderValue> {
-    let fields = headers.iter().filter(move |(its, _)| *its == name);
-    fields.map(|(_, line)| line)
 }
 
 /// The elements of a list, without those that are empty; a comma in a quoted text is none that separates.
@@ -215,9 +205,9 @@ mod tests {
     use super::*;
 
     fn of(lines: &[&'static str]) -> Directives {
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::new();
         for line in lines {
-            headers.append(CACHE_CONTROL, HeaderValue::from_static(line));
+            headers.append(CACHE_CONTROL, line);
         }
         Directives::of(&headers).unwrap()
     }
@@ -262,10 +252,8 @@ mod tests {
     #[test]
     fn a_targeted_field_is_a_dictionary_or_nothing() {
         let name = HeaderName::from_static("cdn-cache-control");
-        let read = |line: &'static str| {
-            let value = HeaderValue::from_static(line);
-            Directives::targeted(&HeaderMap::from_iter([(name.clone(), value)]), &name)
-        };
+        let read =
+            |line: &'static str| Directives::targeted(&Fields::from_iter([(&name, line)]), &name);
         let whole = Directives {
             max_age: Some(60),
             private: true,
@@ -285,15 +273,15 @@ mod tests {
             assert_eq!(read(malformed), None, "{malformed}");
         }
         assert_eq!(read("max-age=-5").unwrap().max_age, Some(0));
-        assert_eq!(Directives::targeted(&HeaderMap::new(), &name), None);
+        assert_eq!(Directives::targeted(&Fields::new(), &name), None);
     }
 
     #[test]
     fn pragma_counts_without_cache_control() {
-        let mut headers = HeaderMap::new();
-        headers.insert(PRAGMA, HeaderValue::from_static("foo, No-Cache"));
+        let mut headers = Fields::new();
+        headers.insert(PRAGMA, "foo, No-Cache");
         assert!(Directives::of_request(&headers).no_cache);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=1"));
+        headers.insert(CACHE_CONTROL, "max-age=1");
         assert!(!Directives::of_request(&headers).no_cache);
     }
 }

@@ -1,10 +1,12 @@
 //! How long a response is fresh, how old it is when it arrives, and for how long it may be used stale
 //! (RFC 9111, sections 4.2 and 4.2.4; RFC 5861).
 
+use catamaran_message::name::{AGE, CDN_CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED};
+use catamaran_message::{Fields, Id};
 use std::ops::RangeInclusive;
 
 use http::StatusCode;
-use http::header::{AGE, DATE, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
+use http::header::HeaderName;
 
 use crate::directives::{Directives, SECONDS_MAX, elements, number};
 use crate::{Millis, date};
@@ -45,7 +47,7 @@ impl Default for FreshnessRules {
             obey: true,
             stale_while_revalidate: 0,
             stale_if_error: 0,
-            targeted: vec![HeaderName::from_static("cdn-cache-control")],
+            targeted: vec![CDN_CACHE_CONTROL.header_name().clone()],
         }
     }
 }
@@ -75,7 +77,7 @@ pub struct Lifetime {
 /// The directives of a response that count, and whether they are of a field that is meant for this cache
 /// alone.
 #[must_use]
-pub fn directives(headers: &HeaderMap, rules: &FreshnessRules) -> (Directives, bool) {
+pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool) {
     if !rules.obey {
         return (Directives::default(), false);
     }
@@ -94,18 +96,18 @@ pub fn directives(headers: &HeaderMap, rules: &FreshnessRules) -> (Directives, b
 #[must_use]
 pub fn lifetime(
     status: StatusCode,
-    headers: &HeaderMap,
+    headers: &Fields,
     (directives, is_targeted): (&Directives, bool),
     rules: &FreshnessRules,
     (may_estimate, now): (bool, Millis),
 ) -> Lifetime {
     let made = date_of(headers).unwrap_or(now);
     // A field for this cache alone replaces `Cache-Control` and `Expires` as a whole (RFC 9213, 2.2).
-    let expires = || headers.contains_key(EXPIRES) && rules.obey && !is_targeted;
+    let expires = || headers.contains(EXPIRES) && rules.obey && !is_targeted;
     let (seconds, source) = if let Some(seconds) = directives.s_maxage.or(directives.max_age) {
         (seconds, LifetimeSource::Explicit)
     } else if expires() {
-        let seconds = only(headers, &EXPIRES).map_or(0, |at| seconds_between(made, at));
+        let seconds = only(headers, EXPIRES).map_or(0, |at| seconds_between(made, at));
         (seconds, LifetimeSource::Explicit)
     } else if let Some(seconds) = ttl(status, rules) {
         (seconds, LifetimeSource::Ttl)
@@ -113,7 +115,7 @@ pub fn lifetime(
         && rules.obey
         && rules.heuristic > 0
         && (is_heuristic(status) || directives.public)
-        && let Some(changed) = only(headers, &LAST_MODIFIED)
+        && let Some(changed) = only(headers, LAST_MODIFIED)
     {
         let unchanged = u64::from(seconds_between(changed, made));
         let seconds = unchanged * u64::from(rules.heuristic) / 100;
@@ -141,7 +143,7 @@ fn ttl(status: StatusCode, rules: &FreshnessRules) -> Option<u32> {
 /// How old a response is when it arrives at `arrived`, having been asked for at `asked` (RFC 9111, section
 /// 4.2.3), in seconds.
 #[must_use]
-pub fn initial_age(headers: &HeaderMap, asked: Millis, arrived: Millis) -> u32 {
+pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
     let apparent = date_of(headers).map_or(0, |made| seconds_between(made, arrived));
     let delay = seconds_between(asked, arrived);
     let told = told_age(headers).saturating_add(delay);
@@ -149,8 +151,8 @@ pub fn initial_age(headers: &HeaderMap, asked: Millis, arrived: Millis) -> u32 {
 }
 
 /// What `Age` says: its first member, if that is a number.
-fn told_age(headers: &HeaderMap) -> u32 {
-    let line = headers.get(AGE).map(HeaderValue::as_bytes);
+fn told_age(headers: &Fields) -> u32 {
+    let line = headers.get(AGE);
     let first = line.and_then(|line| line.split(|byte| *byte == b',').next());
     first
         .and_then(|first| number(first.trim_ascii()))
@@ -159,14 +161,14 @@ fn told_age(headers: &HeaderMap) -> u32 {
 
 /// The time in the only line of `Date`.
 #[must_use]
-pub fn date_of(headers: &HeaderMap) -> Option<Millis> {
-    only(headers, &DATE)
+pub fn date_of(headers: &Fields) -> Option<Millis> {
+    only(headers, DATE)
 }
 
 /// The time in the only line of a field.
-fn only(headers: &HeaderMap, name: &HeaderName) -> Option<Millis> {
-    let mut lines = headers.get_all(name).iter();
-    let time = date::parse(lines.next()?.as_bytes());
+fn only(headers: &Fields, name: Id) -> Option<Millis> {
+    let mut lines = headers.get_all(name);
+    let time = date::parse(lines.next()?);
     time.filter(|_| lines.next().is_none())
 }
 
@@ -197,18 +199,8 @@ mod tests {
 
     const NOW: Millis = 784_111_777_000;
 
-    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-        let field = |(name, value): &(&'static str, &'static str)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        };
-        let mut map = HeaderMap::new();
-        for (name, value) in fields.iter().map(field) {
-            map.append(name, value);
-        }
-        map
+    fn headers(fields: &[(&'static str, &'static str)]) -> Fields {
+        fields.iter().copied().collect()
     }
 
     fn life(

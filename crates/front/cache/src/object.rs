@@ -1,18 +1,16 @@
 //! A stored response.
 //!
-//! Its fields are kept as lines, as HTTP/1.1 has them: a map takes five times as much memory, and most
-//! clients are sent lines. A short body follows them in the same memory; a longer one is kept elsewhere.
+//! Its fields are kept as they are sent. A short body follows them in the same memory; a longer one is kept elsewhere.
 
 use bytes::Bytes;
-use catamaran_message::FieldLines;
-use catamaran_message::field::is_hop_by_hop;
+use catamaran_message::name::{DATE, SET_COOKIE};
+use catamaran_message::{Fields, Traits};
 use http::StatusCode;
-use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
+use crate::Millis;
 use crate::storable::{SetCookie, Terms};
 use crate::vary::{RequestFields, Selection};
 use crate::verdict::Stored;
-use crate::{Millis, tags};
 
 /// A stored response, without its body.
 #[derive(Clone, Debug)]
@@ -20,7 +18,7 @@ pub struct ObjectHead {
     /// The status.
     pub status: StatusCode,
     /// The fields. A short body follows them.
-    pub fields: FieldLines,
+    pub fields: Fields,
     /// On which terms it is used.
     pub terms: Terms,
     /// When it was made, as far as its age says.
@@ -118,35 +116,20 @@ impl ObjectHead {
 }
 
 /// Removes what is not stored of a response's fields, and makes `Date` complete.
-pub fn clean(headers: &mut HeaderMap, set_cookie: SetCookie, date: Option<&HeaderValue>) {
-    headers.remove(AGE);
-    for name in NOT_STORED {
-        headers.remove(*name);
-    }
-    // No codec leaves any. They are written as they are, so a mistake would be one in framing.
-    let is_framing = |name: &&HeaderName| is_hop_by_hop(name) || **name == CONTENT_LENGTH;
-    let framing: Vec<HeaderName> = headers.keys().filter(is_framing).cloned().collect();
-    for name in framing {
-        headers.remove(name);
-    }
-    tags::remove(headers);
+pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
+    // No codec leaves any of framing. They are written as they are, so a mistake would be one in framing.
+    headers.remove_all(
+        Traits::NOT_STORED
+            .with(Traits::HOP_BY_HOP)
+            .with(Traits::FRAMING),
+    );
     if set_cookie == SetCookie::Strip {
         headers.remove(SET_COOKIE);
     }
-    if let Some(date) = date
-        && !headers.contains_key(http::header::DATE)
-    {
-        headers.insert(http::header::DATE, date.clone());
+    if let Some(date) = date.filter(|_| !headers.contains(DATE)) {
+        headers.append(DATE, date);
     }
 }
-
-/// Fields of one connection that are no matter of its codec (RFC 9111, section 3.1).
-const NOT_STORED: &[&str] = &[
-    "proxy-authentication-info",
-    "proxy-authorization",
-    "proxy-connection",
-    "proxy-authenticate",
-];
 
 #[cfg(test)]
 mod tests {
@@ -154,17 +137,16 @@ mod tests {
 
     #[test]
     fn what_is_not_stored_is_removed() {
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::new();
         let framing = ["content-length", "transfer-encoding", "connection", "te"];
         let others = ["age", "set-cookie", "cache-tag", "proxy-connection", "x"];
         for name in framing.into_iter().chain(others) {
-            headers.insert(name, HeaderValue::from_static("1"));
+            headers.insert(name, "1");
         }
-        let date = HeaderValue::from_static("now");
-        clean(&mut headers, SetCookie::Store, Some(&date));
-        assert!(headers.contains_key("set-cookie") && headers["date"] == "now");
+        clean(&mut headers, SetCookie::Store, Some(b"now"));
+        assert!(headers.contains("set-cookie"));
+        assert_eq!(headers.text_of(DATE), Some("now"));
         clean(&mut headers, SetCookie::Strip, None);
-        let names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(headers.len(), 2, "{names:?}");
+        assert_eq!(headers, Fields::from_iter([("x", "1"), ("date", "now")]));
     }
 }

@@ -1,8 +1,7 @@
 //! Whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
 
-use http::header::{
-    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, SET_COOKIE,
-};
+use catamaran_message::name::{CONTENT_TYPE, ETAG, LAST_MODIFIED, SET_COOKIE};
+use catamaran_message::{Field, Fields};
 use http::{Method, StatusCode};
 
 use crate::directives::Directives;
@@ -43,8 +42,8 @@ pub enum RequestScope {
 impl RequestScope {
     /// What one field makes of a request. All names in `If-` are those of conditions.
     #[must_use]
-    pub fn of_field(name: &HeaderName) -> Self {
-        match name.as_str() {
+    pub fn of_field(field: Field<'_>) -> Self {
+        match field.lower_name().as_str() {
             "range" | "if-range" => Self::Range,
             "if" | "a-im" => Self::Condition,
             name if name.starts_with("if-") => Self::Condition,
@@ -54,8 +53,8 @@ impl RequestScope {
 
     /// What all fields make of a request.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Self {
-        headers.keys().map(Self::of_field).max().unwrap_or_default()
+    pub fn of(headers: &Fields) -> Self {
+        headers.iter().map(Self::of_field).max().unwrap_or_default()
     }
 }
 
@@ -94,7 +93,7 @@ pub struct ResponseFacts<'r> {
     /// Its status.
     pub status: StatusCode,
     /// Its fields.
-    pub headers: &'r HeaderMap,
+    pub headers: &'r Fields,
     /// Whether its end is told by its framing. If not, one that was cut looks complete.
     pub is_framed: bool,
     /// When it arrived.
@@ -230,7 +229,7 @@ pub fn judge(
     if tags::read(headers).is_none() {
         return Err(Refusal::Tags);
     }
-    let sets_cookie = headers.keys().any(|name| *name == SET_COOKIE);
+    let sets_cookie = headers.contains(SET_COOKIE);
     if sets_cookie && set_cookie == SetCookie::Refuse {
         return Err(Refusal::SetCookie);
     }
@@ -241,7 +240,7 @@ pub fn judge(
     if request.credentials.authorization && !terms.for_authorization {
         return Err(Refusal::Authorization);
     }
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let kind = headers.get(CONTENT_TYPE);
     if status.is_success() && !media::fits(request.path, kind) {
         return Err(Refusal::TypeMismatch);
     }
@@ -315,13 +314,13 @@ fn terms(
 }
 
 /// Whether a response could answer any later request.
-fn is_of_use(terms: &Terms, status: StatusCode, headers: &HeaderMap) -> bool {
+fn is_of_use(terms: &Terms, status: StatusCode, headers: &Fields) -> bool {
     let lasts = terms.lifetime > 0 || terms.stale_while_revalidate > 0 || terms.stale_if_error > 0;
     let has_word = match terms.source {
         LifetimeSource::Explicit | LifetimeSource::Ttl => true,
         LifetimeSource::Heuristic | LifetimeSource::Unknown => freshness::is_heuristic(status),
     };
-    let validates = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    let validates = headers.contains(ETAG) || headers.contains(LAST_MODIFIED);
     match terms.source {
         LifetimeSource::Unknown => has_word && validates,
         _ if terms.no_cache => validates,
@@ -341,13 +340,7 @@ mod tests {
         fields: &[(&'static str, &'static str)],
         set_cookie: SetCookie,
     ) -> Result<Terms, Refusal> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            );
-        }
+        let headers = Fields::from_iter(fields.iter().copied());
         let response = ResponseFacts {
             status: StatusCode::from_u16(status).unwrap(),
             headers: &headers,
@@ -492,8 +485,7 @@ mod tests {
             ("if", Some(Refusal::Condition)),
             ("accept", None),
         ] {
-            let name = HeaderName::from_static(name);
-            let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("x"))]);
+            let headers = Fields::from_iter([(name, "x")]);
             let request = RequestFacts {
                 scope: RequestScope::of(&headers),
                 ..PLAIN

@@ -1,21 +1,19 @@
 //! Tags of a response, by which it can be purged: the fields `Surrogate-Key` and `Cache-Tag`.
 
-use http::HeaderMap;
+use catamaran_message::name::{CACHE_TAG, SURROGATE_KEY};
+use catamaran_message::{Fields, Id};
 
 /// Reads the tags of a response, which are separated by spaces or commas, as one text with a line feed
 /// after each. `None` if there are too many to be kept: more than [`TAGS_MAX`], or than
 /// [`TAG_BYTES_MAX`] bytes together.
 #[must_use]
-pub fn read(headers: &HeaderMap) -> Option<Box<[u8]>> {
+pub fn read(headers: &Fields) -> Option<Box<[u8]>> {
     let mut text = Vec::new();
     let mut count = 0;
     let lines = FIELDS.iter().flat_map(|name| headers.get_all(*name));
     for line in lines {
         let separates = |byte: &u8| matches!(byte, b' ' | b'\t' | b',');
-        let tags = line
-            .as_bytes()
-            .split(separates)
-            .filter(|tag| !tag.is_empty());
+        let tags = line.split(separates).filter(|tag| !tag.is_empty());
         for tag in tags {
             count += 1;
             text.extend_from_slice(tag);
@@ -29,12 +27,9 @@ pub fn read(headers: &HeaderMap) -> Option<Box<[u8]>> {
 }
 
 /// Removes the fields: clients have no use for them.
-pub fn remove(headers: &mut HeaderMap) {
-    // Without a hash: hardly any response has one.
+pub fn remove(headers: &mut Fields) {
     for name in FIELDS {
-        if headers.keys().any(|key| *key == name) {
-            headers.remove(name);
-        }
+        headers.remove(name);
     }
 }
 
@@ -45,7 +40,7 @@ pub fn has(text: &[u8], tag: &[u8]) -> bool {
 }
 
 /// The fields with tags.
-pub const FIELDS: [&str; 2] = ["surrogate-key", "cache-tag"];
+pub const FIELDS: [Id; 2] = [SURROGATE_KEY, CACHE_TAG];
 
 /// Tags of one response.
 pub const TAGS_MAX: usize = 64;
@@ -55,24 +50,22 @@ pub const TAG_BYTES_MAX: usize = 2048;
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]
     fn tags_are_words_and_few() {
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::new();
         assert_eq!(read(&headers).as_deref(), Some(&b""[..]));
-        headers.append("surrogate-key", HeaderValue::from_static("a  bc"));
-        headers.append("cache-tag", HeaderValue::from_static("d,e, "));
+        headers.append("surrogate-key", "a  bc");
+        headers.append("cache-tag", "d,e, ");
         let text = read(&headers).unwrap();
         assert_eq!(&*text, b"a\nbc\nd\ne\n");
         assert!(has(&text, b"bc") && has(&text, b"e"));
         assert!(!has(&text, b"b") && !has(&text, b"") && !has(&text, b"c\nd"));
         let bomb = "x ".repeat(TAGS_MAX + 1);
-        headers.insert("cache-tag", bomb.parse().unwrap());
+        headers.insert("cache-tag", bomb);
         assert_eq!(read(&headers), None);
-        headers.insert("cache-tag", "y".repeat(TAG_BYTES_MAX).parse().unwrap());
+        headers.insert("cache-tag", "y".repeat(TAG_BYTES_MAX));
         assert_eq!(read(&headers), None);
         remove(&mut headers);
         assert!(headers.is_empty());

@@ -3,7 +3,9 @@
 //! What is compared is what the caller gives as the request's fields ([`RequestFields`]). Lines of a field are joined
 //! and white space around commas does not count, so that two spellings of one list are one.
 
-use http::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY};
+use catamaran_message::Fields;
+use catamaran_message::name::{ACCEPT_ENCODING, ACCEPT_LANGUAGE, VARY};
+use http::header::HeaderName;
 
 use crate::directives::elements;
 
@@ -30,10 +32,10 @@ pub trait RequestFields {
     fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8]));
 }
 
-impl RequestFields for HeaderMap {
+impl RequestFields for Fields {
     fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
         for value in self.get_all(name) {
-            line(value.as_bytes());
+            line(value);
         }
     }
 }
@@ -42,12 +44,10 @@ impl RequestFields for HeaderMap {
 ///
 /// # Errors
 /// It cannot be stored.
-pub fn names(headers: &HeaderMap) -> Result<Vec<HeaderName>, VaryFault> {
+pub fn names(headers: &Fields) -> Result<Vec<HeaderName>, VaryFault> {
     let mut names: Vec<HeaderName> = Vec::new();
-    // Without a hash: there are few.
-    let lines = headers.iter().filter(|(name, _)| **name == VARY);
-    for (_, line) in lines {
-        for element in elements(line.as_bytes()) {
+    for line in headers.get_all(VARY) {
+        for element in elements(line) {
             if element == b"*" {
                 return Err(VaryFault::Any);
             }
@@ -115,7 +115,7 @@ pub fn values(names: &[HeaderName], request: &dyn RequestFields) -> Vec<u8> {
                 }
                 values.extend_from_slice(element);
             }
-            if *name == ACCEPT_LANGUAGE {
+            if ACCEPT_LANGUAGE == *name {
                 values[from..].make_ascii_lowercase();
                 values.retain_from(from, |byte| byte != b' ');
             }
@@ -146,13 +146,13 @@ impl RetainFrom for Vec<u8> {
 /// The value of `Accept-Encoding` for the backend: which of `offered` the client takes, in that order. All
 /// browsers' spellings of the same become one. `None` if it takes none of them.
 #[must_use]
-pub fn accepted_codings(headers: &HeaderMap, offered: &[String]) -> Option<String> {
-    let lines = || headers.get_all(http::header::ACCEPT_ENCODING).iter();
+pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> {
+    let lines = || headers.get_all(ACCEPT_ENCODING);
     let mut accepted: Vec<&str> = Vec::new();
     for coding in offered {
         let mut by_name = None;
         let mut by_star = None;
-        for element in lines().flat_map(|line| elements(line.as_bytes())) {
+        for element in lines().flat_map(elements) {
             let mut parts = element.split(|byte| *byte == b';');
             let name = parts.next().unwrap_or_default().trim_ascii();
             let takes = parts.all(|part| !is_zero(part.trim_ascii()));
@@ -187,14 +187,12 @@ pub const NAMES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
-    fn map(name: &'static str, lines: &[&'static str]) -> HeaderMap {
-        let mut map = HeaderMap::new();
+    fn map(name: &'static str, lines: &[&'static str]) -> Fields {
+        let mut map = Fields::new();
         for line in lines {
-            map.append(name, HeaderValue::from_static(line));
+            map.append(name, line);
         }
         map
     }
@@ -211,8 +209,8 @@ mod tests {
         assert_eq!(names(&map("vary", &["*"])), Err(VaryFault::Any));
         assert_eq!(names(&map("vary", &["a b"])), Err(VaryFault::Many));
         let bomb = (0..10_000).map(|at| format!("x{at},")).collect::<String>();
-        let mut headers = HeaderMap::new();
-        headers.insert("vary", bomb.parse().unwrap());
+        let mut headers = Fields::new();
+        headers.insert("vary", bomb);
         assert_eq!(names(&headers), Err(VaryFault::Many));
     }
 

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use catamaran_http1::{Limits, Response, Server, ServerEvent};
-use catamaran_message::{BodyLength, RequestHead};
-use http::header::{CONTENT_TYPE, HeaderName};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use catamaran_message::name::CONTENT_TYPE;
+use catamaran_message::{BodyLength, Fields, RequestHead};
+use http::StatusCode;
 use ipnet::IpNet;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -251,7 +251,7 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
             return Ok(());
         };
         let answer = desk.answer(&head, &form, peer).await;
-        write(&mut server, &answer, &mut output);
+        write(&mut server, answer, &mut output);
         server.recycle(head);
         timeout(WRITE_MAX, stream.write_all(&output)).await??;
         output.clear();
@@ -320,20 +320,15 @@ async fn receive(
 /// What a node is told.
 struct Answered {
     status: StatusCode,
-    fields: HeaderMap,
+    fields: Fields,
     text: String,
 }
 
 impl Answered {
     fn fault(kind: &'static str, words: &'static str) -> Self {
-        let mut fields = HeaderMap::new();
-        let value = HeaderValue::from_static;
-        fields.insert(HeaderName::from_static("version"), value("0.2.1"));
-        fields.insert(HeaderName::from_static("type"), value(kind));
-        fields.insert(HeaderName::from_static("mess"), value(words));
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
-            fields,
+            fields: Fields::from_iter([("Version", "0.2.1"), ("Type", kind), ("Mess", words)]),
             text: String::new(),
         }
     }
@@ -353,7 +348,7 @@ impl Desk {
         match self.obey(&message, peer).await {
             Ok(text) => Answered {
                 status: StatusCode::OK,
-                fields: HeaderMap::new(),
+                fields: Fields::new(),
                 text,
             },
             Err(refusal) => {
@@ -440,13 +435,12 @@ impl Desk {
     }
 }
 
-fn write(server: &mut Server, answer: &Answered, output: &mut BytesMut) {
-    let kind = HeaderValue::from_static("text/plain");
+fn write(server: &mut Server, mut answer: Answered, output: &mut BytesMut) {
+    answer.fields.append(CONTENT_TYPE, "text/plain");
     let response = Response {
         status: answer.status,
         reason: None,
         headers: &answer.fields,
-        extra: &[(&CONTENT_TYPE, &kind)],
         body: BodyLength::Known(answer.text.len() as u64),
     };
     // A head that cannot be written closes the connection: nothing was announced.

@@ -1,16 +1,17 @@
 //! What a request gets of a file: all of it, parts, or the news that its copy is good.
 
+use catamaran_message::Fields;
+use catamaran_message::name::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, VARY,
+};
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
 use catamaran_message::range::{self, ByteRange, RangeSelection};
-use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, VARY,
-};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::FilesConfig;
 use crate::found::FoundFile;
@@ -21,11 +22,11 @@ pub enum FileResponse {
     /// Bytes of it; of a HEAD none.
     Send(FileSending),
     /// 304, with these fields.
-    NotModified(HeaderMap),
+    NotModified(Fields),
     /// 412, with these fields besides those of its page.
-    Failed(HeaderMap),
+    Failed(Fields),
     /// 416, with these fields besides those of its page.
-    Unsatisfiable(HeaderMap),
+    Unsatisfiable(Fields),
 }
 
 /// A response with bytes of a file.
@@ -34,7 +35,7 @@ pub struct FileSending {
     /// 200 or 206.
     pub status: StatusCode,
     /// Its fields, without Content-Length.
-    pub headers: HeaderMap,
+    pub headers: Fields,
     /// The bytes of its body, which a HEAD does not get.
     pub length: u64,
     /// Whether the bytes are compressed already.
@@ -56,12 +57,7 @@ pub(crate) enum Segment {
 impl FileResponse {
     /// Decides what a GET or a HEAD with these fields gets.
     #[must_use]
-    pub fn new(
-        method: &Method,
-        headers: &HeaderMap,
-        file: &FoundFile,
-        config: &FilesConfig,
-    ) -> Self {
+    pub fn new(method: &Method, headers: &Fields, file: &FoundFile, config: &FilesConfig) -> Self {
         let version = file.version();
         let facts = &version.facts;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -75,7 +71,7 @@ impl FileResponse {
             modified,
             is_modified_strong: modified.is_some_and(|at| at + STRONG_AFTER <= now),
         };
-        let mut fields = HeaderMap::with_capacity(8);
+        let mut fields = Fields::new();
         if let Some(vary) = vary(file) {
             fields.insert(VARY, vary);
         }
@@ -83,10 +79,10 @@ impl FileResponse {
             ConditionOutcome::Failed => return Self::Failed(fields),
             outcome => {
                 if let Some(etag) = etag {
-                    fields.insert(ETAG, etag.clone());
+                    fields.insert(ETAG, etag);
                 }
                 if let Some(caching) = &config.cache_control {
-                    fields.insert(CACHE_CONTROL, caching.clone());
+                    fields.insert(CACHE_CONTROL, caching);
                 }
                 if outcome == ConditionOutcome::NotModified {
                     return Self::NotModified(fields);
@@ -101,17 +97,17 @@ impl FileResponse {
             return Self::Unsatisfiable(fields);
         }
         if let Some(date) = version.date.as_ref().filter(|_| modified.is_some()) {
-            fields.insert(LAST_MODIFIED, date.clone());
+            fields.insert(LAST_MODIFIED, date);
         }
-        fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        fields.insert(ACCEPT_RANGES, "bytes");
         if let Some(coding) = file.coding() {
-            fields.insert(CONTENT_ENCODING, coding.value());
+            fields.insert(CONTENT_ENCODING, coding.token());
         }
         Self::Send(sending(fields, file, parts))
     }
 }
 
-fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> FileSending {
+fn sending(mut headers: Fields, file: &FoundFile, parts: RangeSelection) -> FileSending {
     let size = file.facts().size;
     let mut segments = VecDeque::new();
     let mut status = StatusCode::PARTIAL_CONTENT;
@@ -119,19 +115,17 @@ fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> F
         RangeSelection::Parts(ranges) => {
             let boundary = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
             let media_type = format!("multipart/byteranges; boundary={boundary}");
-            if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(media_type)) {
-                headers.insert(CONTENT_TYPE, value);
-            }
+            headers.insert(CONTENT_TYPE, media_type);
             segments = multipart(&ranges, file, boundary.as_bytes());
         }
         RangeSelection::Part(range) => {
-            headers.insert(CONTENT_TYPE, file.media_type().clone());
+            headers.insert(CONTENT_TYPE, file.media_type());
             headers.insert(CONTENT_RANGE, range.content_range(size));
             segments.push_back(of_range(&range));
         }
         RangeSelection::Whole | RangeSelection::Unsatisfiable => {
             status = StatusCode::OK;
-            headers.insert(CONTENT_TYPE, file.media_type().clone());
+            headers.insert(CONTENT_TYPE, file.media_type());
             segments.push_back(Segment::File { from: 0, len: size });
         }
     }
@@ -189,14 +183,13 @@ impl Segment {
     }
 }
 
-fn vary(file: &FoundFile) -> Option<HeaderValue> {
-    let fields = match (file.varies_by_coding, file.named.is_fallback) {
+fn vary(file: &FoundFile) -> Option<&'static str> {
+    Some(match (file.varies_by_coding, file.named.is_fallback) {
         (false, false) => return None,
         (true, false) => "Accept-Encoding",
         (false, true) => "Accept",
         (true, true) => "Accept, Accept-Encoding",
-    };
-    Some(HeaderValue::from_static(fields))
+    })
 }
 
 /// Ranges that are sent in one response; more are answered with the whole file.

@@ -157,8 +157,10 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use catamaran_coding::AcceptedCodings;
-    use http::header::{ETAG, LAST_MODIFIED};
-    use http::{HeaderMap, Method};
+    use http::Method;
+
+    use catamaran_message::Fields;
+    use catamaran_message::name::{ETAG, LAST_MODIFIED};
 
     use super::*;
     use crate::config::{EtagRule, FilesConfig};
@@ -206,12 +208,12 @@ mod tests {
             run(work);
         }
         assert!(work(directory, &file).is_none(), "it is done once");
-        let asked = HeaderMap::new();
+        let asked = Fields::new();
         match FileResponse::new(&Method::GET, &asked, &file, directory.config()) {
             FileResponse::Send(sending) => {
                 let tag = sending.headers.get(ETAG);
-                let tag = tag.map(|tag| tag.to_str().unwrap().to_owned());
-                (tag, sending.headers.contains_key(LAST_MODIFIED))
+                let tag = tag.map(|tag| String::from_utf8(tag.to_vec()).unwrap());
+                (tag, sending.headers.contains(LAST_MODIFIED))
             }
             other => panic!("{other:?}"),
         }

@@ -14,7 +14,8 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use catamaran_cache::Millis;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use catamaran_message::Fields;
+use catamaran_message::name::CACHE_STATUS;
 
 use crate::cache::store::Store;
 use crate::config::CacheConfig;
@@ -73,14 +74,9 @@ impl Cache {
     }
 
     /// Tells a client by `Cache-Status` (RFC 9211) what the cache did, if it is to be told.
-    pub(crate) fn tell(&self, headers: &mut HeaderMap, what: &str) {
-        if !self.config.cache_status {
-            return;
-        }
-        let text = [CACHE_NAME, what].concat();
-        if let Ok(value) = HeaderValue::try_from(text) {
-            // A map that is full is one that no codec would have made.
-            drop(headers.try_append(CACHE_STATUS, value));
+    pub(crate) fn tell(&self, headers: &mut Fields, what: &str) {
+        if self.config.cache_status {
+            headers.append(CACHE_STATUS, [CACHE_NAME, what].concat());
         }
     }
 }
@@ -115,10 +111,7 @@ pub(crate) fn now() -> Millis {
     since.as_secs() * 1000 + u64::from(since.subsec_millis())
 }
 
-/// What a cache did with a request (RFC 9211).
-pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-
-/// The front's name in its value, and what separates it from the rest.
+/// The front's name in `Cache-Status`, and what separates it from the rest.
 pub(crate) const CACHE_NAME: &str = "catamaran; ";
 
 #[cfg(test)]

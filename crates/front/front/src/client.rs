@@ -21,13 +21,13 @@ use bytes::{Bytes, BytesMut};
 use catamaran_files::FilePart;
 pub(crate) use catamaran_http1::ResponseError;
 use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
-use catamaran_message::{BodyLength, RequestHead, Response};
+use catamaran_message::{BodyLength, Fields, RequestHead, Response};
 use catamaran_tls::{Profile, Session, TlsError};
 use catamaran_transport::{
     FileOutput, FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers,
 };
 use catamaran_upstream::LeftBehind;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
@@ -145,9 +145,6 @@ pub(crate) fn trim() {
     FREE.with_borrow_mut(FreeList::trim);
     buffers::trim();
 }
-
-/// Fields that are sent after those of a map.
-pub(crate) type Fields<'f> = &'f [(&'f HeaderName, &'f HeaderValue)];
 
 /// A request's body, piece by piece.
 #[derive(Debug)]
@@ -473,19 +470,15 @@ impl ClientConnection {
     }
 
     /// Passes an interim response on.
-    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &Fields) {
         let active = self.active();
         active
             .codec
             .send_interim(status, headers, active.output.staging());
     }
 
-    /// Begins a response, with further fields in lines of HTTP/1.1.
-    pub(crate) fn send_head(
-        &mut self,
-        head: &Response<'_>,
-        lines: &[u8],
-    ) -> Result<(), ResponseError> {
+    /// Begins a response.
+    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
         let draining = self.listener.drain().has_begun();
         let active = self.active();
@@ -494,9 +487,7 @@ impl ClientConnection {
         }
         active.sent = 0;
         active.close_delimited = active.is_http10 && head.body == BodyLength::Unknown;
-        active
-            .codec
-            .send_head_with(head, lines, active.output.staging())
+        active.codec.send_head(head, active.output.staging())
     }
 
     /// Begins a tunnel: no further request follows.

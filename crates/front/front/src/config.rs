@@ -30,7 +30,7 @@ pub use catamaran_discover::{
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
-pub use catamaran_message::field::is_hop_by_hop;
+pub use catamaran_message::{NameRef, Traits};
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End, HostName,

@@ -1,35 +1,34 @@
 //! The value of the `Date` field (RFC 9110, section 6.6.1), formatted once a second on each thread.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-use http::HeaderValue;
+/// A date in the fixed format.
+pub(crate) type DateText = [u8; 29];
 
 /// The present date in the fixed format, such as `Sun, 06 Nov 1994 08:49:37 GMT`. `None` if the clock
 /// says a time before 1970 or after 9999: it was never set, and without a clock there is to be no
 /// `Date`.
-pub(crate) fn now() -> Option<HeaderValue> {
+pub(crate) fn now() -> Option<DateText> {
     thread_local! {
-        static LAST: RefCell<(u64, Option<HeaderValue>)> = const { RefCell::new((0, None)) };
+        static LAST: Cell<(u64, Option<DateText>)> = const { Cell::new((0, None)) };
     }
     let now = SystemTime::now();
     let second = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-    LAST.with_borrow_mut(|(last_second, date)| {
-        if *last_second != second {
-            *last_second = second;
-            *date = at(second);
-        }
-        date.clone()
-    })
+    let (last_second, date) = LAST.get();
+    if last_second == second {
+        return date;
+    }
+    let date = at(second);
+    LAST.set((second, date));
+    date
 }
 
 /// This many seconds after the beginning of 1970.
-fn at(second: u64) -> Option<HeaderValue> {
+fn at(second: u64) -> Option<DateText> {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second))?;
-    (second < YEAR_10000).then(|| {
-        HeaderValue::try_from(httpdate::fmt_http_date(time))
-            .expect("a date is letters, digits and punctuation")
-    })
+    let text = (second < YEAR_10000).then(|| httpdate::fmt_http_date(time))?;
+    text.into_bytes().try_into().ok()
 }
 
 /// The format has four digits for the year.
@@ -41,7 +40,7 @@ mod tests {
 
     #[test]
     fn it_is_a_date_of_now() {
-        let text = now().expect("a clock").to_str().expect("text").to_owned();
+        let text = String::from_utf8(now().expect("a clock").into()).expect("text");
         let parsed = httpdate::parse_http_date(&text).expect("a date");
         let age = SystemTime::now()
             .duration_since(parsed)
@@ -51,8 +50,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_never_set_has_no_date() {
-        assert_eq!(at(0).unwrap(), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(at(YEAR_10000 - 1).unwrap(), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(at(0).unwrap(), *b"Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(
+            at(YEAR_10000 - 1).unwrap(),
+            *b"Fri, 31 Dec 9999 23:59:59 GMT"
+        );
         assert_eq!(at(YEAR_10000), None);
         assert_eq!(at(u64::MAX), None);
     }

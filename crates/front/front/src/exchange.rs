@@ -49,6 +49,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use cache_request::CacheRequest;
 use caching::RequestPlan;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
@@ -57,7 +58,7 @@ use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure, Stopped};
-use http::{HeaderValue, StatusCode, Version};
+use http::{StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
 use pages::{MAINTENANCE, Pages};
@@ -133,7 +134,7 @@ struct Decided<'a> {
     /// The tunnel that the request asks for, if the route allows it.
     tunnel: Option<Box<TunnelRequest<'a>>>,
     /// The id that a trusted proxy gave the request. Most have none.
-    given_id: Option<Box<HeaderValue>>,
+    given_id: Option<Bytes>,
 }
 
 /// What the attempts of an exchange came to. The last one counts.
@@ -303,7 +304,7 @@ impl<'a> Exchange<'a> {
             },
         };
         if let Err(failure) = served {
-            down.recycle(outgoing.into_head());
+            down.recycle(outgoing.head);
             return Err(failure.into());
         }
         if let Some(wanted) = self.decided.tunnel.take()
@@ -313,7 +314,7 @@ impl<'a> Exchange<'a> {
             Box::pin(self.run_tunnel(down, backend, wanted.idle)).await;
             return Ok(After::Cut);
         }
-        down.recycle(outgoing.into_head());
+        down.recycle(outgoing.head);
         match &self.progress.left {
             Some(left) => Err(left.failure.into()),
             None => Ok(After::Done),

@@ -160,7 +160,7 @@ impl Draft {
                 }
             }
             OwnContent::Redirect(status, location) => {
-                self.redirect(status.as_u16(), token, why, &text(location.as_bytes()));
+                self.redirect(status.as_u16(), token, why, &text(&location));
             }
             OwnContent::Challenge(file) => {
                 self.answer(200, token, why);

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use catamaran_message::Fields;
+use http::HeaderName;
 
 /// A request id: 16 hexadecimal digits, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,20 +62,13 @@ impl fmt::Display for RequestId {
 
 /// The id that a trusted proxy sent in the field `name`, which stays. Otherwise the field is removed: the
 /// front writes its own.
-pub(crate) fn take_given(
-    headers: &mut HeaderMap,
-    name: &HeaderName,
-    trusted: bool,
-) -> Option<HeaderValue> {
-    // Without a hash: there are few, and most requests have none of this name.
-    if !headers.keys().any(|it| it == name) {
-        return None;
-    }
+pub(crate) fn take_given(headers: &mut Fields, name: &HeaderName, trusted: bool) -> Option<Bytes> {
     if trusted {
-        let mut given = headers.get_all(name).iter();
-        let only = given.next().filter(|_| given.next().is_none());
-        if let Some(only) = only.filter(|it| is_id(it.as_bytes())) {
-            return Some(only.clone());
+        let mut given = headers.get_all(name);
+        if let (Some(only), None) = (given.next(), given.next())
+            && is_id(only)
+        {
+            return Some(headers.share(only));
         }
     }
     headers.remove(name);
@@ -105,21 +100,20 @@ const ID_MAX: usize = 128;
 mod tests {
     use super::*;
 
-    const NAME: HeaderName = HeaderName::from_static("x-request-id");
-
-    fn given(sent: &[&str], trusted: bool) -> (Vec<HeaderValue>, Option<HeaderValue>) {
-        let mut headers = HeaderMap::new();
-        for value in sent {
-            headers.append(NAME, value.parse().unwrap());
-        }
-        let given = take_given(&mut headers, &NAME, trusted);
-        (headers.get_all(NAME).iter().cloned().collect(), given)
+    fn given(sent: &[&str], trusted: bool) -> (Vec<Vec<u8>>, Option<Bytes>) {
+        let name = HeaderName::from_static("x-request-id");
+        let mut headers: Fields = sent.iter().map(|value| (&name, value)).collect();
+        let given = take_given(&mut headers, &name, trusted);
+        (headers.get_all(&name).map(<[u8]>::to_vec).collect(), given)
     }
 
     #[test]
     fn only_a_trusted_proxy_gives_an_id() {
-        let proxys = || HeaderValue::from_static("7f-a:b/c");
-        assert_eq!(given(&["7f-a:b/c"], true), (vec![proxys()], Some(proxys())));
+        let proxys = b"7f-a:b/c";
+        assert_eq!(
+            given(&["7f-a:b/c"], true),
+            (vec![proxys.to_vec()], Some(Bytes::from_static(proxys)))
+        );
         assert_eq!(given(&["7f-a:b/c"], false), (vec![], None));
         let long = "x".repeat(129);
         for odd in [&[][..], &[""], &["a b"], &["a\"b"], &["a", "b"], &[&long]] {

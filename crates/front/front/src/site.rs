@@ -24,11 +24,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
-use http::{HeaderValue, Method};
+use http::Method;
 use tokio::time::Instant;
 
 use crate::cache::Cache;
@@ -157,12 +158,7 @@ impl Site {
             server: Arc::new(config.server.clone()),
             wanted: Wanted::of(config),
             listeners: config.listeners.as_slice().into(),
-            via: config
-                .server
-                .via
-                .as_deref()
-                .and_then(Via::new)
-                .map(Arc::new),
+            via: config.server.via.as_deref().map(Via::new).map(Arc::new),
             error_pages: config.error_pages.clone(),
             generation: 0,
         };
@@ -481,11 +477,6 @@ impl Upstream {
         self.has_ajp
     }
 
-    /// Whether the choice of a backend may depend on any of a request's fields.
-    pub(crate) fn reads_fields(&self) -> bool {
-        matches!(self.hash_by, Some(HashBy::Header(_)))
-    }
-
     /// Whether there is a backend that may be picked and was not tried yet.
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
@@ -570,7 +561,7 @@ impl Upstream {
     }
 
     /// The `Set-Cookie` that a response gets, if its session was not kept.
-    pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&HeaderValue> {
+    pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&Bytes> {
         let kept = choice.decision?.outcome == Outcome::Kept;
         let sticky = self.sticky.as_ref().filter(|_| !kept)?;
         sticky.response_cookies.own(choice.member, secure)

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use catamaran_message::{BodyLength, RequestHead};
+use catamaran_message::name::{CONNECTION, UPGRADE};
+use catamaran_message::{BodyLength, Fields, Id, RequestHead};
 use catamaran_upstream::Tunnel;
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderName, Method, Version};
+use http::{Method, Version};
 
 /// A tunnel that a request asks for and its route allows.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
     if allowed.is_empty() || !(is_extended_connect(head) || is_upgrade(head)) {
         return None;
     }
-    let mut asked = elements(&head.headers, &UPGRADE);
+    let mut asked = elements(&head.headers, UPGRADE);
     let (token, None) = (asked.next()?, asked.next()) else {
         return None;
     };
@@ -43,13 +43,13 @@ fn is_upgrade(head: &RequestHead) -> bool {
     head.method == Method::GET
         && head.version == Version::HTTP_11
         && head.body == BodyLength::Known(0)
-        && elements(&head.headers, &CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
+        && elements(&head.headers, CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
 }
 
 /// The elements of a list in all fields of that name.
-fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
-    let values = headers.get_all(name).into_iter();
-    let elements = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+fn elements(headers: &Fields, name: Id) -> impl Iterator<Item = &[u8]> {
+    let values = headers.get_all(name);
+    let elements = values.flat_map(|value| value.split(|&byte| byte == b','));
     elements.map(<[u8]>::trim_ascii).filter(|it| !it.is_empty())
 }
 

@@ -1,29 +1,29 @@
 //! The front's element of the field `Via`.
 
+use bytes::Bytes;
 use http::Version;
-use http::header::HeaderValue;
 
 /// The front's element of `Via` (RFC 9110, section 7.6.3), formatted.
 #[derive(Clone, Debug)]
 pub(crate) struct Via {
-    http10: HeaderValue,
-    http11: HeaderValue,
-    http2: HeaderValue,
+    http10: Bytes,
+    http11: Bytes,
+    http2: Bytes,
 }
 
 impl Via {
-    /// `None` if the pseudonym cannot stand in a field.
-    pub(crate) fn new(pseudonym: &str) -> Option<Self> {
-        let element = |version| HeaderValue::try_from(format!("{version} {pseudonym}")).ok();
-        Some(Self {
-            http10: element("1.0")?,
-            http11: element("1.1")?,
-            http2: element("2.0")?,
-        })
+    /// That of a front with this pseudonym, a token.
+    pub(crate) fn new(pseudonym: &str) -> Self {
+        let element = |version| Bytes::from(format!("{version} {pseudonym}"));
+        Self {
+            http10: element("1.0"),
+            http11: element("1.1"),
+            http2: element("2.0"),
+        }
     }
 
     /// The element for a request of this `version`.
-    pub(crate) fn element(&self, version: Version) -> &HeaderValue {
+    pub(crate) fn element(&self, version: Version) -> &Bytes {
         match version {
             Version::HTTP_10 => &self.http10,
             Version::HTTP_2 => &self.http2,

@@ -15,7 +15,7 @@ pub use catamaran_ajp::PacketSize;
 pub use catamaran_balance::Activation;
 use catamaran_message::Authority;
 pub use catamaran_tls::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 /// The protocol spoken to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub struct HostName {
     /// Host and port.
     pub authority: Authority,
     /// The same, as in `Host`.
-    text: HeaderValue,
+    text: Bytes,
 }
 
 impl HostName {
@@ -144,13 +144,13 @@ impl HostName {
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let authority = Authority::parse(&Bytes::copy_from_slice(text.as_bytes())).ok()?;
-        let text = HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?;
+        let text = authority.to_bytes();
         Some(Self { authority, text })
     }
 
     /// As in `Host`.
     #[must_use]
-    pub fn text(&self) -> &HeaderValue {
+    pub fn text(&self) -> &[u8] {
         &self.text
     }
 }

@@ -199,7 +199,7 @@ impl Backend {
         } = found
             && self.tell_of_sessions()
         {
-            let cookie = String::from_utf8_lossy(cookie.as_bytes());
+            let cookie = String::from_utf8_lossy(cookie);
             let name = cookie.split('=').next().unwrap_or_default().to_owned();
             tracing::warn!(
                 upstream,

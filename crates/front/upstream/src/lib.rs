@@ -27,8 +27,7 @@
 //!     path: b"/",
 //!     query: None,
 //!     host: b"localhost",
-//!     headers: &http::HeaderMap::new(),
-//!     extra: &[],
+//!     headers: &catamaran_message::Fields::new(),
 //!     body: BodyLength::Known(0),
 //! }, &ClientFacts::local(), &settings)?;
 //! loop {

@@ -6,8 +6,8 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_message::Fields;
 use catamaran_message::{BodyLength, Request};
-use http::HeaderMap;
 
 use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};
@@ -151,11 +151,11 @@ fn line(method: &str, path: &Bytes, query: Option<&Bytes>) -> String {
     format!("{method} {}{query}", text(path))
 }
 
-fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+fn fields(headers: &Fields) -> Vec<(String, String)> {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     headers
         .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), lossy(value.as_bytes())))
+        .map(|field| (field.lower_name(), lossy(field.value())))
         .collect()
 }
 
@@ -166,21 +166,20 @@ fn text(bytes: &Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use catamaran_balance::Activation;
-    use http::{HeaderValue, Method};
+    use http::Method;
 
     use super::*;
     use crate::config::{Address, Secret};
 
     fn shown(protocol: Protocol) -> Preview {
-        let mut headers = HeaderMap::new();
-        headers.insert("cookie", HeaderValue::from_static("a=1"));
+        let mut headers = Fields::new();
+        headers.insert("cookie", "a=1");
         let request = Request {
             method: &Method::GET,
             path: b"/a%20b",
             query: Some(b"x=1"),
             host: b"h:81",
             headers: &headers,
-            extra: &[],
             body: BodyLength::Known(0),
         };
         let facts = ClientFacts {

@@ -8,10 +8,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::task::{Poll, ready};
 
-use catamaran_message::{BodyLength, Request, ResponseHead};
+use catamaran_message::name::{HOST, SET_COOKIE, USER_AGENT};
+use catamaran_message::{BodyLength, Fields, Request, ResponseHead};
 use catamaran_transport::Stream;
-use http::header::{HOST, HeaderName, HeaderValue, SET_COOKIE, USER_AGENT};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use tokio::time::timeout;
 
 use crate::backend::ping;
@@ -28,7 +28,7 @@ use crate::wire::Event;
 #[derive(Debug)]
 pub(crate) enum Found {
     /// It answered as it should. Whether it set a cookie.
-    Answered { cookie: Option<HeaderValue> },
+    Answered { cookie: Option<Vec<u8>> },
     /// It answered CPING.
     Ponged,
     /// It was connected to, and not asked anything.
@@ -288,7 +288,7 @@ async fn ask(
     conn: &mut Connection,
     request: &ProbeRequest,
     config: &BackendConfig,
-) -> Result<Option<HeaderValue>, Wrong> {
+) -> Result<Option<Vec<u8>>, Wrong> {
     let at = config.address.to_string();
     let host = match (&request.host, &config.address) {
         (Some(host), _) => host,
@@ -299,14 +299,13 @@ async fn ask(
         Some((path, query)) => (path, Some(query.as_bytes())),
         None => (&request.target[..], None),
     };
-    let headers: HeaderMap = fields(host)?.into_iter().collect();
+    let headers = Fields::from_iter([(HOST, host), (USER_AGENT, AGENT)]);
     let sent = Request {
         method: &request.method,
         path: path.as_bytes(),
         query,
         host: host.as_bytes(),
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(0),
     };
     conn.send_request(&sent, &ClientFacts::local(), config)
@@ -314,18 +313,12 @@ async fn ask(
     receive(conn, request, config.protocol == Protocol::Ajp).await
 }
 
-fn fields(host: &str) -> Result<[(HeaderName, HeaderValue); 2], Wrong> {
-    let host = HeaderValue::from_str(host).map_err(|_| Wrong::Request)?;
-    let agent = HeaderValue::from_static(AGENT);
-    Ok([(HOST, host), (USER_AGENT, agent)])
-}
-
 /// Receives the answer up to its end, or to what is looked at.
 async fn receive(
     conn: &mut Connection,
     request: &ProbeRequest,
     is_ajp: bool,
-) -> Result<Option<HeaderValue>, Wrong> {
+) -> Result<Option<Vec<u8>>, Wrong> {
     let mut cookie = None;
     let mut body = Vec::new();
     loop {
@@ -359,14 +352,14 @@ fn judge(
     head: &ResponseHead,
     request: &ProbeRequest,
     is_ajp: bool,
-) -> Result<Option<HeaderValue>, Wrong> {
+) -> Result<Option<Vec<u8>>, Wrong> {
     let status = head.status;
     let good = request
         .statuses
         .iter()
         .any(|it| it.contains(&status.as_u16()));
     match good {
-        true => Ok(head.headers.get(SET_COOKIE).cloned()),
+        true => Ok(head.headers.get(SET_COOKIE).map(<[u8]>::to_vec)),
         false => Err(Wrong::Status { status, is_ajp }),
     }
 }

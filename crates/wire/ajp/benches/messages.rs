@@ -14,7 +14,8 @@ use catamaran_ajp::{
     BodyLength, Client, ClientConfig, ClientEvent, Facts, PacketSize, Request, RequestError,
     Response,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 fn main() {
     let exchanges = std::env::args()
@@ -27,7 +28,6 @@ fn main() {
         query: Some(b"name=world"),
         host: b"app.example.com",
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(0),
     };
     let facts = Facts {
@@ -88,38 +88,48 @@ fn drop_event(event: Option<ClientEvent>) {
 }
 
 /// What a browser sends, as a front passes it on.
-fn request_fields() -> HeaderMap {
-    [
-        (header::HOST, "app.example.com"),
-        (header::USER_AGENT, "Mozilla/5.0 (X11; Linux x86_64)"),
-        (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8"),
+fn request_fields() -> Fields {
+    Fields::from_iter([
+        ("Host", "www.example.org"),
         (
-            header::COOKIE,
-            "JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1",
+            "User-Agent",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
         ),
-    ]
-    .map(|(name, value)| (name, HeaderValue::from_static(value)))
-    .into_iter()
-    .collect()
+        (
+            "Accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
+        ),
+        ("Accept-Language", "en-US,en;q=0.5"),
+        ("Accept-Encoding", "gzip, deflate, br, zstd"),
+        ("Referer", "http://www.example.org/shop/list?page=2"),
+        ("DNT", "1"),
+        (
+            "Cookie",
+            "JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; _ga=GA1.2.1234567890.1234567890",
+        ),
+        ("Upgrade-Insecure-Requests", "1"),
+        ("Sec-Fetch-Dest", "document"),
+        ("Sec-Fetch-Mode", "navigate"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-User", "?1"),
+        ("Priority", "u=0, i"),
+        ("Pragma", "no-cache"),
+    ])
 }
 
 /// Three packets as a container sends them: head, one chunk, end.
 fn response() -> BytesMut {
-    let headers: HeaderMap = [
-        (header::CONTENT_TYPE, "text/html;charset=UTF-8"),
-        (header::DATE, "Sat, 21 Nov 2026 02:30:09 GMT"),
-        (header::CACHE_CONTROL, "private, no-cache"),
-        (HeaderName::from_static("x-request-id"), "0123456789abcdef"),
-    ]
-    .map(|(name, value)| (name, HeaderValue::from_static(value)))
-    .into_iter()
-    .collect();
+    let headers = Fields::from_iter([
+        ("Content-Type", "text/html;charset=UTF-8"),
+        ("Date", "Sat, 21 Nov 2026 02:30:09 GMT"),
+        ("Cache-Control", "private, no-cache"),
+        ("X-Request-ID", "0123456789abcdef"),
+    ]);
     let mut packets = BytesMut::new();
     let head = Response {
         status: StatusCode::OK,
         reason: Some(b"200"),
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(BODY_BYTES as u64),
     };
     send_headers::encode(&head, PacketSize::DEFAULT, &mut packets).expect("the head fits a packet");

@@ -2,9 +2,17 @@
 //!
 //! Numbers and spellings are those of the AJP13 reference and of every deployed peer. A method or
 //! field without a number travels as text: the method as attribute `stored_method`, the field name
-//! as a string. Names are compared without case because peers spell out coded names as they like.
+//! as a string. The number of a field stands in the row of its name ([`catamaran_message::name`]);
+//! the tables here lead from numbers to names.
 
-use http::{HeaderName, Method};
+use catamaran_message::Id;
+use catamaran_message::name::{
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION,
+    CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, COOKIE2, DATE, HOST, LAST_MODIFIED,
+    LOCATION, PRAGMA, REFERER, SERVLET_ENGINE, SET_COOKIE, SET_COOKIE2, STATUS, USER_AGENT,
+    WWW_AUTHENTICATE,
+};
+use http::Method;
 
 /// Message code: one request head, from the web server.
 pub const FORWARD_REQUEST: u8 = 2;
@@ -32,6 +40,12 @@ pub const FIELD_CODE: u8 = 0xA0;
 
 /// The name of Content-Length in a request, as it is written.
 pub const CONTENT_LENGTH_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x08];
+
+/// The name of Cookie in a request, as it is written.
+pub const COOKIE_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x09];
+
+/// The name of Content-Length in a response, as it is written.
+pub const CONTENT_LENGTH_OF_RESPONSE: [u8; 2] = [FIELD_CODE, 0x03];
 
 /// Methods by code, the first being 1.
 pub static METHODS: [&str; 27] = [
@@ -64,64 +78,38 @@ pub static METHODS: [&str; 27] = [
     "MKACTIVITY",
 ];
 
-/// The fields that have a code in one direction.
-#[derive(Debug)]
-pub struct FieldTable {
-    /// By code, the first being `A001`.
-    names: &'static [HeaderName],
-    /// By name, in lower case; a search through `names` would cost more than the rest of a field.
-    code: fn(&str) -> Option<u8>,
-}
+/// Request fields by the low byte of their code, the first being 1.
+pub static REQUEST_FIELDS: [Id; 14] = [
+    ACCEPT,
+    ACCEPT_CHARSET,
+    ACCEPT_ENCODING,
+    ACCEPT_LANGUAGE,
+    AUTHORIZATION,
+    CONNECTION,
+    CONTENT_TYPE,
+    CONTENT_LENGTH,
+    COOKIE,
+    COOKIE2,
+    HOST,
+    PRAGMA,
+    REFERER,
+    USER_AGENT,
+];
 
-/// Defines a table of fields from its rows, which are in order of code.
-macro_rules! field_table {
-    ($($code:literal $name:literal)*) => {
-        FieldTable {
-            names: {
-                static NAMES: [HeaderName; [$($code),*].len()] =
-                    [$(HeaderName::from_static($name)),*];
-                &NAMES
-            },
-            code: |name| match name {
-                $($name => Some($code),)*
-                _ => None,
-            },
-        }
-    };
-}
-
-/// Request fields.
-pub static REQUEST_FIELDS: FieldTable = field_table! {
-    0x01 "accept"
-    0x02 "accept-charset"
-    0x03 "accept-encoding"
-    0x04 "accept-language"
-    0x05 "authorization"
-    0x06 "connection"
-    0x07 "content-type"
-    0x08 "content-length"
-    0x09 "cookie"
-    0x0A "cookie2"
-    0x0B "host"
-    0x0C "pragma"
-    0x0D "referer"
-    0x0E "user-agent"
-};
-
-/// Response fields.
-pub static RESPONSE_FIELDS: FieldTable = field_table! {
-    0x01 "content-type"
-    0x02 "content-language"
-    0x03 "content-length"
-    0x04 "date"
-    0x05 "last-modified"
-    0x06 "location"
-    0x07 "set-cookie"
-    0x08 "set-cookie2"
-    0x09 "servlet-engine"
-    0x0A "status"
-    0x0B "www-authenticate"
-};
+/// Response fields by the low byte of their code, the first being 1.
+pub static RESPONSE_FIELDS: [Id; 11] = [
+    CONTENT_TYPE,
+    CONTENT_LANGUAGE,
+    CONTENT_LENGTH,
+    DATE,
+    LAST_MODIFIED,
+    LOCATION,
+    SET_COOKIE,
+    SET_COOKIE2,
+    SERVLET_ENGINE,
+    STATUS,
+    WWW_AUTHENTICATE,
+];
 
 /// The method with this code; `None` for [`STORED_METHOD`] and codes that do not exist.
 pub fn method(code: u8) -> Option<Method> {
@@ -138,14 +126,9 @@ pub fn method_code(method: &Method) -> u8 {
         .unwrap_or(STORED_METHOD)
 }
 
-/// The code's low byte of the field `name`, in lower case, in `table`, if it has one.
-pub fn field_code(table: &FieldTable, name: &str) -> Option<u8> {
-    (table.code)(name)
-}
-
 /// The field of `table` whose code has this low byte.
-pub fn field_name(table: &'static FieldTable, code: u8) -> Option<&'static HeaderName> {
-    table.names.get(usize::from(code).checked_sub(1)?)
+pub fn field_name(table: &[Id], code: u8) -> Option<Id> {
+    table.get(usize::from(code).checked_sub(1)?).copied()
 }
 
 /// What an attribute of a request is called.
@@ -212,22 +195,18 @@ impl AttributeCode {
 
 #[cfg(test)]
 mod tests {
-    use http::header;
-
     use super::*;
 
     #[test]
     fn every_field_has_its_code_both_ways() {
-        for table in [&REQUEST_FIELDS, &RESPONSE_FIELDS] {
-            for (index, name) in table.names.iter().enumerate() {
-                let code = u8::try_from(index + 1).unwrap();
-                assert_eq!(field_code(table, name.as_str()), Some(code), "{name}");
-                assert_eq!(field_name(table, code), Some(name));
-            }
-            for code in [0, u8::try_from(table.names.len() + 1).unwrap(), 255] {
-                assert_eq!(field_name(table, code), None);
+        fn check(table: &[Id], code_of: impl Fn(Id) -> Option<u8>) {
+            for code in 0..=u8::MAX {
+                let name = Id::all().find(|id| code_of(*id) == Some(code));
+                assert_eq!(field_name(table, code), name, "{code}");
             }
         }
+        check(&REQUEST_FIELDS, Id::ajp_request_code);
+        check(&RESPONSE_FIELDS, Id::ajp_response_code);
     }
 
     #[test]
@@ -255,32 +234,15 @@ mod tests {
         assert_eq!(method(8).unwrap().as_str(), "PROPFIND");
         assert_eq!(method(13).unwrap().as_str(), "LOCK");
         assert_eq!(method(27).unwrap().as_str(), "MKACTIVITY");
-        assert_eq!(
-            field_code(&REQUEST_FIELDS, header::CONTENT_LENGTH.as_str()),
-            Some(8)
-        );
+        assert_eq!(field_name(&REQUEST_FIELDS, 8), Some(CONTENT_LENGTH));
         assert_eq!(CONTENT_LENGTH_OF_REQUEST, [0xA0, 8]);
-        assert_eq!(
-            field_code(&REQUEST_FIELDS, header::HOST.as_str()),
-            Some(0x0B)
-        );
-        assert_eq!(
-            field_code(&REQUEST_FIELDS, header::USER_AGENT.as_str()),
-            Some(0x0E)
-        );
-        assert_eq!(field_code(&REQUEST_FIELDS, header::LOCATION.as_str()), None);
-        assert_eq!(
-            field_code(&RESPONSE_FIELDS, header::CONTENT_LENGTH.as_str()),
-            Some(3)
-        );
-        assert_eq!(
-            field_code(&RESPONSE_FIELDS, header::SET_COOKIE.as_str()),
-            Some(7)
-        );
-        assert_eq!(
-            field_code(&RESPONSE_FIELDS, header::WWW_AUTHENTICATE.as_str()),
-            Some(0x0B)
-        );
+        assert_eq!(CONTENT_LENGTH_OF_RESPONSE, [0xA0, 3]);
+        assert_eq!(field_name(&REQUEST_FIELDS, 0x0B), Some(HOST));
+        assert_eq!(field_name(&REQUEST_FIELDS, 0x0E), Some(USER_AGENT));
+        assert_eq!(field_name(&RESPONSE_FIELDS, 3), Some(CONTENT_LENGTH));
+        assert_eq!(field_name(&RESPONSE_FIELDS, 7), Some(SET_COOKIE));
+        assert_eq!(field_name(&RESPONSE_FIELDS, 0x0B), Some(WWW_AUTHENTICATE));
+        assert_eq!(LOCATION.ajp_request_code(), None);
         assert_eq!(
             AttributeCode::from_number(5),
             Some(AttributeCode::QueryString)

@@ -1,51 +1,64 @@
 //! What header fields mean to the codec, in both roles.
 //!
-//! Turns the views of [`crate::message::fields`] into `http` types without copying values, reads
-//! Content-Length strictly, and knows which fields concern one connection only. Names must be
-//! tokens and values free of control characters, or the head is refused: nothing that could split
-//! a message passes through here.
+//! Puts the views of [`crate::message::fields`] into the list of a head without copying them, and reads
+//! Content-Length strictly. Names must be tokens and values free of control characters, or the head is
+//! refused: nothing that could split a message passes through here.
+
+use std::ops::Range;
 
 use bytes::Bytes;
-pub(crate) use catamaran_message::field::{
-    LENGTH_MAX, decimal, is_hop_by_hop, is_value_text, remove_nominated, trim,
-};
-use catamaran_message::usual_value;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use catamaran_message::field::is_token_text;
+pub(crate) use catamaran_message::field::{LENGTH_MAX, decimal, is_value_text, trim};
+use catamaran_message::{Fields, Id, name};
 
 use crate::error::FieldFault;
-use crate::message::fields::{Field, FieldName};
+use crate::message::fields::{FieldName, ReceivedField};
 
-/// The name and value of `field`, which is a view into `payload`. A null value counts as empty. `clean` says what
-/// of a text is the value, unless it is a usual one.
+/// The number of the field's name; `None` for a token that is in no table.
 #[inline]
-pub(crate) fn read(
-    field: &Field<'_>,
-    payload: &Bytes,
-    clean: impl Fn(&[u8]) -> &[u8],
-) -> Result<(HeaderName, HeaderValue), FieldFault> {
-    let name = match field.name {
-        FieldName::Coded(name) => name.clone(),
-        FieldName::Literal(name) => HeaderName::from_bytes(name).map_err(|_| FieldFault::Name)?,
-    };
-    let text = field.value.unwrap_or_default();
-    let value = match usual_value(text) {
-        Some(value) => value,
-        None => {
-            let text = shared(clean(text), payload);
-            HeaderValue::from_maybe_shared(text).map_err(|_| FieldFault::Value)?
-        }
-    };
-    Ok((name, value))
+pub(crate) fn id(field: &ReceivedField<'_>) -> Result<Option<Id>, FieldFault> {
+    match field.name {
+        FieldName::Coded(id) => Ok(Some(id)),
+        FieldName::Literal(text) => match name::find(text) {
+            None if !is_token_text(text) => Err(FieldFault::Name),
+            found => Ok(found),
+        },
+    }
 }
 
-/// Whether `field` is a Content-Length, of which nothing but the number is wanted.
-pub(crate) fn is_content_length(field: &Field<'_>) -> bool {
-    match field.name {
-        FieldName::Coded(name) => *name == header::CONTENT_LENGTH,
-        FieldName::Literal(name) => {
-            name.eq_ignore_ascii_case(header::CONTENT_LENGTH.as_str().as_bytes())
-        }
+/// The field's value, a null one being empty, if it is fit for one line.
+#[inline]
+pub(crate) fn value<'a>(field: &ReceivedField<'a>) -> Result<&'a [u8], FieldFault> {
+    match field.value.unwrap_or_default() {
+        value if has_control(value) => Err(FieldFault::Value),
+        value => Ok(value),
     }
+}
+
+/// Adds a field of `payload`, which has this number and value, to `headers`.
+#[inline]
+pub(crate) fn push(
+    headers: &mut Fields,
+    payload: &Bytes,
+    field: &ReceivedField<'_>,
+    id: Option<Id>,
+    value: &[u8],
+) {
+    let name = match field.name {
+        FieldName::Coded(_) => 0..0,
+        FieldName::Literal(name) => range(name, payload),
+    };
+    headers.push(id, name, range(value, payload), false);
+}
+
+/// Where `view` lies in `payload`.
+#[inline]
+fn range(view: &[u8], payload: &Bytes) -> Range<usize> {
+    let start = match view.is_empty() {
+        true => 0,
+        false => view.as_ptr().addr() - payload.as_ptr().addr(),
+    };
+    start..start + view.len()
 }
 
 /// A handle on `view`, which lies in `payload`.
@@ -54,26 +67,17 @@ pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
 }
 
 /// Makes room for `count` fields, of which at most `max` are allowed.
-pub(crate) fn make_room(
-    headers: &mut HeaderMap,
-    count: usize,
-    max: usize,
-) -> Result<(), FieldFault> {
+pub(crate) fn make_room(headers: &mut Fields, count: usize, max: usize) -> Result<(), FieldFault> {
     if count > max {
         return Err(FieldFault::TooMany { max });
     }
-    let room = headers.try_reserve(count);
-    room.map_err(|_| FieldFault::TooMany { max })
+    headers.reserve(count);
+    Ok(())
 }
 
 /// The number in a Content-Length.
-pub(crate) fn content_length(value: &HeaderValue) -> Result<u64, FieldFault> {
-    decimal(value.as_bytes()).ok_or(FieldFault::ContentLength)
-}
-
-/// Whether the field frames the body: the codec reads and writes those itself.
-pub(crate) fn is_framing(name: &HeaderName) -> bool {
-    *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING
+pub(crate) fn content_length(value: &[u8]) -> Result<u64, FieldFault> {
+    decimal(value).ok_or(FieldFault::ContentLength)
 }
 
 /// Whether `text` has control characters, of which only the tab is fit for one line of HTTP.

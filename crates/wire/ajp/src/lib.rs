@@ -17,10 +17,10 @@
 //! ```
 //! use bytes::BytesMut;
 //! use catamaran_ajp::{
-//!     BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Request, Response, Server,
+//!     BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Fields, Request, Response, Server,
 //!     ServerConfig, ServerEvent,
 //! };
-//! use http::{HeaderMap, Method, StatusCode};
+//! use http::{Method, StatusCode};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut client = Client::new(ClientConfig::default());
@@ -33,8 +33,7 @@
 //!     path: b"/greeting",
 //!     query: None,
 //!     host: b"example.com",
-//!     headers: &HeaderMap::new(),
-//!     extra: &[],
+//!     headers: &Fields::new(),
 //!     body: BodyLength::Known(5),
 //! };
 //! let facts = Facts {
@@ -59,8 +58,7 @@
 //!             let head = Response {
 //!                 status: StatusCode::OK,
 //!                 reason: None,
-//!                 headers: &HeaderMap::new(),
-//!                 extra: &[],
+//!                 headers: &Fields::new(),
 //!                 body: BodyLength::Unknown,
 //!             };
 //!             server.send_head(&head, &mut down)?;
@@ -99,7 +97,7 @@ pub mod packet;
 pub mod server;
 pub mod wire;
 
-pub use catamaran_message::{BodyLength, Request, Response, ResponseHead};
+pub use catamaran_message::{BodyLength, Fields, Request, Response, ResponseHead};
 pub use client::{Attribute, Client, ClientConfig, ClientEvent, Facts};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use ip::IpText;

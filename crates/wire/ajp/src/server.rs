@@ -9,8 +9,8 @@
 mod head;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use catamaran_message::{BodyLength, Response};
-use http::{HeaderMap, Method, StatusCode};
+use catamaran_message::{BodyLength, Fields, Response};
+use http::{Method, StatusCode};
 
 pub use self::head::{Attributes, RequestHead, Ssl};
 use crate::error::BodyFault;
@@ -343,8 +343,7 @@ impl Server {
             let head = Response {
                 status,
                 reason: None,
-                headers: &HeaderMap::new(),
-                extra: &[],
+                headers: &Fields::new(),
                 body: BodyLength::Known(0),
             };
             let written = send_headers::encode(&head, self.config.packet_size, out);

@@ -151,17 +151,30 @@ impl<'a> Writer<'a> {
 
     /// A string.
     pub fn string(&mut self, value: &[u8]) {
-        match u16::try_from(value.len()) {
-            Ok(len) if len != NULL => {
-                let room = self.room(value.len() + STRING_OVERHEAD);
-                let [high, low, text @ .., end] = room else {
-                    return;
-                };
-                [*high, *low] = len.to_be_bytes();
+        self.strings([], [value]);
+    }
+
+    /// Bytes as they are, and strings behind them. Room is made once for all.
+    #[inline]
+    pub fn strings<const B: usize, const S: usize>(&mut self, bytes: [u8; B], strings: [&[u8]; S]) {
+        let len = B + strings
+            .map(|value| value.len() + STRING_OVERHEAD)
+            .iter()
+            .sum::<usize>();
+        if strings.iter().any(|value| value.len() >= usize::from(NULL)) {
+            self.unwritten += len;
+            return;
+        }
+        let (first, mut rest) = self.room(len).split_at_mut(B);
+        first.copy_from_slice(&bytes);
+        for value in strings {
+            let (string, behind) = rest.split_at_mut(value.len() + STRING_OVERHEAD);
+            if let [high, low, text @ .., end] = string {
+                let [.., high_len, low_len] = value.len().to_be_bytes();
+                (*high, *low, *end) = (high_len, low_len, 0);
                 text.copy_from_slice(value);
-                *end = 0;
             }
-            _ => self.unwritten += value.len() + STRING_OVERHEAD,
+            rest = behind;
         }
     }
 

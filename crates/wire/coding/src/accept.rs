@@ -1,8 +1,6 @@
 //! Codings, and which of them a client takes.
 
 use arrayvec::ArrayVec;
-use http::HeaderMap;
-use http::header::{ACCEPT_ENCODING, HeaderValue};
 
 /// A content coding. A body of which all bytes are there can be put into each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,12 +37,6 @@ impl Coding {
         }
     }
 
-    /// The value of `Content-Encoding`.
-    #[must_use]
-    pub fn value(self) -> HeaderValue {
-        HeaderValue::from_static(self.token())
-    }
-
     fn is_named(self, token: &[u8]) -> bool {
         let is_alias = self == Self::Gzip && token.eq_ignore_ascii_case(b"x-gzip");
         is_alias || token.eq_ignore_ascii_case(self.token().as_bytes())
@@ -56,18 +48,16 @@ impl Coding {
 pub struct AcceptedCodings(ArrayVec<Coding, { Coding::ALL.len() }>);
 
 impl AcceptedCodings {
-    /// Those of `offered` that a request takes. Equal ones are in the order of `offered`; those that are
+    /// Those of `offered` that a request takes whose lines of `Accept-Encoding` these are. Equal ones are in the order of `offered`; those that are
     /// less welcome to the client than the plain body are left out.
     #[must_use]
-    pub fn of(headers: &HeaderMap, offered: &[Coding]) -> Self {
-        if !headers.keys().any(|name| *name == ACCEPT_ENCODING) {
-            return Self::default();
-        }
-        let identity = weight(headers, |token| token.eq_ignore_ascii_case(b"identity"));
-        let any = weight(headers, |token| token == b"*");
+    pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]> + Clone, offered: &[Coding]) -> Self {
+        let weight = |is_it: &dyn Fn(&[u8]) -> bool| weight(lines.clone(), is_it);
+        let identity = weight(&|token| token.eq_ignore_ascii_case(b"identity"));
+        let any = weight(&|token| token == b"*");
         let mut weighed: ArrayVec<(Coding, u16), { Coding::ALL.len() }> = ArrayVec::new();
         for &coding in offered {
-            let own = weight(headers, |token| coding.is_named(token));
+            let own = weight(&|token| coding.is_named(token));
             let weight = own.or(any).unwrap_or(0);
             let is_known = weighed.iter().any(|(known, _)| *known == coding);
             if weight > 0 && weight >= identity.unwrap_or(0) && !is_known {
@@ -86,9 +76,8 @@ impl AcceptedCodings {
 }
 
 /// The weight, in thousandths, of the first element with such a token; `None` if there is none.
-fn weight(headers: &HeaderMap, is_it: impl Fn(&[u8]) -> bool) -> Option<u16> {
-    let lines = headers.get_all(ACCEPT_ENCODING).iter();
-    let mut elements = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+fn weight<'l>(lines: impl Iterator<Item = &'l [u8]>, is_it: &dyn Fn(&[u8]) -> bool) -> Option<u16> {
+    let mut elements = lines.flat_map(|line| line.split(|&byte| byte == b','));
     elements.find_map(|element| {
         let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         is_it(parts.next()?).then(|| parts.find_map(quality).unwrap_or(1000))
@@ -119,12 +108,8 @@ mod tests {
     use super::*;
 
     fn accepted(lines: &[&str]) -> Vec<&'static str> {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
-        }
-        let offered = [Coding::Brotli, Coding::Gzip];
-        let accepted = AcceptedCodings::of(&headers, &offered);
+        let lines = lines.iter().map(|line| line.as_bytes());
+        let accepted = AcceptedCodings::of(lines, &[Coding::Brotli, Coding::Gzip]);
         accepted.iter().map(Coding::token).collect()
     }
 

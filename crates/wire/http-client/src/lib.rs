@@ -13,7 +13,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use catamaran_http1::{Client, ClientEvent, Limits};
 use catamaran_message::{BodyLength, Request, ResponseHead};
-use http::{HeaderMap, HeaderName, Method};
+pub use catamaran_message::{Fields, name};
+use http::Method;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Where a server listens.
@@ -35,7 +36,7 @@ pub struct ClientRequest<'a> {
     /// The value of Host.
     pub host: &'a str,
     /// The other fields.
-    pub fields: &'a [(&'a HeaderName, &'a [u8])],
+    pub fields: &'a Fields,
     /// The body; its length is announced.
     pub body: &'a [u8],
 }
@@ -44,11 +45,12 @@ impl<'a> ClientRequest<'a> {
     /// A GET without further fields.
     #[must_use]
     pub fn get(target: &'a str, host: &'a str) -> Self {
+        static NO_FIELDS: Fields = Fields::new();
         Self {
             method: &Method::GET,
             target,
             host,
-            fields: &[],
+            fields: &NO_FIELDS,
             body: b"",
         }
     }
@@ -141,8 +143,7 @@ impl BlockingClient {
             path: path.as_bytes(),
             query,
             host: request.host.as_bytes(),
-            headers: &HeaderMap::new(),
-            extra: request.fields,
+            headers: request.fields,
             body: BodyLength::Known(request.body.len() as u64),
         };
         let mut out = BytesMut::new();

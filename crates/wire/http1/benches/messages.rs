@@ -12,7 +12,8 @@ use catamaran_http1::{
     BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, Response, ResponseError,
     Server, ServerEvent,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 fn main() {
     let exchanges = std::env::args()
@@ -27,12 +28,10 @@ fn main() {
 /// The server role: a request comes in, a response goes out.
 fn serve(server: &mut Server, exchanges: u32) {
     let headers = response_fields();
-    let date = HeaderValue::from_static("Sat, 21 Nov 2026 02:30:09 GMT");
     let response = Response {
         status: StatusCode::OK,
         reason: None,
         headers: &headers,
-        extra: &[(&header::DATE, &date)],
         body: BodyLength::Known(BODY.len() as u64),
     };
     let mut input = BytesMut::with_capacity(BUFFER_BYTES);
@@ -85,7 +84,6 @@ fn ask(client: &mut Client, exchanges: u32) {
         query: Some(b"name=world"),
         host: b"app.example.com",
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(0),
     };
     let mut input = BytesMut::with_capacity(BUFFER_BYTES);
@@ -130,31 +128,19 @@ fn drop_response(event: Option<ClientEvent>) {
 }
 
 /// The fields of [`REQUEST`], as a front passes them on.
-fn request_fields() -> HeaderMap {
-    [
-        (header::HOST, "app.example.com"),
-        (header::USER_AGENT, "Mozilla/5.0 (X11; Linux x86_64)"),
-        (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8"),
-        (
-            header::COOKIE,
-            "JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1",
-        ),
-    ]
-    .map(|(name, value)| (name, HeaderValue::from_static(value)))
-    .into_iter()
-    .collect()
+fn request_fields() -> Fields {
+    let event = Server::new(Limits::request()).receive(&mut BytesMut::from(REQUEST));
+    match event {
+        Ok(Some(ServerEvent::Head(head))) => head.headers,
+        other => panic!("{other:?} of a request"),
+    }
 }
 
 /// The fields of [`RESPONSE`], as a front passes them on.
-fn response_fields() -> HeaderMap {
-    [
-        (header::CONTENT_TYPE, "text/html;charset=UTF-8"),
-        (header::CACHE_CONTROL, "private, no-cache"),
-        (HeaderName::from_static("x-request-id"), "0123456789abcdef"),
-    ]
-    .map(|(name, value)| (name, HeaderValue::from_static(value)))
-    .into_iter()
-    .collect()
+fn response_fields() -> Fields {
+    let lines = RESPONSE.split(|byte| *byte == b'\n').skip(1);
+    let lines = lines.map(|line| std::str::from_utf8(line.trim_ascii()).expect("text"));
+    lines.filter_map(|line| line.split_once(": ")).collect()
 }
 
 /// Room for one message of either kind.
@@ -163,20 +149,42 @@ const BUFFER_BYTES: usize = 8192;
 /// Exchanges if no number is given, as when this runs as a test.
 const EXCHANGES: u32 = 10;
 
-/// What a browser sends.
-const REQUEST: &[u8] = b"GET /app/hello?name=world HTTP/1.1\r\n\
-    Host: app.example.com\r\n\
-    User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
-    Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n\
-    Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1\r\n\r\n";
+/// What a browser sends: fifteen fields.
+const REQUEST: &[u8] = b"GET /shop/item HTTP/1.1\r\n\
+    Host: www.example.org\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,\
+    image/svg+xml,*/*;q=0.8\r\n\
+    Accept-Language: en-US,en;q=0.5\r\n\
+    Accept-Encoding: gzip, deflate, br, zstd\r\n\
+    Referer: http://www.example.org/shop/list?page=2\r\n\
+    DNT: 1\r\n\
+    Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; \
+    _ga=GA1.2.1234567890.1234567890\r\n\
+    Upgrade-Insecure-Requests: 1\r\n\
+    Sec-Fetch-Dest: document\r\n\
+    Sec-Fetch-Mode: navigate\r\n\
+    Sec-Fetch-Site: same-origin\r\n\
+    Sec-Fetch-User: ?1\r\n\
+    Priority: u=0, i\r\n\
+    Pragma: no-cache\r\n\r\n";
 
-/// The head that a container answers with.
+/// What an application answers: ten fields beside those of all responses.
 const RESPONSE: &[u8] = b"HTTP/1.1 200 \r\n\
     Content-Type: text/html;charset=UTF-8\r\n\
     Content-Length: 347\r\n\
     Date: Sat, 21 Nov 2026 02:30:09 GMT\r\n\
-    Cache-Control: private, no-cache\r\n\
-    X-Request-Id: 0123456789abcdef\r\n\r\n";
+    Cache-Control: private, max-age=0, must-revalidate\r\n\
+    Set-Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF; Path=/shop; HttpOnly; SameSite=Lax\r\n\
+    X-Content-Type-Options: nosniff\r\n\
+    X-Frame-Options: DENY\r\n\
+    Content-Security-Policy: default-src 'self'; img-src 'self' data: https:; \
+    script-src 'self' 'nonce-abc123'\r\n\
+    Vary: Accept-Encoding, Origin\r\n\
+    Content-Language: en-US\r\n\
+    Expires: 0\r\n\
+    Pragma: no-cache\r\n\
+    Referrer-Policy: strict-origin-when-cross-origin\r\n\r\n";
 
 /// The body that it answers with.
 const BODY: &[u8] = &[b'x'; 347];

@@ -7,14 +7,12 @@ use bytes::{Bytes, BytesMut};
 use catamaran_message::{BodyLength, Request, ResponseHead, is_clean_target, is_sendable_host};
 use http::{Method, StatusCode};
 
-use crate::body::Encoder;
-use crate::conn::{Conn, ReceivedPart, Role};
+use crate::body::{Encoder, Piece};
+use crate::conn::{Conn, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
-use crate::head::response::{self, RequestTraits};
-use crate::head::scan::RawHead;
+use crate::head::response::{self, RequestTraits, Rest};
 use crate::limits::Limits;
-use crate::syntax::is_value_text;
 
 /// One connection as its client sees it.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ pub struct Client {
     upgrade: Option<Box<[u8]>>,
     /// An interim response to the current request came.
     is_begun: bool,
-    /// An empty head, for its memory.
+    /// The head that is being received; before its first byte an empty one, for its memory.
     spare: Option<Box<ResponseHead>>,
 }
 
@@ -159,15 +157,13 @@ impl Client {
     /// A [`Fault`] is final: drop the connection. The same fault is returned again by further
     /// calls.
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
-        match self.conn.receive(input)? {
-            None => Ok(None),
-            Some(ReceivedPart::Head(raw)) => self
-                .receive_head(&raw)
-                .map(Some)
-                .map_err(|fault| self.conn.fail(fault)),
-            Some(ReceivedPart::Data(data)) => Ok(Some(ClientEvent::Body(data))),
-            Some(ReceivedPart::End) => Ok(Some(ClientEvent::End)),
+        if self.conn.awaits_head() {
+            return self.receive_head(input);
         }
+        Ok(self.conn.receive(input)?.map(|piece| match piece {
+            Piece::Data(data) => ClientEvent::Body(data),
+            Piece::End => ClientEvent::End,
+        }))
     }
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
@@ -209,27 +205,35 @@ impl Client {
         self.conn.can_reuse()
     }
 
-    fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
-        let mut head = self.spare.take().unwrap_or_default();
+    fn receive_head(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
+        let head = self.spare.get_or_insert_default();
+        let Some(raw) = self.conn.receive_head(input, &mut head.headers)? else {
+            return Ok(None);
+        };
         let asked = RequestTraits {
             is_head: self.is_head,
             upgrade: self.upgrade.as_deref(),
         };
-        let rest = response::decode(raw, asked, &mut head)?;
+        let rest = response::decode(&raw, asked, head).map_err(|it| self.conn.fail(it))?;
+        let head = self.spare.take();
+        Ok(head.map(|head| self.begin_response(head, rest)))
+    }
+
+    fn begin_response(&mut self, head: Box<ResponseHead>, rest: Rest) -> ClientEvent {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             self.conn.open_tunnel();
-            return Ok(ClientEvent::Upgraded(head));
+            return ClientEvent::Upgraded(head);
         }
         if head.status.is_informational() {
             self.is_begun = true;
             self.conn.expect_head();
-            return Ok(ClientEvent::Interim(head));
+            return ClientEvent::Interim(head);
         }
         if !rest.keep_alive {
             self.conn.close_after();
         }
         self.conn.expect_body(rest.decoder);
-        Ok(ClientEvent::Head(head))
+        ClientEvent::Head(head)
     }
 }
 
@@ -251,9 +255,6 @@ fn check(request: &Request<'_>) -> Result<(), RequestError> {
     }
     if !is_sendable_host(request.host) {
         return Err(RequestError::Host);
-    }
-    if !request.extra.iter().all(|(_, value)| is_value_text(value)) {
-        return Err(RequestError::Field);
     }
     Ok(())
 }

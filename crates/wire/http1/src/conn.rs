@@ -5,7 +5,8 @@
 //! is over when both its messages have ended. Only then does the next one begin, and only if both
 //! sides allow it.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
+use catamaran_message::Fields;
 
 use crate::body::{Decoder, Encoder, Piece};
 use crate::error::{BodyError, Fault};
@@ -58,15 +59,6 @@ enum Outbound {
     Cut(BodyError),
 }
 
-/// What was received.
-#[derive(Debug)]
-pub(crate) enum ReceivedPart {
-    /// A whole head. The role answers with `expect_body` or `expect_head`, or `fail`s.
-    Head(RawHead),
-    Data(Bytes),
-    End,
-}
-
 impl Conn {
     pub(crate) fn new(role: Role, limits: Limits) -> Self {
         let inbound = Inbound::start(role);
@@ -83,28 +75,42 @@ impl Conn {
         &self.limits
     }
 
-    /// The next thing in `input`, `None` if there is no whole one or none is due.
-    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ReceivedPart>, Fault> {
+    /// Whether what comes next is a head.
+    pub(crate) fn awaits_head(&self) -> bool {
+        matches!(self.inbound, Inbound::Head(_))
+    }
+
+    /// The head in `input`, whose fields are read into `fields`; `None` if it is not complete, or none is due. The
+    /// role answers with `expect_body` or `expect_head`, or `fail`s.
+    pub(crate) fn receive_head(
+        &mut self,
+        input: &mut BytesMut,
+        fields: &mut Fields,
+    ) -> Result<Option<RawHead>, Fault> {
+        let Inbound::Head(scan) = &mut self.inbound else {
+            return Ok(None);
+        };
+        let head = scan.advance(self.role, &self.limits, input, fields);
+        head.map_err(|fault| self.fail(fault))
+    }
+
+    /// The next piece of a body in `input`, `None` if there is no whole one or none is due.
+    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<Piece>, Fault> {
         let received = match &mut self.inbound {
             Inbound::Failed(fault) => return Err(*fault),
-            Inbound::Done | Inbound::Closed => return Ok(None),
+            Inbound::Head(_) | Inbound::Done | Inbound::Closed => return Ok(None),
             Inbound::Idle if input.is_empty() => return Ok(None),
             Inbound::Idle => Err(Fault::Unsolicited),
-            Inbound::Head(scan) => match scan.advance(self.role, &self.limits, input) {
-                Ok(head) => return Ok(head.map(ReceivedPart::Head)),
-                Err(fault) => Err(fault),
-            },
             Inbound::Body(decoder) => decoder.decode(input, &self.limits),
         };
         match received {
-            Ok(None) => Ok(None),
-            Ok(Some(Piece::Data(data))) => Ok(Some(ReceivedPart::Data(data))),
-            Ok(Some(Piece::End)) => {
-                self.end_inbound();
-                Ok(Some(ReceivedPart::End))
+            Ok(Some(Piece::End)) => self.end_inbound(),
+            Ok(_) => {}
+            Err(fault) => {
+                self.fail(fault);
             }
-            Err(fault) => Err(self.fail(fault)),
         }
+        received
     }
 
     /// Records a fault: this connection is never used again.

@@ -251,9 +251,6 @@ pub enum RequestError {
     /// A host that is empty or has a byte no host may have.
     #[error("invalid host")]
     Host,
-    /// A further field whose value has control characters.
-    #[error("control characters in a field")]
-    Field,
 }
 
 /// A body that cannot be ended as its head promised. The connection must be cut, so that the

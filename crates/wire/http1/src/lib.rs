@@ -28,7 +28,8 @@
 //! use catamaran_http1::{
 //!     BodyLength, Client, ClientEvent, Limits, Request, Response, Server, ServerEvent,
 //! };
-//! use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+//! use catamaran_message::{Fields, name::CONTENT_TYPE};
+//! use http::{Method, StatusCode};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
@@ -39,8 +40,7 @@
 //!     path: b"/greeting",
 //!     query: Some(b"to=you"),
 //!     host: b"example.org",
-//!     headers: &HeaderMap::new(),
-//!     extra: &[],
+//!     headers: &Fields::new(),
 //!     body: BodyLength::Known(0),
 //! };
 //! client.send_request(&request, &mut up)?;
@@ -49,12 +49,10 @@
 //! let mut server = Server::new(Limits::request());
 //! let Some(ServerEvent::Head(head)) = server.receive(&mut up)? else { unreachable!() };
 //! assert_eq!(head.target.path, "/greeting");
-//! let kind = HeaderValue::from_static("text/plain");
 //! let response = Response {
 //!     status: StatusCode::OK,
 //!     reason: None,
-//!     headers: &HeaderMap::new(),
-//!     extra: &[(&CONTENT_TYPE, &kind)],
+//!     headers: &Fields::from_iter([(CONTENT_TYPE, "text/plain")]),
 //!     body: BodyLength::Unknown,
 //! };
 //! server.send_head(&response, &mut down)?;
@@ -63,7 +61,7 @@
 //! assert!(server.can_reuse());
 //!
 //! let Some(ClientEvent::Head(head)) = client.receive(&mut down)? else { unreachable!() };
-//! assert_eq!(head.headers["content-type"], "text/plain");
+//! assert_eq!(head.headers.text_of(CONTENT_TYPE), Some("text/plain"));
 //! assert_eq!(client.receive(&mut down)?, Some(ClientEvent::Body("hello".into())));
 //! assert_eq!(client.receive(&mut down)?, Some(ClientEvent::End));
 //! assert!(client.can_reuse() && down.is_empty());
@@ -84,7 +82,7 @@ mod skim;
 mod syntax;
 
 pub use catamaran_message::{
-    Authority, BodyLength, Request, RequestHead, Response, ResponseHead, Scheme, Target,
+    Authority, BodyLength, Fields, Request, RequestHead, Response, ResponseHead, Scheme, Target,
 };
 pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};

@@ -4,16 +4,14 @@
 //! has ended. Which framing a response gets follows from what is known of its client.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::{BodyLength, RequestHead, Response};
-use http::header::UPGRADE;
-use http::{HeaderMap, Method, StatusCode, Version};
+use catamaran_message::{BodyLength, Fields, RequestHead, Response, name};
+use http::{Method, StatusCode, Version};
 
-use crate::body::{Decoder, Encoder};
-use crate::conn::{Conn, ReceivedPart, Role};
+use crate::body::{Decoder, Encoder, Piece};
+use crate::conn::{Conn, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::request;
-use crate::head::scan::RawHead;
 use crate::limits::Limits;
 
 /// One connection as its server sees it.
@@ -22,7 +20,7 @@ pub struct Server {
     conn: Conn,
     /// The current request, from its head until both messages have ended.
     exchange: Option<Exchange>,
-    /// An empty head, for its memory.
+    /// The head that is being received; before its first byte an empty one, for its memory.
     spare: Option<Box<RequestHead>>,
 }
 
@@ -60,6 +58,10 @@ impl Server {
     pub fn reset(&mut self, limits: &Limits) {
         self.conn = Conn::new(Role::Server, *limits);
         self.exchange = None;
+        if let Some(spare) = &mut self.spare {
+            // A connection may have ended amid a head.
+            spare.clear();
+        }
     }
 
     /// Takes the next event out of `input`; `None` means: more bytes, please.
@@ -71,29 +73,40 @@ impl Server {
     /// A [`Fault`] is final: answer with [`Fault::status`] if no head was sent, then close. The
     /// same fault is returned again by further calls.
     pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
+        if self.conn.awaits_head() {
+            return self.receive_head(input);
+        }
         match self.conn.receive(input)? {
             None => Ok(None),
-            Some(ReceivedPart::Head(raw)) => {
-                let (head, keep_alive) = self
-                    .decode_head(&raw)
-                    .map_err(|fault| self.conn.fail(fault))?;
-                if !keep_alive {
-                    self.conn.close_after();
-                }
-                self.begin_exchange(&head);
-                Ok(Some(ServerEvent::Head(head)))
-            }
-            Some(ReceivedPart::Data(data)) => {
+            Some(Piece::Data(data)) => {
                 if let Some(exchange) = &mut self.exchange {
                     exchange.awaits_continue = false;
                 }
                 Ok(Some(ServerEvent::Body(data)))
             }
-            Some(ReceivedPart::End) => {
+            Some(Piece::End) => {
                 self.forget_ended();
                 Ok(Some(ServerEvent::BodyEnd))
             }
         }
+    }
+
+    fn receive_head(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
+        let spare = &mut self.spare;
+        let head = spare.get_or_insert_with(|| Box::new(RequestHead::empty()));
+        let Some(raw) = self.conn.receive_head(input, &mut head.headers)? else {
+            return Ok(None);
+        };
+        let limits = self.conn.limits();
+        let keep_alive = request::decode(&raw, limits, head).map_err(|it| self.conn.fail(it))?;
+        if !keep_alive {
+            self.conn.close_after();
+        }
+        let head = self.spare.take();
+        Ok(head.map(|head| {
+            self.begin_exchange(&head);
+            ServerEvent::Head(head)
+        }))
     }
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
@@ -125,7 +138,7 @@ impl Server {
 
     /// Writes an interim response (1xx but 101). Nothing is written to HTTP/1.0 clients, after
     /// the final head, or for another status.
-    pub fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap, out: &mut BytesMut) {
+    pub fn send_interim(&mut self, status: StatusCode, headers: &Fields, out: &mut BytesMut) {
         let understands = self.exchange.is_some_and(|exchange| !exchange.is_http10);
         let is_interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
         if understands && is_interim && self.conn.may_send_head() {
@@ -145,20 +158,6 @@ impl Server {
     pub fn send_head(
         &mut self,
         head: &Response<'_>,
-        out: &mut BytesMut,
-    ) -> Result<(), ResponseError> {
-        self.send_head_with(head, &[], out)
-    }
-
-    /// As [`Self::send_head`], with further fields in lines of HTTP/1.1, each ended, which are written as they are:
-    /// none of them concerns the connection or the framing.
-    ///
-    /// # Errors
-    /// See [`ResponseError`]; nothing was written.
-    pub fn send_head_with(
-        &mut self,
-        head: &Response<'_>,
-        lines: &[u8],
         out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
         if !self.conn.may_send_head() {
@@ -187,8 +186,6 @@ impl Server {
             (true, false) => ConnectionOption::Nothing,
         };
         encode::begin_response(head.status, head.reason, head.headers, out);
-        encode::write_fields(head.extra.iter().copied(), out);
-        out.extend_from_slice(lines);
         encode::end_head(announcement, connection, out);
         self.conn.begin_outbound(encoder);
         Ok(())
@@ -210,14 +207,13 @@ impl Server {
         if !asked || !self.conn.may_send_head() || !self.conn.is_received() {
             return Err(ResponseError::OutOfTurn);
         }
-        let token = match head.headers.get(UPGRADE) {
+        let token = match head.headers.get(name::UPGRADE) {
             Some(token) if head.status == StatusCode::SWITCHING_PROTOCOLS => token,
             _ => return Err(ResponseError::InterimStatus),
         };
         let reason = head.reason.unwrap_or(b"Switching Protocols");
         encode::begin_response(head.status, Some(reason), head.headers, out);
-        encode::write_fields(head.extra.iter().copied(), out);
-        let connection = ConnectionOption::Upgrade(token.as_bytes());
+        let connection = ConnectionOption::Upgrade(token);
         encode::end_head(Announcement::Nothing, connection, out);
         self.conn.open_tunnel();
         Ok(())
@@ -296,14 +292,6 @@ impl Server {
         if self.conn.is_idle() {
             self.exchange = None;
         }
-    }
-
-    /// The head, and whether another request may follow it.
-    fn decode_head(&mut self, raw: &RawHead) -> Result<(Box<RequestHead>, bool), Fault> {
-        let spare = self.spare.take();
-        let mut head = spare.unwrap_or_else(|| Box::new(RequestHead::empty()));
-        let keep_alive = request::decode(raw, self.conn.limits(), &mut head)?;
-        Ok((head, keep_alive))
     }
 
     fn begin_exchange(&mut self, head: &RequestHead) {

@@ -217,10 +217,12 @@ impl Skimmer {
         // One byte more than may be, so that the scan finds the limit passed.
         let head_at_most = input.len().min(self.limits.head_bytes.saturating_add(1));
         let mut copy = BytesMut::from(&input[..head_at_most]);
-        let Some(raw) = Scan::default().advance(Role::Client, &self.limits, &mut copy)? else {
+        let mut head = ResponseHead::default();
+        let fields = &mut head.headers;
+        let scanned = Scan::default().advance(Role::Client, &self.limits, &mut copy, fields)?;
+        let Some(raw) = scanned else {
             return Ok(None);
         };
-        let mut head = ResponseHead::default();
         let asked = RequestTraits {
             is_head: self.to_head,
             upgrade: None,

@@ -5,8 +5,10 @@
 //! that the request would get. Of a resource that does not exist nothing is asked here: the answer is
 //! 404, whatever the conditions say.
 
-use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::Method;
+
+use crate::name::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use crate::{Fields, Id, Traits};
 
 /// What a representation is known by (RFC 9110, section 8.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,29 +47,28 @@ pub enum ConditionOutcome {
 #[must_use]
 pub fn evaluate(
     method: &Method,
-    headers: &HeaderMap,
+    headers: &Fields,
     validators: &Validators<'_>,
 ) -> ConditionOutcome {
-    // Without a hash: most requests have none, and few fields.
-    if !headers.keys().any(is_condition) {
+    if !headers.may_have(Traits::CONDITION) {
         return ConditionOutcome::Met;
     }
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let own = validators.etag.and_then(EntityTag::parse_whole);
     let modified = validators.modified;
-    if headers.contains_key(IF_MATCH) {
-        if !lists(headers, &IF_MATCH, |tag| {
+    if headers.contains(IF_MATCH) {
+        if !lists(headers, IF_MATCH, |tag| {
             own.is_some_and(|own| own.is_strongly(tag))
         }) {
             return ConditionOutcome::Failed;
         }
-    } else if let Some(since) = only_date(headers, &IF_UNMODIFIED_SINCE)
+    } else if let Some(since) = only_date(headers, IF_UNMODIFIED_SINCE)
         && modified.is_some_and(|modified| modified > since)
     {
         return ConditionOutcome::Failed;
     }
-    if headers.contains_key(IF_NONE_MATCH) {
-        let is_known = lists(headers, &IF_NONE_MATCH, |tag| {
+    if headers.contains(IF_NONE_MATCH) {
+        let is_known = lists(headers, IF_NONE_MATCH, |tag| {
             own.is_some_and(|own| own.is_weakly(tag))
         });
         return match is_known {
@@ -77,7 +78,7 @@ pub fn evaluate(
         };
     }
     if reads
-        && let Some(since) = only_date(headers, &IF_MODIFIED_SINCE)
+        && let Some(since) = only_date(headers, IF_MODIFIED_SINCE)
         && modified.is_some_and(|modified| modified <= since)
     {
         return ConditionOutcome::NotModified;
@@ -87,15 +88,15 @@ pub fn evaluate(
 
 /// Whether `If-Range` lets `Range` have an effect (RFC 9110, section 13.1.5): there is none, or it names
 /// exactly this representation by a strong validator.
-pub(crate) fn allows_range(headers: &HeaderMap, validators: &Validators<'_>) -> bool {
-    let mut lines = headers.get_all(IF_RANGE).iter();
+pub(crate) fn allows_range(headers: &Fields, validators: &Validators<'_>) -> bool {
+    let mut lines = headers.get_all(IF_RANGE);
     let Some(line) = lines.next() else {
         return true;
     };
     if lines.next().is_some() {
         return false;
     }
-    if let Some(tag) = EntityTag::parse_whole(line.as_bytes()) {
+    if let Some(tag) = EntityTag::parse_whole(line) {
         let own = validators.etag.and_then(EntityTag::parse_whole);
         return own.is_some_and(|own| own.is_strongly(tag));
     }
@@ -105,21 +106,10 @@ pub(crate) fn allows_range(headers: &HeaderMap, validators: &Validators<'_>) -> 
     modified.is_some() && date(line) == modified
 }
 
-/// Whether any field makes the request depend on what the client has.
-fn is_condition(name: &HeaderName) -> bool {
-    [
-        IF_NONE_MATCH,
-        IF_MODIFIED_SINCE,
-        IF_MATCH,
-        IF_UNMODIFIED_SINCE,
-    ]
-    .contains(name)
-}
-
 /// Whether a field of tags is `*`, or has one that `is_equal`.
-fn lists(headers: &HeaderMap, name: &HeaderName, is_equal: impl Fn(EntityTag<'_>) -> bool) -> bool {
-    headers.get_all(name).iter().any(|line| {
-        let line = line.as_bytes().trim_ascii();
+fn lists(headers: &Fields, name: Id, is_equal: impl Fn(EntityTag<'_>) -> bool) -> bool {
+    headers.get_all(name).any(|line| {
+        let line = line.trim_ascii();
         line == b"*" || tags(line).any(&is_equal)
     })
 }
@@ -140,15 +130,15 @@ fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
 }
 
 /// The time in the only line of a field, in seconds since the beginning of 1970.
-fn only_date(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
-    let mut lines = headers.get_all(name).iter();
+fn only_date(headers: &Fields, name: Id) -> Option<u64> {
+    let mut lines = headers.get_all(name);
     let line = lines.next()?;
     date(line).filter(|_| lines.next().is_none())
 }
 
 /// A date in one of the three forms (RFC 9110, section 5.6.7), in seconds since the beginning of 1970.
-fn date(value: &HeaderValue) -> Option<u64> {
-    let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+fn date(value: &[u8]) -> Option<u64> {
+    let time = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(since.as_secs())
 }

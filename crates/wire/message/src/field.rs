@@ -1,36 +1,5 @@
 //! Rules for header fields that hold whichever protocol carries them.
 
-use http::header::COOKIE;
-use http::{HeaderMap, HeaderName, HeaderValue};
-
-/// Whether the field concerns one connection only (RFC 9110, section 7.6.1), apart from what
-/// Connection itself names.
-pub fn is_hop_by_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "keep-alive"
-            | "proxy-connection"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-    )
-}
-
-/// The names that a Connection field with this value lists.
-pub fn nominated(connection: &HeaderValue) -> impl Iterator<Item = HeaderName> {
-    let options = connection.as_bytes().split(|byte| *byte == b',');
-    options.filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
-}
-
-/// Removes the fields that a Connection field with this value names.
-pub fn remove_nominated(headers: &mut HeaderMap, connection: &HeaderValue) {
-    for name in nominated(connection) {
-        headers.remove(name);
-    }
-}
-
 /// A byte of a field value or a reason phrase: visible, space, tab or above ASCII.
 pub const fn is_value(byte: u8) -> bool {
     (byte == b'\t') | ((byte >= b' ') & (byte != 0x7f))
@@ -47,6 +16,17 @@ pub fn is_value_text(text: &[u8]) -> bool {
         (_, Some(last)) => text.as_chunks().0.iter().all(is_block) && is_block(last),
         _ => text.iter().all(|&byte| is_value(byte)),
     }
+}
+
+/// A byte of a token: method, field name, coding, chunk extension.
+#[inline]
+pub const fn is_token(byte: u8) -> bool {
+    TOKEN[byte as usize]
+}
+
+/// Whether `text` is a token.
+pub fn is_token_text(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| is_token(byte))
 }
 
 /// `text` without the spaces and tabs around it (OWS).
@@ -75,49 +55,26 @@ pub fn decimal(digits: &[u8]) -> Option<u64> {
     (value <= LENGTH_MAX).then_some(value)
 }
 
-/// Makes one `Cookie` field of several, as servlet containers expect (RFC 6265, section 5.4). `true` if there were
-/// several.
-pub fn join_cookies(headers: &mut HeaderMap) -> bool {
-    if headers.len() == headers.keys_len() || headers.get_all(COOKIE).iter().nth(1).is_none() {
-        return false;
-    }
-    let lines = headers.get_all(COOKIE).iter();
-    let crumbs: Vec<&[u8]> = lines.map(HeaderValue::as_bytes).collect();
-    // Valid values joined by valid bytes.
-    if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
-        headers.insert(COOKIE, joined);
-    }
-    true
-}
-
 /// The longest body of a known length: what every peer can count.
 pub const LENGTH_MAX: u64 = i64::MAX as u64;
 
-/// Empties a map. Its memory is kept for the next head, unless that is much.
-pub fn clear(headers: &mut HeaderMap) {
-    match headers.capacity() {
-        0..=KEPT_CAPACITY_MAX => headers.clear(),
-        _ => *headers = HeaderMap::new(),
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = matches!(
+            byte as u8,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_'
+                | b'`' | b'|' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z'
+        );
+        byte += 1;
     }
-}
-
-/// Most heads have fewer fields.
-const KEPT_CAPACITY_MAX: usize = 48;
+    table
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_little_memory_is_kept() {
-        for (room, is_kept) in [(10, true), (1000, false)] {
-            let mut headers = HeaderMap::with_capacity(room);
-            headers.insert(http::header::AGE, 1.into());
-            clear(&mut headers);
-            assert!(headers.is_empty(), "{room}");
-            assert_eq!(headers.capacity() > 0, is_kept, "{room}");
-        }
-    }
 
     #[test]
     fn lengths_are_digits_below_two_to_the_63rd() {
@@ -145,6 +102,15 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_what_the_http_crate_takes_for_a_name() {
+        for byte in 0..=u8::MAX {
+            let is_name = http::HeaderName::from_bytes(&[b'a', byte]).is_ok();
+            assert_eq!(is_token_text(&[b'a', byte]), is_name, "{byte}");
+        }
+        assert!(!is_token_text(b""));
+    }
+
+    #[test]
     fn a_control_is_found_wherever_it_is() {
         for len in 0..40 {
             let mut text = vec![b'\t'; len];
@@ -158,16 +124,5 @@ mod tests {
             }
             assert!(is_value_text(&text), "{len}");
         }
-    }
-
-    #[test]
-    fn what_connection_names_is_removed() {
-        let mut headers = HeaderMap::new();
-        for name in ["x-a", "x-b", "x-c"] {
-            headers.insert(name, HeaderValue::from_static("1"));
-        }
-        let connection = HeaderValue::from_static("close, X-A ,, x b,x-c");
-        remove_nominated(&mut headers, &connection);
-        assert_eq!(headers.keys().collect::<Vec<_>>(), ["x-b"]);
     }
 }

@@ -1,58 +1,43 @@
 //! The host that a request names: mostly the one that the request before it named.
 //!
-//! To read a host is to look at each of its bytes several times, as a value and as a name, which is a large part of
+//! To read a host is to look at each of its bytes several times, which is a large part of
 //! what a small head takes. So each thread remembers one. What is read of a text depends on the text alone.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use http::HeaderValue;
 
 use crate::authority::Authority;
 use crate::error::InvalidHost;
 
-/// What a Host field says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Whom the request is for.
-    pub authority: Authority,
-    /// The field's value, if the host is one that was remembered.
-    pub value: Option<HeaderValue>,
+/// Whom a request is for by `text`, the value of a Host field that is part of `head`, as [`Authority::decode`] reads it.
+///
+/// # Errors
+/// [`InvalidHost`].
+pub fn read(text: &[u8], head: &Bytes) -> Result<Authority, InvalidHost> {
+    recall_or(text, || Authority::decode(text, head))
 }
 
-impl Host {
-    /// Reads `text`, which is part of `head`, as [`Authority::decode`] does.
-    ///
-    /// # Errors
-    /// [`InvalidHost`].
-    pub fn read(text: &[u8], head: &Bytes) -> Result<Self, InvalidHost> {
-        Self::recall_or(text, || Authority::decode(text, head))
-    }
+/// The same of a text that is part of nothing: it is copied, if it has to be.
+///
+/// # Errors
+/// [`InvalidHost`].
+pub fn read_apart(text: &[u8]) -> Result<Authority, InvalidHost> {
+    recall_or(text, || Authority::parse(&Bytes::copy_from_slice(text)))
+}
 
-    /// The same of a text that is part of nothing: it is copied, if it has to be.
-    ///
-    /// # Errors
-    /// [`InvalidHost`].
-    pub fn read_apart(text: &[u8]) -> Result<Self, InvalidHost> {
-        Self::recall_or(text, || Authority::parse(&Bytes::copy_from_slice(text)))
-    }
-
-    fn recall_or(
-        text: &[u8],
-        read: impl FnOnce() -> Result<Authority, InvalidHost>,
-    ) -> Result<Self, InvalidHost> {
-        MEMORY.with_borrow_mut(|memory| {
-            if let Some(host) = memory.recall(text) {
-                return Ok(host);
-            }
-            let authority = read()?;
-            memory.note(text);
-            Ok(Self {
-                authority,
-                value: None,
-            })
-        })
-    }
+fn recall_or(
+    text: &[u8],
+    read: impl FnOnce() -> Result<Authority, InvalidHost>,
+) -> Result<Authority, InvalidHost> {
+    MEMORY.with_borrow_mut(|memory| {
+        if let Some(authority) = memory.recall(text) {
+            return Ok(authority);
+        }
+        let authority = read()?;
+        memory.note(text);
+        Ok(authority)
+    })
 }
 
 thread_local! {
@@ -67,21 +52,15 @@ struct Memory {
 }
 
 struct KnownHost {
+    text: Bytes,
     authority: Authority,
-    value: HeaderValue,
 }
 
 impl Memory {
-    fn recall(&mut self, text: &[u8]) -> Option<Host> {
-        let known = self.known.as_ref()?;
-        if known.value.as_bytes() != text {
-            return None;
-        }
+    fn recall(&mut self, text: &[u8]) -> Option<Authority> {
+        let known = self.known.as_ref().filter(|known| known.text == text)?;
         self.others = 0;
-        Some(Host {
-            authority: known.authority.clone(),
-            value: Some(known.value.clone()),
-        })
+        Some(known.authority.clone())
     }
 
     /// Takes note of a host that is not the one known. It takes that one's place if nobody asks for that one.
@@ -92,10 +71,9 @@ impl Memory {
         }
         // In memory of its own, or a whole head would be kept.
         let text = Bytes::copy_from_slice(text);
-        let known = Authority::parse(&text).ok().and_then(|authority| {
-            let value = HeaderValue::from_maybe_shared(text).ok()?;
-            Some(KnownHost { authority, value })
-        });
+        let known = Authority::parse(&text)
+            .ok()
+            .map(|authority| KnownHost { text, authority });
         *self = Self { known, others: 0 };
     }
 }
@@ -107,30 +85,34 @@ const OTHERS_MAX: u8 = 16;
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Host, InvalidHost> {
+    fn read(text: &str) -> Result<Authority, InvalidHost> {
         let head = Bytes::from(format!("Host: {text}\r\n"));
-        Host::read(&head[6..6 + text.len()], &head)
+        super::read(&head[6..6 + text.len()], &head)
+    }
+
+    fn is_known(text: &str) -> bool {
+        MEMORY.with_borrow_mut(|memory| memory.recall(text.as_bytes()).is_some())
     }
 
     #[test]
     fn what_is_remembered_is_what_is_read() {
         for text in ["a.test", "A.Test:81", "[::1]:80", "a.test.", "a.test:"] {
             let authority = Authority::parse(&Bytes::from(text)).unwrap();
-            let expected = HeaderValue::from_static(text);
             for _ in 0..2 * OTHERS_MAX {
-                assert_eq!(read(text).unwrap().authority, authority, "{text}");
+                assert_eq!(read(text).as_ref(), Ok(&authority), "{text}");
             }
-            assert_eq!(read(text).unwrap().value, Some(expected), "{text}");
-            assert_eq!(Host::read_apart(text.as_bytes()), read(text), "{text}");
+            assert!(is_known(text), "{text}");
+            assert_eq!(read_apart(text.as_bytes()), read(text), "{text}");
         }
     }
 
     #[test]
     fn one_of_two_that_take_turns_is_remembered() {
-        let is_known = |text| read(text).unwrap().value.is_some();
-        is_known("a.test");
+        read("a.test").unwrap();
         for _ in 0..1000 {
-            assert!(is_known("a.test") && !is_known("b.test"));
+            assert!(is_known("a.test"));
+            read("a.test").unwrap();
+            read("b.test").unwrap();
         }
     }
 
@@ -139,7 +121,7 @@ mod tests {
         for text in ["a b", "a..b", "a:0", "", "\u{e9}"] {
             for _ in 0..=OTHERS_MAX {
                 assert!(read(text).is_err(), "{text}");
-                assert!(Host::read_apart(text.as_bytes()).is_err(), "{text}");
+                assert!(read_apart(text.as_bytes()).is_err(), "{text}");
             }
         }
     }

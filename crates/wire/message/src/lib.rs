@@ -2,8 +2,8 @@
 //!
 //! The codecs (`catamaran-ajp`, `catamaran-http1`) hand these types to their callers and take them
 //! back, so that a head that arrived over one protocol leaves over another without a conversion.
-//! Methods, fields and statuses are those of the `http` crate. This crate reads and writes no bytes
-//! of a connection.
+//! Methods and statuses are those of the `http` crate; fields are one flat list ([`Fields`]) whose names are
+//! numbers of one table ([`name`]). This crate reads and writes no bytes of a connection.
 //!
 //! [`condition`] and [`range`] decide what a representation that the caller holds is answered with: all
 //! of it, a part, 304, 412 or 416.
@@ -14,20 +14,19 @@ mod body;
 pub mod condition;
 mod error;
 pub mod field;
-mod host;
-mod lines;
+mod fields;
+pub mod host;
+pub mod name;
 pub mod range;
 mod request;
 mod response;
 mod target;
-mod usual_value;
 
 pub use authority::{Authority, is_sendable_host};
 pub use body::BodyLength;
 pub use error::{InvalidHost, TargetFault};
-pub use host::Host;
-pub use lines::FieldLines;
+pub use fields::{Field, Fields};
+pub use name::{Id, NameRef, Traits};
 pub use request::{Request, RequestHead};
 pub use response::{Response, ResponseHead};
 pub use target::{Scheme, Target, decode_target, is_clean_target};
-pub use usual_value::usual_value;

@@ -4,11 +4,11 @@
 //! never puts parts of two versions together. The preconditions of the request
 //! ([`crate::condition::evaluate`]) come first: ranges are of a response that would be 200.
 
-use bytes::{BufMut, BytesMut};
-use http::header::RANGE;
-use http::{HeaderMap, HeaderValue, Method};
+use http::Method;
 
+use crate::Fields;
 use crate::condition::{self, Validators};
+use crate::name::RANGE;
 
 /// Bytes from one to another of a representation, at least one, all of which it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,16 +40,8 @@ impl ByteRange {
     /// The value of `Content-Range` of a part of a representation of `length` bytes, such as
     /// `bytes 0-499/1234` (RFC 9110, section 14.4).
     #[must_use]
-    pub fn content_range(&self, length: u64) -> HeaderValue {
-        let mut number = itoa::Buffer::new();
-        let mut text = BytesMut::with_capacity(CONTENT_RANGE_MAX);
-        text.put_slice(b"bytes ");
-        text.put_slice(number.format(self.first).as_bytes());
-        text.put_u8(b'-');
-        text.put_slice(number.format(self.last).as_bytes());
-        text.put_u8(b'/');
-        text.put_slice(number.format(length).as_bytes());
-        value(text)
+    pub fn content_range(&self, length: u64) -> String {
+        format!("bytes {}-{}/{length}", self.first, self.last)
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -85,7 +77,7 @@ pub enum RangeSelection {
 #[must_use]
 pub fn select(
     method: &Method,
-    headers: &HeaderMap,
+    headers: &Fields,
     validators: &Validators<'_>,
     length: u64,
     parts_max: usize,
@@ -99,20 +91,17 @@ pub fn select(
 /// The value of `Content-Range` of a response 416 about a representation of `length` bytes:
 /// `bytes */1234` (RFC 9110, section 15.5.17).
 #[must_use]
-pub fn unsatisfied(length: u64) -> HeaderValue {
-    let mut text = BytesMut::with_capacity(CONTENT_RANGE_MAX);
-    text.put_slice(b"bytes */");
-    text.put_slice(itoa::Buffer::new().format(length).as_bytes());
-    value(text)
+pub fn unsatisfied(length: u64) -> String {
+    format!("bytes */{length}")
 }
 
 /// What stands behind `bytes=` in the only `Range` of a GET.
-fn range_set<'h>(method: &Method, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+fn range_set<'h>(method: &Method, headers: &'h Fields) -> Option<&'h [u8]> {
     if *method != Method::GET {
         return None;
     }
-    let mut lines = headers.get_all(RANGE).iter();
-    let line = lines.next()?.as_bytes().trim_ascii();
+    let mut lines = headers.get_all(RANGE);
+    let line = lines.next()?.trim_ascii();
     let (unit, set) = line.split_at_checked(UNIT.len())?;
     let is_bytes = unit.eq_ignore_ascii_case(UNIT) && lines.next().is_none();
     is_bytes.then_some(set)
@@ -183,15 +172,8 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-fn value(text: BytesMut) -> HeaderValue {
-    HeaderValue::from_maybe_shared(text.freeze()).expect("digits and punctuation")
-}
-
 /// The only unit of ranges there is, and what follows it.
 const UNIT: &[u8] = b"bytes=";
-
-/// Three numbers of up to 20 digits, and what is between them.
-const CONTENT_RANGE_MAX: usize = 68;
 
 #[cfg(test)]
 mod tests;

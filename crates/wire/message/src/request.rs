@@ -1,9 +1,9 @@
 //! Request heads: as received from a client, and as sent to a server.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Version};
+use http::{Method, Version};
 
-use crate::{Authority, BodyLength, Target, field};
+use crate::{Authority, BodyLength, Fields, Target};
 
 /// A request head as received. Everything in it has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct RequestHead {
     pub version: Version,
     /// All fields as received (Host, Connection and Expect too), except Content-Length and
     /// Transfer-Encoding, which became `body`.
-    pub headers: HeaderMap,
+    pub headers: Fields,
     /// Whom the request is for: from an absolute target, else from Host. `None` only for
     /// HTTP/1.0 without Host.
     pub authority: Option<Authority>,
@@ -38,7 +38,7 @@ impl RequestHead {
                 scheme: None,
             },
             version: Version::HTTP_11,
-            headers: HeaderMap::new(),
+            headers: Fields::new(),
             authority: None,
             body: BodyLength::Known(0),
             expect_continue: false,
@@ -51,7 +51,7 @@ impl RequestHead {
         self.target.path = Bytes::new();
         self.target.query = None;
         self.authority = None;
-        field::clear(&mut self.headers);
+        self.headers.clear();
     }
 }
 
@@ -70,11 +70,7 @@ pub struct Request<'a> {
     pub host: &'a [u8],
     /// The fields. Those that concern one connection only are not written over HTTP/1.1.
     /// Content-Length and Transfer-Encoding are never taken from here: `body` rules.
-    pub headers: &'a HeaderMap,
-    /// Further fields, written behind `headers` by the same rules; `headers` has none of their names. A
-    /// sender's own fields need not go through the map, which hashes each name and keeps each value in
-    /// memory of its own. A value with control characters is refused.
-    pub extra: &'a [(&'a HeaderName, &'a [u8])],
+    pub headers: &'a Fields,
     /// How long the body is. A known length is announced and binding.
     pub body: BodyLength,
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use catamaran_ajp::{BodyLength, Response, Server, ServerConfig, ServerEvent};
+use catamaran_ajp::{BodyLength, Fields, Response, Server, ServerConfig, ServerEvent};
 use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -205,8 +205,7 @@ async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
                 let head = Response {
                     status: http::StatusCode::OK,
                     reason: None,
-                    headers: &http::HeaderMap::new(),
-                    extra: &[],
+                    headers: &Fields::new(),
                     body: BodyLength::Known(2),
                 };
                 server.send_head(&head, &mut output)?;

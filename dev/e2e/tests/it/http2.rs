@@ -139,14 +139,14 @@ fn applications_and_the_log_are_told_of_http_2() {
     ] {
         assert_eq!(snoop[name], value, "{snoop}");
     }
-    let headers = snoop["headers"].to_string();
+    let headers = snoop["headers"].to_string().to_ascii_lowercase();
     assert!(headers.contains(r#"["via","2.0 catamaran"]"#), "{headers}");
     assert!(headers.contains(r#"["cookie","a=1; b=2"]"#), "{headers}");
     let (status, body) = site.curl(false, "http.test", "/echo", &["-d", "x"]);
     assert_eq!(status, "200 2");
     let echoed = String::from_utf8(body).unwrap();
     assert!(echoed.starts_with("POST /echo HTTP/1.1"), "{echoed}");
-    assert!(echoed.contains("x-forwarded-proto: http\r\n"), "{echoed}");
+    assert!(echoed.contains("X-Forwarded-Proto: http\r\n"), "{echoed}");
     let (status, _) = site.curl(false, "none.test", "/", &[]);
     assert_eq!(status, "404 2");
     let line = |host: &str| -> Value {

@@ -11,7 +11,8 @@ use catamaran_ajp::{
     BodyLength, Client, ClientConfig, ClientEvent, End, Facts, PacketSize, Request, Response,
     Server, ServerConfig, ServerEvent,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 use super::entropy::Entropy;
 
@@ -65,13 +66,13 @@ struct Wire {
 struct Plan {
     method: Method,
     path: String,
-    headers: HeaderMap,
+    headers: Fields,
     body: Vec<u8>,
     is_length_known: bool,
     /// Body bytes that the application reads before it answers; more than there are: all.
     reads: usize,
     status: StatusCode,
-    response_headers: HeaderMap,
+    response_headers: Fields,
     response_body: Vec<u8>,
     is_response_length_known: bool,
 }
@@ -122,7 +123,7 @@ impl Plan {
 }
 
 /// A few fields, coded and spelt out, some repeated.
-fn headers(entropy: &mut Entropy<'_>) -> HeaderMap {
+fn headers(entropy: &mut Entropy<'_>) -> Fields {
     let names = [
         "host",
         "accept",
@@ -133,11 +134,11 @@ fn headers(entropy: &mut Entropy<'_>) -> HeaderMap {
         "x-a",
         "user-agent",
     ];
-    let mut headers = HeaderMap::new();
+    let mut headers = Fields::new();
     for _ in 0..entropy.byte() % 8 {
         let name = names[entropy.below(names.len())];
         let value = "v".repeat(entropy.below(40));
-        headers.append(name, HeaderValue::from_str(&value).expect("visible"));
+        headers.append(name, value);
     }
     headers
 }
@@ -251,7 +252,6 @@ impl<'a> Play<'a> {
             query: Some(b"a=b"),
             host: b"example.com",
             headers: &plan.headers,
-            extra: &[],
             body,
         };
         let facts = Facts {
@@ -361,7 +361,6 @@ impl<'a> Play<'a> {
             status: plan.status,
             reason: None,
             headers: &plan.response_headers,
-            extra: &[],
             body: match plan.is_response_length_known {
                 true => BodyLength::Known(plan.response_body.len() as u64),
                 false => BodyLength::Unknown,

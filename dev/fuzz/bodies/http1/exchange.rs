@@ -4,7 +4,8 @@ use bytes::BytesMut;
 use catamaran_http1::{
     Authority, BodyLength, Client, ClientEvent, Limits, Request, Response, Server, ServerEvent,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 use super::NO_BODY;
 use super::feed::SeenRequest;
@@ -67,8 +68,7 @@ impl Plan {
             path: b"/a",
             query: Some(b"b"),
             host: b"c:80",
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body: self.request_length,
         };
         client
@@ -85,14 +85,12 @@ impl Plan {
 
     fn write_response(&self, server: &mut Server, out: &mut BytesMut) {
         if self.interim {
-            server.send_interim(StatusCode::EARLY_HINTS, &HeaderMap::new(), out);
+            server.send_interim(StatusCode::EARLY_HINTS, &Fields::new(), out);
         }
-        let field = (HeaderName::from_static("x"), HeaderValue::from_static("z"));
         let head = Response {
             status: self.status,
             reason: None,
-            headers: &HeaderMap::new(),
-            extra: &[(&field.0, &field.1)],
+            headers: &Fields::from_iter([("x", "z")]),
             body: self.response_length,
         };
         server
@@ -181,7 +179,7 @@ impl Plan {
         assert_eq!(interim, usize::from(self.interim));
         let head = head.expect("a final response");
         assert_eq!(head.status, self.status);
-        assert_eq!(head.headers["x"], "z");
+        assert_eq!(head.headers.text_of("x"), Some("z"));
         let bodiless = self.method == Method::HEAD || [204, 304].contains(&self.status.as_u16());
         assert_eq!(
             body,

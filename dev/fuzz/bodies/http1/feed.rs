@@ -5,7 +5,8 @@ use catamaran_http1::{
     BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestHead, Response, ResponseHead,
     Server, ServerEvent,
 };
-use http::{HeaderMap, Method, StatusCode};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 /// A request as a server saw it.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,8 +95,7 @@ fn answer(server: &mut Server) {
     let head = Response {
         status: StatusCode::NO_CONTENT,
         reason: None,
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(0),
     };
     let mut out = BytesMut::new();
@@ -147,8 +147,7 @@ pub(crate) fn send(client: &mut Client, method: &Method) {
         path: b"/",
         query: None,
         host: b"a",
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(0),
     };
     client.send_request(&request, &mut BytesMut::new()).unwrap();

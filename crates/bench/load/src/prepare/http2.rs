@@ -1,10 +1,11 @@
 //! Requests for HTTP/2: the head as `h2` takes it, cloned for each stream.
 
 use bytes::Bytes;
+use catamaran_message::name::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderName, Method, Request, Uri, Version};
+use http::{Method, Request, Uri, Version};
 
-use super::{PreparedRequest, header_map, is_idempotent};
+use super::{PreparedRequest, fields, is_idempotent};
 use crate::plan;
 
 /// What HTTP/2 needs.
@@ -25,25 +26,25 @@ pub(super) fn encode(
 ) -> Result<PreparedRequest, String> {
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| format!("`{}` is no method", request.method))?;
-    let mut headers = header_map(request)?;
-    for name in NOT_CARRIED {
-        headers.remove(name);
+    let mut fields = fields(request)?;
+    let host = fields.get(HOST);
+    let host = host.ok_or("HTTP/2 needs a Host field, which becomes the authority")?;
+    let authority = String::from_utf8_lossy(host).into_owned();
+    // Fields of a connection are forbidden (RFC 9113, section 8.2.2).
+    for name in [HOST, TRANSFER_ENCODING, UPGRADE] {
+        fields.remove(name);
     }
     let body = request.body.clone();
-    let announced = |header: &plan::Header| header.name.eq_ignore_ascii_case("content-length");
-    if request.headers.iter().any(announced) {
-        headers.insert(http::header::CONTENT_LENGTH, body.len().into());
+    if fields.contains(CONTENT_LENGTH) {
+        fields.insert(CONTENT_LENGTH, body.len().to_string());
     }
-    let host = headers.remove(http::header::HOST);
-    let authority = host.ok_or("HTTP/2 needs a Host field, which becomes the authority")?;
-    let authority = authority.to_str().unwrap_or_default();
     let path: PathAndQuery = request.target.parse().map_err(|_| {
         let target = &request.target;
         format!("`{target}` is no path that HTTP/2 can carry")
     })?;
     let uri = Uri::builder()
         .scheme(if is_tls { Scheme::HTTPS } else { Scheme::HTTP })
-        .authority(authority)
+        .authority(&*authority)
         .path_and_query(path)
         .build()
         .map_err(|_| format!("`{authority}` is no host and port"))?;
@@ -52,7 +53,7 @@ pub(super) fn encode(
     *head.method_mut() = method;
     *head.uri_mut() = uri;
     *head.version_mut() = Version::HTTP_2;
-    *head.headers_mut() = headers;
+    *head.headers_mut() = fields.to_map();
     Ok(PreparedRequest {
         number,
         bytes: Vec::new(),
@@ -67,10 +68,6 @@ pub(super) fn encode(
         path: String::new(),
     })
 }
-
-/// Fields of a connection, which HTTP/2 forbids (RFC 9113, section 8.2.2), besides those that
-/// [`header_map`] leaves out.
-const NOT_CARRIED: [HeaderName; 1] = [http::header::UPGRADE];
 
 #[cfg(test)]
 mod tests {
@@ -95,8 +92,9 @@ mod tests {
         };
         let PreparedHttp2 { head, body } = prepared(&request).unwrap();
         assert_eq!(head.uri(), "https://shop.example:8443/x?y=z");
-        let names: Vec<_> = head.headers().keys().map(HeaderName::as_str).collect();
-        assert_eq!(names, ["x-odd", "content-length"]);
+        let names: Vec<_> = head.headers().keys().collect();
+        assert_eq!(names, ["content-length", "x-odd"]);
+        assert_eq!(head.headers()["content-length"], "3");
         assert_eq!((head.method(), &body[..]), (&Method::POST, &b"a=b"[..]));
     }
 

@@ -49,7 +49,7 @@ fn a_kept_connection_serves_them_all() {
     assert!(
         server
             .first_head
-            .starts_with(b"HTTP/1.1 200 OK\r\nserver: Box/9\r\n")
+            .starts_with(b"HTTP/1.1 200 OK\r\nServer: Box/9\r\n")
     );
     let sent = peer.received(0);
     assert!(sent.windows(4).any(|bytes| bytes == b"hush"));

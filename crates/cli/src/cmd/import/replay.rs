@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catamaran_bench::replay;
-use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, ServerAddress};
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
-use http::{HeaderValue, Method};
+use catamaran_http_client::name::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
+use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, Fields, ServerAddress};
+use http::Method;
 
 use crate::failure::Failure;
 
@@ -253,9 +253,10 @@ impl Server {
         } else {
             Method::GET
         };
+        let fields = [(ACCEPT, "*/*"), (USER_AGENT, "catamaran-import")];
         let request = ClientRequest {
             method: &method,
-            fields: &[(&ACCEPT, b"*/*"), (&USER_AGENT, b"catamaran-import")],
+            fields: &Fields::from_iter(fields),
             ..ClientRequest::get(target, &self.host)
         };
         let answer = client.ask(&request, READ_MAX, |_| ())?;
@@ -269,7 +270,7 @@ impl Server {
         let head = &answer.head;
         let text = |name| {
             let value = head.headers.get(name);
-            value.map(|it: &HeaderValue| String::from_utf8_lossy(it.as_bytes()).into_owned())
+            value.map(|it| String::from_utf8_lossy(it).into_owned())
         };
         // Pages of errors and redirects are each server's own.
         let is_own = head.status.as_u16() >= 300;

@@ -1,5 +1,7 @@
 //! AJP13.
 
+use catamaran_message::name::{HOST, LOCATION};
+
 use super::*;
 
 fn ajp13() -> Play {
@@ -15,14 +17,13 @@ fn encode(request: &ajp::Request<'_>, facts: &ajp::Facts<'_>) -> Vec<u8> {
     out.to_vec()
 }
 
-fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::Request<'a> {
+fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a Fields) -> ajp::Request<'a> {
     ajp::Request {
         method,
         path: path.as_bytes(),
         query: None,
         host: b"a.example",
         headers,
-        extra: &[],
         body: NO_BODY,
     }
 }
@@ -33,7 +34,7 @@ pub(super) fn request(
     body: BodyLength,
     attributes: &[ajp::Attribute<'_>],
 ) -> Vec<u8> {
-    let headers = HeaderMap::new();
+    let headers = Fields::new();
     let request = ajp::Request {
         body,
         ..plain(method, path, &headers)
@@ -45,7 +46,7 @@ pub(super) fn request(
     encode(&request, &facts)
 }
 
-fn request_with(headers: &HeaderMap, path: &str) -> Vec<u8> {
+fn request_with(headers: &Fields, path: &str) -> Vec<u8> {
     encode(&plain(&Method::GET, path, headers), &FACTS)
 }
 
@@ -311,10 +312,7 @@ fn connect_is_refused_as_over_http() {
 #[test]
 fn the_host_field_names_the_server_and_has_to_be_one() {
     let with_hosts = |hosts: &[&'static str]| {
-        let mut headers = HeaderMap::new();
-        for host in hosts {
-            headers.append(http::header::HOST, HeaderValue::from_static(host));
-        }
+        let headers = hosts.iter().map(|host| (HOST, host)).collect();
         ajp13().feed(request_with(&headers, "/snoop")).sent()
     };
     for (host, name, port) in [
@@ -455,11 +453,10 @@ fn each_line_of_a_stream_is_flushed() {
 fn a_front_that_closes_during_an_exchange_has_given_it_up() {
     let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
     let (mut input, mut out) = (BytesMut::from(&get("/delay/9")[..]), Output::default());
-    let date = HeaderValue::from_static(DATE);
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: Some(&date),
+        date: Some(DATE),
     };
     assert!(conn.handle_hangup(&mut io).is_none());
     let Action::Serve(request) = conn.poll(&mut io) else {
@@ -518,16 +515,14 @@ fn bad_packets_are_refused_or_dropped() {
 fn a_response_head_that_fits_no_packet_becomes_a_500() {
     let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
     let (mut input, mut out) = (BytesMut::from(&get("/")[..]), Output::default());
-    let date = HeaderValue::from_static(DATE);
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: Some(&date),
+        date: Some(DATE),
     };
     assert!(matches!(conn.poll(&mut io), Action::Serve(_)));
-    let large = HeaderValue::from_bytes(&[b'x'; 9000]).unwrap();
-    let response = Response::new(StatusCode::OK, Body::Full(Bytes::new()))
-        .with_header(http::header::LOCATION, large);
+    let response =
+        Response::new(StatusCode::OK, Body::Full(Bytes::new())).with_header(LOCATION, [b'x'; 9000]);
     assert!(matches!(conn.respond(response, &mut io), Action::Close(_)));
     let out = written(&mut out);
     assert_eq!(status(&out), 500);

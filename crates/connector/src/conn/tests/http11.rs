@@ -144,11 +144,10 @@ fn a_large_response_is_produced_only_as_it_is_sent() {
         BytesMut::from(get("/bytes/18446744073709551615").as_bytes()),
         Output::default(),
     );
-    let date = HeaderValue::from_static(DATE);
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: Some(&date),
+        date: Some(DATE),
     };
     let Action::Serve(request) = conn.poll(&mut io) else {
         panic!("no request")

@@ -78,7 +78,7 @@ impl Script {
     fn head(&self, length: BodyLength) -> &Self {
         self.response().set_head(pipe::Head {
             status: StatusCode::OK,
-            headers: HeaderMap::new(),
+            headers: Fields::new(),
             length,
         });
         self
@@ -223,7 +223,7 @@ fn a_response_that_comes_during_a_look_is_whole_at_the_next() {
     assert!(port.take_head().is_none());
     response.set_head(pipe::Head {
         status: StatusCode::OK,
-        headers: HeaderMap::new(),
+        headers: Fields::new(),
         length: BodyLength::Unknown,
     });
     response.push(Bytes::from_static(b"late")).unwrap();
@@ -436,13 +436,12 @@ fn a_response_is_taken_no_faster_than_it_is_sent() {
         assert!((PARTS_MARK..PARTS_MARK + 5000).contains(&pushed));
         assert_eq!(script.wakes(), 1);
 
-        let date = HeaderValue::from_static(DATE);
         let mut out = Output::default();
         out.push(vec![b'o'; OUT_MARK].into());
         let mut io = Io {
             input: &mut play.input,
             out: &mut out,
-            date: Some(&date),
+            date: Some(DATE),
         };
         let action = play.conn.poll(&mut io);
         assert!(

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use http::HeaderValue;
 use rustix::event::PollFlags;
 use socket2::SockRef;
 
@@ -35,7 +34,7 @@ pub(super) struct Connection {
     input: BytesMut,
     pub(super) out: Output,
     pub(super) now: Instant,
-    date: Option<HeaderValue>,
+    date: Option<String>,
     date_until: Instant,
     /// The class of the read deadline that runs, and when it ends.
     pub(super) patience: Option<(WaitClass, Option<Instant>)>,
@@ -147,7 +146,7 @@ impl Connection {
         let io = &mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: self.date.as_ref(),
+            date: self.date.as_deref(),
         };
         event(&mut self.conn, io)
     }

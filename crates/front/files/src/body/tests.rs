@@ -1,7 +1,8 @@
+use catamaran_message::Fields;
 use std::fs::File;
 use std::io::Write;
 
-use http::{HeaderMap, Method};
+use http::Method;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -16,7 +17,7 @@ fn body(bytes: usize) -> (NamedTempFile, FileBody) {
     file.write_all(&pattern).unwrap();
     let found = found(File::open(file.path()).unwrap(), None);
     let config = FilesConfig::new("/srv");
-    let response = FileResponse::new(&Method::GET, &HeaderMap::new(), &found, &config);
+    let response = FileResponse::new(&Method::GET, &Fields::new(), &found, &config);
     let FileResponse::Send(mut sending) = response else {
         panic!("{response:?}");
     };

@@ -1,3 +1,5 @@
+use catamaran_message::Fields;
+use catamaran_message::name::ACCEPT_ENCODING;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use catamaran_testkit::without_override;
-use http::header::ACCEPT_ENCODING;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use tempfile::TempDir;
 
@@ -48,12 +49,12 @@ impl Tree {
 }
 
 fn ask(directory: &Directory, path: &[u8], codings: &str) -> Result<Found, FindError> {
-    let mut headers = HeaderMap::new();
+    let mut headers = Fields::new();
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_str(codings).unwrap());
     let config = directory.config();
     let query = FileQuery {
         name: FileName::new(path, config).unwrap(),
-        codings: AcceptedCodings::of(&headers, &config.precompressed),
+        codings: AcceptedCodings::of(headers.get_all(ACCEPT_ENCODING), &config.precompressed),
         ends_in_slash: path.ends_with(b"/"),
         wants_page: true,
     };

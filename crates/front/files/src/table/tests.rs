@@ -1,10 +1,11 @@
+use catamaran_message::Fields;
+use catamaran_message::name::ACCEPT_ENCODING;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use catamaran_coding::{AcceptedCodings, Coding};
-use http::header::ACCEPT_ENCODING;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use tempfile::TempDir;
 
 use super::*;
@@ -56,12 +57,12 @@ impl Stage {
     }
 
     fn query(&self, path: &str, codings: &'static str) -> FileQuery {
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(codings));
         let config = self.directory.config();
         FileQuery {
             name: FileName::new(path.as_bytes(), config).unwrap(),
-            codings: AcceptedCodings::of(&headers, &config.precompressed),
+            codings: AcceptedCodings::of(headers.get_all(ACCEPT_ENCODING), &config.precompressed),
             ends_in_slash: path.ends_with('/'),
             wants_page: true,
         }

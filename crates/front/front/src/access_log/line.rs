@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use catamaran_balance::affinity::Outcome;
 use catamaran_tls::Facts;
 use catamaran_upstream::IpText;
-use http::{HeaderValue, Method, Version};
+use http::{Method, Version};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -22,7 +22,7 @@ pub(crate) struct Record<'a> {
     pub(crate) ended: SystemTime,
     pub(crate) id: RequestId,
     /// The id that a trusted proxy gave the request.
-    pub(crate) given_id: Option<&'a HeaderValue>,
+    pub(crate) given_id: Option<&'a [u8]>,
     /// The client's address, trusted proxies looked through.
     pub(crate) client: IpAddr,
     /// `None` if the request was not understood.
@@ -89,8 +89,8 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) query: Option<&'a [u8]>,
     pub(crate) version: Version,
     pub(crate) host: Option<&'a [u8]>,
-    pub(crate) referer: Option<&'a HeaderValue>,
-    pub(crate) user_agent: Option<&'a HeaderValue>,
+    pub(crate) referer: Option<&'a [u8]>,
+    pub(crate) user_agent: Option<&'a [u8]>,
 }
 
 /// The time as text, with what stands around it in each format. Formatted once a second.
@@ -188,7 +188,7 @@ impl Record<'_> {
         put_number(out, stamp.millis);
         if let Some(given) = self.given_id {
             put(out, b" given_id=\"");
-            escape(given.as_bytes(), out);
+            escape(given, out);
             out.push(b'"');
         }
         put(out, b" protocol=");
@@ -227,11 +227,7 @@ impl Record<'_> {
         put(out, b"\",\"client\":\"");
         put(out, IpText::new(self.client).as_bytes());
         out.push(b'"');
-        json_bytes(
-            key!("given_id"),
-            self.given_id.map(HeaderValue::as_bytes),
-            out,
-        );
+        json_bytes(key!("given_id"), self.given_id, out);
         if let Some(request) = &self.request {
             request.append_json(out);
         }
@@ -323,16 +319,8 @@ impl RequestLine<'_> {
         json_bytes(key!("query"), self.query, out);
         json_word(key!("version"), version_name(self.version), out);
         json_bytes(key!("host"), self.host, out);
-        json_bytes(
-            key!("referer"),
-            self.referer.map(HeaderValue::as_bytes),
-            out,
-        );
-        json_bytes(
-            key!("user_agent"),
-            self.user_agent.map(HeaderValue::as_bytes),
-            out,
-        );
+        json_bytes(key!("referer"), self.referer, out);
+        json_bytes(key!("user_agent"), self.user_agent, out);
     }
 }
 
@@ -397,9 +385,9 @@ fn version_name(version: Version) -> &'static str {
     }
 }
 
-fn escape_value(value: Option<&HeaderValue>, out: &mut Vec<u8>) {
+fn escape_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
-        Some(value) => escape(value.as_bytes(), out),
+        Some(value) => escape(value, out),
         None => out.push(b'-'),
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::SystemTime;
 
 use catamaran_tls::Facts;
-use http::{HeaderValue, Method, Version};
+use http::{Method, Version};
 use proptest::prelude::*;
 
 use super::line::{RequestLine, SessionLine, escape, json_string};
@@ -14,8 +14,6 @@ use crate::counters::{Culprit, Outcome, Reason};
 use crate::request_id::RequestIds;
 
 fn with_record(check: impl FnOnce(&Record<'_>)) {
-    let given = HeaderValue::from_static("7f-a");
-    let agent = HeaderValue::from_bytes(b"a \"b\" \\ \xe9").expect("a value");
     let request = RequestLine {
         method: &Method::GET,
         path: b"/a\"b",
@@ -23,12 +21,12 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         version: Version::HTTP_11,
         host: Some(b"example.org"),
         referer: None,
-        user_agent: Some(&agent),
+        user_agent: Some(b"a \"b\" \\ \xe9"),
     };
     check(&Record {
         ended: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_000_000_007),
         id: RequestIds::new().next(),
-        given_id: Some(&given),
+        given_id: Some(b"7f-a"),
         client: Ipv4Addr::LOCALHOST.into(),
         request: Some(request),
         status: Some(502),

@@ -8,9 +8,9 @@
 
 use std::net::IpAddr;
 
-use catamaran_message::{Authority, RequestHead};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
-use http::{HeaderMap, Method, StatusCode};
+use catamaran_message::name::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use catamaran_message::{Authority, Fields, RequestHead};
+use http::{Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use super::reply::Reply;
@@ -50,7 +50,7 @@ pub(super) fn check(
 
 /// Whether whoever asks may see values of variables and files: over TCP with the token, over the Unix socket root and the
 /// user of this process, who can read them anyway. The mode of the socket may let others steer the front.
-pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &HeaderMap) -> bool {
+pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &Fields) -> bool {
     match peer {
         Peer::Tcp(_) => has_token(config, headers),
         Peer::Unix(user) => user.is_some_and(|user| user == 0 || user == own),
@@ -84,7 +84,7 @@ fn check_token(
     config: &AdminConfig,
     bound: IpAddr,
     is_guarded: bool,
-    headers: &HeaderMap,
+    headers: &Fields,
 ) -> Result<(), Reply> {
     let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
     let shown = headers.get(AUTHORIZATION);
@@ -105,8 +105,8 @@ fn check_token(
 }
 
 /// Whether a client shows the token.
-fn has_token(config: &AdminConfig, headers: &HeaderMap) -> bool {
-    let shown = headers.get(AUTHORIZATION).map(|it| it.as_bytes());
+fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
+    let shown = headers.get(AUTHORIZATION);
     let bearer = shown.and_then(|shown| shown.split_at_checked(BEARER.len()));
     let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
     let both = shown.zip(config.token.as_ref());
@@ -114,8 +114,8 @@ fn has_token(config: &AdminConfig, headers: &HeaderMap) -> bool {
 }
 
 /// Refuses what a page of another origin sends.
-fn check_origin(headers: &HeaderMap) -> Result<(), Reply> {
-    let host = headers.get(HOST).map(|it| it.as_bytes());
+fn check_origin(headers: &Fields) -> Result<(), Reply> {
+    let host = headers.get(HOST);
     let own = |origin: &[u8]| {
         let schemes = [&b"http://"[..], b"https://"];
         let mut rests = schemes
@@ -123,8 +123,8 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Reply> {
             .filter_map(|scheme| origin.strip_prefix(*scheme));
         rests.any(|rest| host.is_some_and(|host| host.eq_ignore_ascii_case(rest)))
     };
-    let mut origins = headers.get_all(ORIGIN).iter();
-    if origins.all(|origin| own(origin.as_bytes())) {
+    let mut origins = headers.get_all(ORIGIN);
+    if origins.all(own) {
         return Ok(());
     }
     let detail = "this came from a page of another origin";
@@ -132,8 +132,8 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Reply> {
 }
 
 /// Refuses what a form could send without asking first.
-fn check_kind(headers: &HeaderMap) -> Result<(), Reply> {
-    let kind = headers.get(CONTENT_TYPE).map(|it| it.as_bytes());
+fn check_kind(headers: &Fields) -> Result<(), Reply> {
+    let kind = headers.get(CONTENT_TYPE);
     let kind = kind.unwrap_or_default().split(|&byte| byte == b';').next();
     if kind
         .unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catamaran_admin_api::{EventList, OperationReport, ProbeResult, UpgradeStart};
-use http::header::IF_MATCH;
+use catamaran_message::name::IF_MATCH;
 use http::{Method, StatusCode};
 use rustix::process::geteuid;
 use serde_json::{Map, Value};
@@ -240,7 +240,7 @@ fn change(
         let detail = "say which version is to be changed: If-Match with the ETag of a GET, or *";
         return Reply::problem(StatusCode::PRECONDITION_REQUIRED, "if-match", detail);
     };
-    let wanted = wanted.to_str().unwrap_or_default().trim().to_owned();
+    let wanted = str::from_utf8(wanted).unwrap_or_default().trim().to_owned();
     let version = (wanted != "*").then(|| wanted.trim_matches('"'));
     let by = request.peer.to_string();
     let made = shared.control.change(

@@ -2,8 +2,8 @@
 
 use catamaran_gauge::process;
 use catamaran_message::RequestHead;
+use catamaran_message::name::ACCEPT;
 use http::StatusCode;
-use http::header::ACCEPT;
 
 use super::Desk;
 use super::exposition::Format;
@@ -27,8 +27,8 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
             None => readiness(&observe(desk)),
         },
         b"/metrics" => {
-            let accept = head.headers.get_all(ACCEPT).iter();
-            let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+            let accept = head.headers.get_all(ACCEPT);
+            let accept: Vec<&str> = accept.flat_map(str::from_utf8).collect();
             let format = Format::accepted(&accept.join(","));
             let text = metrics::render(&observe(desk), format);
             Reply::new(StatusCode::OK, format.content_type(), text)

@@ -3,11 +3,12 @@
 use bytes::BytesMut;
 use catamaran_admin_api::Problem;
 use catamaran_http1::{BodyLength, Response, Server};
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+use catamaran_message::name::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, StatusCode};
+use catamaran_message::{Fields, Id};
+use http::StatusCode;
 use serde::Serialize;
 
 /// A whole answer.
@@ -15,15 +16,23 @@ use serde::Serialize;
 pub(super) struct Reply {
     status: StatusCode,
     body: Vec<u8>,
-    fields: Vec<(HeaderName, HeaderValue)>,
+    /// Boxed to keep results small.
+    fields: Box<Fields>,
 }
 
 impl Reply {
     pub(super) fn new(status: StatusCode, kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        let fields = Fields::from_iter([
+            (CONTENT_TYPE, kind),
+            (CACHE_CONTROL, "no-store"),
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (REFERRER_POLICY, "no-referrer"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ]);
         Self {
             status,
             body: body.into(),
-            fields: vec![(CONTENT_TYPE, HeaderValue::from_static(kind))],
+            fields: Box::new(fields),
         }
     }
 
@@ -72,31 +81,17 @@ impl Reply {
         self.with(ETAG, &etag)
     }
 
-    fn with(mut self, name: HeaderName, value: &str) -> Self {
-        self.fields
-            .extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+    fn with(mut self, name: Id, value: &str) -> Self {
+        self.fields.append(name, value);
         self
     }
 
     /// `false` if it cannot be sent.
     pub(super) fn encode(&self, server: &mut Server, output: &mut BytesMut) -> bool {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            (CACHE_CONTROL, "no-store"),
-            (CONTENT_SECURITY_POLICY, POLICY),
-            (REFERRER_POLICY, "no-referrer"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        for (name, value) in &self.fields {
-            headers.insert(name, value.clone());
-        }
         let head = Response {
             status: self.status,
             reason: None,
-            headers: &headers,
-            extra: &[],
+            headers: &self.fields,
             body: BodyLength::Known(self.body.len() as u64),
         };
         if server.send_head(&head, output).is_err() {

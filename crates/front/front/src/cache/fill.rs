@@ -15,7 +15,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use catamaran_cache::storable::{Credentials, Terms};
 use catamaran_cache::vary::{RequestFields, Selection};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use catamaran_message::Fields;
+use http::StatusCode;
 pub(crate) use room::FillRoom;
 use room::FillShare;
 use slab::Slab;
@@ -37,7 +38,7 @@ pub(crate) struct Fill {
 pub(crate) struct FillHead {
     pub(crate) status: StatusCode,
     pub(crate) reason: Option<Bytes>,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Fields,
     /// `None` if the length is not known before the end.
     pub(crate) content_length: Option<u64>,
     /// The age with which it arrived, in seconds.
@@ -45,7 +46,7 @@ pub(crate) struct FillHead {
     /// For whom it is, if it is to be stored; else why it is not.
     pub(crate) storing: Result<Audience, &'static str>,
     /// The front's own cookie for the client that asked.
-    pub(crate) cookie: Option<HeaderValue>,
+    pub(crate) cookie: Option<Bytes>,
 }
 
 /// The requests that a response is for.
@@ -75,7 +76,7 @@ pub(crate) struct FillFailure {
 #[derive(Clone, Debug)]
 pub(crate) enum FillNews {
     /// An interim response.
-    Interim(StatusCode, Box<HeaderMap>),
+    Interim(StatusCode, Box<Fields>),
     /// The head; the body follows.
     Head(Arc<FillHead>),
     /// All of it is there. `true`: the backend said that what was stored is valid.
@@ -95,7 +96,7 @@ pub(crate) struct FetchFacts {
 
 #[derive(Debug)]
 struct State {
-    interims: VecDeque<(StatusCode, HeaderMap)>,
+    interims: VecDeque<(StatusCode, Fields)>,
     head: Option<Arc<FillHead>>,
     body: Received,
     /// Bytes of the room that it has taken, and its place there if it makes room for others.
@@ -200,7 +201,7 @@ impl Fill {
     }
 
     /// Takes an interim response.
-    pub(crate) fn interim(&self, status: StatusCode, headers: HeaderMap) {
+    pub(crate) fn interim(&self, status: StatusCode, headers: Fields) {
         let mut state = self.lock();
         if state.interims.len() < INTERIMS_MAX {
             state.interims.push_back((status, headers));

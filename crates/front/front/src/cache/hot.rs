@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use catamaran_message::Fields;
 
 use crate::cache::object::Object;
 use crate::cache::store::Entry;
@@ -17,7 +18,9 @@ use crate::cache::store::Entry;
 #[derive(Debug)]
 pub(crate) struct WorkerEntry {
     entry: Arc<Entry>,
-    /// The first block of the newest response.
+    /// The fields of the newest response, and the first block of its body. All bytes are those of the store; only the
+    /// references to them are counted here.
+    fields: OnceLock<Fields>,
     block: OnceLock<Bytes>,
 }
 
@@ -25,19 +28,24 @@ impl WorkerEntry {
     pub(super) fn new(entry: Arc<Entry>) -> Self {
         Self {
             entry,
+            fields: OnceLock::new(),
             block: OnceLock::new(),
         }
     }
 
-    /// The first block of the newest response. All bytes are those of the store; only the references to them are
-    /// counted here.
-    pub(super) fn first_block(&self) -> Option<Bytes> {
+    /// The fields of this response, which is the newest.
+    fn fields(&self, newest: &Object) -> &Fields {
+        self.fields
+            .get_or_init(|| newest.head.fields.counted_anew())
+    }
+
+    /// The first block of this response, which is the newest.
+    fn first_block(&self, newest: &Object) -> Option<Bytes> {
         if let Some(block) = self.block.get() {
             return Some(block.clone());
         }
-        let object = self.entry.variants().next()?;
-        let block = object.block(0)?;
-        let own = || Bytes::from_owner(OwnedBlock(block));
+        let block = newest.block(0)?;
+        let own = || Bytes::from_owner(block);
         Some(self.block.get_or_init(own).clone())
     }
 }
@@ -47,15 +55,6 @@ impl Deref for WorkerEntry {
 
     fn deref(&self) -> &Entry {
         &self.entry
-    }
-}
-
-/// Bytes that count their references anew.
-struct OwnedBlock(Bytes);
-
-impl AsRef<[u8]> for OwnedBlock {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
     }
 }
 
@@ -76,10 +75,18 @@ impl StoredResponse {
         }
     }
 
+    /// Its fields.
+    pub(crate) fn fields(&self) -> &Fields {
+        match self {
+            Self::Found(entry, 0) => entry.fields(self.object()),
+            _ => &self.object().head.fields,
+        }
+    }
+
     /// A block of its body; `None` beyond the end.
     pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
         match self {
-            Self::Found(entry, 0) if at == 0 => entry.first_block(),
+            Self::Found(entry, 0) if at == 0 => entry.first_block(self.object()),
             _ => self.object().block(at),
         }
     }

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use catamaran_cache::object::ObjectHead;
 use catamaran_coding::{CodedBodies, Coding};
-use catamaran_message::FieldLines;
-use http::HeaderMap;
+use catamaran_message::Fields;
 
 /// A stored response. It is never changed: another takes its place.
 #[derive(Debug)]
@@ -30,14 +29,13 @@ pub(crate) struct Body {
 
 impl Body {
     /// The fields of a response as they are stored, and the body, whose blocks were received.
-    pub(crate) fn store(headers: &HeaderMap, blocks: Vec<Bytes>) -> (FieldLines, Self) {
+    pub(crate) fn store(headers: &Fields, blocks: Vec<Bytes>) -> (Fields, Self) {
         let len = blocks.iter().map(|block| block.len() as u64).sum();
         if len < SHORT_MAX as u64 {
-            let fields = FieldLines::followed(headers, &blocks);
-            return (fields, Self { blocks: None, len });
+            return (headers.packed(&blocks), Self { blocks: None, len });
         }
         let blocks = Some(blocks.into());
-        (FieldLines::new(headers), Self { blocks, len })
+        (headers.packed::<Bytes>(&[]), Self { blocks, len })
     }
 }
 
@@ -84,10 +82,10 @@ impl Object {
     }
 
     /// The same body with other fields.
-    pub(crate) fn with_fields(&self, headers: &HeaderMap) -> (FieldLines, Body) {
+    pub(crate) fn with_fields(&self, headers: &Fields) -> (Fields, Body) {
         let fields = match self.body.blocks {
-            Some(_) => FieldLines::new(headers),
-            None => FieldLines::followed(headers, &[self.head.fields.rest()]),
+            Some(_) => headers.packed::<Bytes>(&[]),
+            None => headers.packed(&[self.head.fields.rest()]),
         };
         (fields, self.body.clone())
     }
@@ -136,12 +134,13 @@ const OVERHEAD: usize = 16 + 24 + 3 * ALLOCATION;
 mod tests {
     use catamaran_cache::freshness::LifetimeSource;
     use catamaran_cache::storable::Terms;
-    use http::{HeaderValue, StatusCode};
+    use catamaran_message::name::{AGE, DATE};
+    use http::StatusCode;
 
     use super::*;
 
     fn object(lens: &[usize]) -> Object {
-        let headers = HeaderMap::from_iter([(http::header::DATE, HeaderValue::from_static("now"))]);
+        let headers = Fields::from_iter([(DATE, "now")]);
         let blocks = lens.iter().map(|len| Bytes::from(vec![b'x'; *len]));
         let (fields, body) = Body::store(&headers, blocks.collect());
         let head = ObjectHead {
@@ -183,7 +182,7 @@ mod tests {
             let object = object(lens);
             let len = lens.iter().sum::<usize>();
             assert_eq!((object.len(), body(&object)), (len as u64, len), "{lens:?}");
-            let headers = HeaderMap::from_iter([(http::header::AGE, 5.into())]);
+            let headers = Fields::from_iter([(AGE, "5")]);
             let (fields, stored) = object.with_fields(&headers);
             let head = ObjectHead {
                 fields,
@@ -191,7 +190,7 @@ mod tests {
             };
             let other = Object::new(head, stored);
             assert_eq!((other.len(), body(&other)), (len as u64, len), "{lens:?}");
-            assert_eq!(other.head.fields.to_map(), headers);
+            assert_eq!(other.head.fields, headers);
             assert!(object.weight() >= len as u64);
         }
     }

@@ -579,7 +579,9 @@ mod tests {
     use catamaran_cache::object::{ObjectDetails, ObjectHead};
     use catamaran_cache::storable::{self, RequestFacts, ResponseFacts};
     use catamaran_cache::vary::Selection;
-    use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+    use catamaran_message::Fields;
+    use catamaran_message::name::{ACCEPT_LANGUAGE, CACHE_CONTROL};
+    use http::{HeaderName, Method, StatusCode};
 
     use super::*;
     use crate::cache::object::Body;
@@ -597,8 +599,8 @@ mod tests {
     }
 
     fn object(store: &Store, language: Option<&str>, tags: &str) -> Arc<Object> {
-        let mut headers = HeaderMap::new();
-        headers.insert("cache-control", HeaderValue::from_static("max-age=60"));
+        let mut headers = Fields::new();
+        headers.insert(CACHE_CONTROL, "max-age=60");
         let request = RequestFacts {
             method: &Method::GET,
             path: b"/",
@@ -633,12 +635,11 @@ mod tests {
         Arc::new(Object::new(head, body))
     }
 
-    fn speaking(language: &str) -> HeaderMap {
-        let value = HeaderValue::from_str(language).unwrap();
-        HeaderMap::from_iter([(HeaderName::from_static("accept-language"), value)])
+    fn speaking(language: &str) -> Fields {
+        Fields::from_iter([(ACCEPT_LANGUAGE, language)])
     }
 
-    fn has(store: &Store, key: &CacheKey, request: &HeaderMap) -> Option<bool> {
+    fn has(store: &Store, key: &CacheKey, request: &Fields) -> Option<bool> {
         let entry = store.entry(0, key)?;
         store
             .find(key, &entry, request)
@@ -648,7 +649,7 @@ mod tests {
     #[test]
     fn memory_stays_bounded_and_what_is_asked_for_stays() {
         let (store, config) = (Store::new(&config(), 1), config());
-        let (hot, anyone) = (key("/hot"), HeaderMap::new());
+        let (hot, anyone) = (key("/hot"), Fields::new());
         let page = object(&store, None, "");
         store.insert(&hot, Arc::clone(&page), &config);
         for at in 0..1_000_000 {
@@ -715,7 +716,7 @@ mod tests {
     #[test]
     fn what_began_before_a_purge_is_not_stored() {
         let (store, config) = (Store::new(&config(), 1), config());
-        let (key, anyone) = (key("/a"), HeaderMap::new());
+        let (key, anyone) = (key("/a"), Fields::new());
         let early = object(&store, None, "t\n");
         store.purge(Purge::Tag(b"t"[..].into()), false);
         assert!(!store.insert(&key, early, &config));
@@ -732,7 +733,7 @@ mod tests {
     fn a_purge_that_races_a_fill_is_never_lost() {
         const ROUNDS: u64 = 10_000;
         let (store, config) = (Store::new(&config(), 2), config());
-        let (key, anyone) = (key("/a"), HeaderMap::new());
+        let (key, anyone) = (key("/a"), Fields::new());
         let version = AtomicU64::new(0);
         let stored = || {
             let entry = store.entry(1, &key)?;

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use catamaran_message::Fields;
 use catamaran_tls::Facts;
 use catamaran_upstream::{Attribute, IpText};
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use crate::exchange::claims;
-use crate::exchange::forwarded::{self, Identity, Peer};
+use crate::exchange::forwarded::{Identity, Peer};
 use crate::exchange::header::Withheld;
 use crate::exchange::passage::scheme;
 
@@ -40,7 +41,7 @@ impl Attributes {
     /// Takes the values from a request, and the fields that only they may come from.
     pub(super) fn take(
         wanted: &Arc<RequestAttributes>,
-        headers: &mut HeaderMap,
+        headers: &mut Fields,
         withheld: &mut Withheld,
         told: Told<'_>,
     ) -> Box<Self> {
@@ -66,8 +67,10 @@ impl Attributes {
             user,
             wanted: Arc::clone(wanted),
         };
-        let is_taken = |name: &HeaderName| wanted.headers().any(|it| claims::are_alike(it, name));
-        forwarded::remove_fields(headers, withheld, is_taken);
+        withheld.take(headers, |name| {
+            let mut taken = wanted.headers();
+            taken.any(|it| claims::are_alike(it.into(), name))
+        });
         Box::new(attributes)
     }
 
@@ -103,7 +106,7 @@ impl Attributes {
 }
 
 /// A value; `None` if the request has none.
-fn value(source: &AttributeSource, believed: Option<&HeaderMap>, told: Told<'_>) -> Option<Bytes> {
+fn value(source: &AttributeSource, believed: Option<&Fields>, told: Told<'_>) -> Option<Bytes> {
     match source {
         AttributeSource::Text(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
         AttributeSource::Header(name) => last_line(believed?, name),
@@ -133,15 +136,13 @@ fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
 }
 
 /// The line that the nearest proxy wrote, unless it is empty. A client may have written the others.
-fn last_line(headers: &HeaderMap, name: &HeaderName) -> Option<Bytes> {
-    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+fn last_line(headers: &Fields, name: &HeaderName) -> Option<Bytes> {
+    let line = headers.get_all(name).next_back()?;
     (!line.is_empty()).then(|| Bytes::copy_from_slice(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn wanted() -> Arc<RequestAttributes> {
@@ -163,10 +164,7 @@ mod tests {
 
     /// What is told of a request with these fields, and what is left of them.
     fn told(trusted: bool, fields: &[(&'static str, &'static str)]) -> (Vec<String>, usize) {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(*name, HeaderValue::from_static(value));
-        }
+        let mut headers = Fields::from_iter(fields.iter().copied());
         let told = Told {
             peer: Peer {
                 address: ([192, 0, 2, 1], 4711).into(),

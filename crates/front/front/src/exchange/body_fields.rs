@@ -3,7 +3,9 @@
 //! What a route says of them is meant for what it serves. A page of the front has a body of its own, and a 304 has
 //! none.
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use catamaran_message::Fields;
+use catamaran_message::NameRef;
+use http::StatusCode;
 
 /// What a response is to the fields that its route says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,27 +29,27 @@ impl FieldScope {
     }
 
     /// Whether a response may have the field from its route.
-    pub(crate) fn takes(self, name: &HeaderName) -> bool {
+    pub(crate) fn takes<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
+        let name = lower(name.into());
         match self {
             Self::Served => true,
-            Self::NotModified => !describes_body(name),
-            Self::OwnPage => !describes_body(name) && !describes_life(name),
+            Self::NotModified => !describes_body(&name),
+            Self::OwnPage => !describes_body(&name) && !describes_life(&name),
         }
     }
 }
 
 /// Leaves of a stored response what a page of the front may have.
-pub(crate) fn remove(headers: &mut HeaderMap) {
-    let is_doomed = |name: &&HeaderName| !FieldScope::OwnPage.takes(name);
-    let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
-    for name in doomed {
-        headers.remove(name);
-    }
+pub(crate) fn remove(headers: &mut Fields) {
+    headers.retain(|field| FieldScope::OwnPage.takes(field.name_ref()));
+}
+
+fn lower(name: NameRef<'_>) -> String {
+    String::from_utf8_lossy(name.as_bytes()).to_ascii_lowercase()
 }
 
 /// Whether a field describes the bytes of a body, so that a 304 has it not (RFC 9110, section 15.4.5).
-fn describes_body(name: &HeaderName) -> bool {
-    let name = name.as_str();
+fn describes_body(name: &str) -> bool {
     match name.strip_prefix("content-") {
         // These two describe no body: they hold for the page, and name the resource.
         Some(rest) => !rest.starts_with("security-policy") && rest != "location",
@@ -56,8 +58,7 @@ fn describes_body(name: &HeaderName) -> bool {
 }
 
 /// Whether a field says how long a response is good, for whom, or which version it is.
-fn describes_life(name: &HeaderName) -> bool {
-    let name = name.as_str();
+fn describes_life(name: &str) -> bool {
     // The cache's own as well, such as `CDN-Cache-Control` (RFC 9213).
     name.ends_with("cache-control")
         || matches!(

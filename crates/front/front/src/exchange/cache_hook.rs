@@ -10,10 +10,10 @@ use catamaran_cache::object::{ObjectDetails, ObjectHead};
 use catamaran_cache::storable::{self, Credentials, RequestFacts, RequestScope, ResponseFacts};
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::{Millis, freshness, merge, object, tags};
-use catamaran_message::ResponseHead;
+use catamaran_message::name::{CONTENT_LOCATION, ETAG, LOCATION};
+use catamaran_message::{Fields, ResponseHead};
 use catamaran_upstream::Culprit;
-use http::header::{CONTENT_LOCATION, ETAG, LOCATION};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use crate::cache::fill::{Audience, FetchFacts, Fill, FillFailure, FillHead};
 use crate::cache::object::{Body, Object};
@@ -86,7 +86,7 @@ pub(crate) struct HeadFacts<'h> {
     /// Whether its end is told by its framing.
     pub(crate) is_framed: bool,
     /// The front's own cookie for the client.
-    pub(crate) cookie: Option<&'h HeaderValue>,
+    pub(crate) cookie: Option<&'h Bytes>,
 }
 
 /// What a successful change makes invalid.
@@ -117,7 +117,7 @@ impl CacheHook {
 
     /// Sees an interim response.
     #[inline(never)]
-    pub(crate) fn interim(&self, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) fn interim(&self, status: StatusCode, headers: &Fields) {
         if let Self::Tee(tee) = self
             && tee.name.is_some()
         {
@@ -274,7 +274,11 @@ impl Tee {
             true => self.cache.config.set_cookie,
             false => storable::SetCookie::Store,
         };
-        object::clean(&mut headers, set_cookie, date.as_ref());
+        object::clean(
+            &mut headers,
+            set_cookie,
+            date.as_ref().map(|date| &date[..]),
+        );
         let is_kept = self.fill.begin(
             FillHead {
                 status: head.status,
@@ -367,25 +371,21 @@ impl Tee {
     fn validated(&mut self, head: &ResponseHead, request: Option<&Outgoing<'_>>, now: Millis) {
         self.is_over = true;
         self.land();
-        let etag = |object: &Arc<Object>| {
-            let etag = object.head.fields.get("etag");
-            etag.and_then(|etag| HeaderValue::from_bytes(etag).ok())
-        };
-        let named = head.headers.contains_key(ETAG);
+        let named = head.headers.contains(ETAG);
         // Of those for other requests it says nothing, though it may name them: some backends give all variants one
         // tag.
         let answers = |object: &&Arc<Object>| request.is_some_and(|it| object.head.answers(it));
         let answering = self.validating.iter().filter(answers);
         let about = answering
             .clone()
-            .find(|object| merge::is_about(&head.headers, etag(object).as_ref()));
+            .find(|object| merge::is_about(&head.headers, object.head.fields.get(ETAG)));
         // One that names nothing is about the only one.
         let about = about.filter(|_| named || self.validating.len() == 1);
         let Some(stored) = about.cloned() else {
             answering.for_each(|object| self.cache.store.remove(&self.key, object));
             return self.fill.finish(None, false);
         };
-        let mut headers = stored.head.fields.to_map();
+        let mut headers = stored.head.fields.clone();
         merge::update(&mut headers, &head.headers);
         let config = &self.cache.config;
         let response = ResponseFacts {
@@ -527,7 +527,7 @@ impl Invalidation {
         let store = &self.cache.store;
         store.remove_all(&self.key);
         for name in [LOCATION, CONTENT_LOCATION] {
-            let named = head.headers.get(&name).map(HeaderValue::as_bytes);
+            let named = head.headers.get(name);
             if let Some(url) = named.and_then(|url| resolve(self.key.url(), url)) {
                 store.remove_all(&self.key.of_url(&url));
             }

@@ -12,12 +12,10 @@ use catamaran_cache::key::{CacheKey, KeyBuilder, matches};
 use catamaran_cache::storable::Credentials;
 use catamaran_cache::vary::{RequestFields, accepted_codings};
 use catamaran_cache::verdict::Demand;
-use catamaran_message::BodyLength;
+use catamaran_message::name::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE};
+use catamaran_message::{BodyLength, Traits};
 use catamaran_upstream::IpText;
-use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
-};
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, Method};
 use memchr::memchr2_iter;
 
 use crate::cache::Cache;
@@ -68,7 +66,7 @@ impl<'s> CacheRequest<'s> {
             demand: Demand {
                 directives: Directives::of_request(&head.headers),
                 credentials: Credentials {
-                    authorization: request.sent(|name| *name == AUTHORIZATION).next().is_some(),
+                    authorization: request.sent(AUTHORIZATION).next().is_some(),
                     session: has_session(&cache.config, grounds.upstream, request)
                         || beside.names_client,
                 },
@@ -93,11 +91,9 @@ impl<'s> CacheRequest<'s> {
         if let Some(query) = &self.query {
             head.target.query.clone_from(query);
         }
-        if head.headers.keys().any(|name| *name == ACCEPT_ENCODING) {
-            let codings = accepted_codings(&head.headers, &self.cache.config.encodings);
-            let codings = codings.and_then(|codings| HeaderValue::try_from(codings).ok());
-            match codings {
-                Some(codings) => drop(head.headers.insert(ACCEPT_ENCODING, codings)),
+        if head.headers.contains(ACCEPT_ENCODING) {
+            match accepted_codings(&head.headers, &self.cache.config.encodings) {
+                Some(codings) => head.headers.insert(ACCEPT_ENCODING, codings),
                 None => drop(head.headers.remove(ACCEPT_ENCODING)),
             }
         }
@@ -116,7 +112,6 @@ fn key(
     let BesideFields {
         is_secure,
         host,
-        port,
         local,
         attributes,
         // One of the credentials.
@@ -127,7 +122,6 @@ fn key(
     key.part(Some(grounds.upstream.name.as_bytes()));
     key.part(Some(grounds.digest));
     key.part(grounds.sent.map(|_| forwarded));
-    key.part(port);
     if grounds.upstream.tells_local_address() {
         key.part(Some(IpText::new(local).as_bytes()));
     }
@@ -141,41 +135,38 @@ fn key(
     for name in &config.key_fields {
         key.part(lines(request, name).as_deref());
     }
-    if request.are_fields_usual() {
+    if !headers.may_have(Traits::CLAIM.with(Traits::UNKNOWN)) {
         key.missing(CLAIMED.len());
         return key.finish();
     }
     // Those of anybody but a trusted proxy were removed.
-    for name in &CLAIMED {
-        let claimed = headers.keys().any(|key| key == name);
-        key.part(claimed.then(|| lines(headers, name)).flatten().as_deref());
+    for name in CLAIMED {
+        key.part(joined(headers.get_all(name)).as_deref());
     }
     key.finish()
 }
 
 /// All lines of a field in one.
+fn joined<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<Vec<u8>> {
+    let lines: Vec<&[u8]> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join(&b", "[..]))
+}
+
+/// All lines of a field of the request, as a backend gets it and as it came.
 fn lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
-    let mut all: Option<Vec<u8>> = None;
-    request.lines(name, &mut |line| match &mut all {
-        None => all = Some(line.to_vec()),
-        Some(all) => {
-            all.extend_from_slice(b", ");
-            all.extend_from_slice(line);
-        }
-    });
-    all
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    request.lines(name, &mut |line| all.push(line.to_vec()));
+    joined(all.iter().map(|line| &line[..]))
 }
 
 /// The cookies that a client sent: names and values.
 fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
-    crumbs(request.sent(|name| *name == COOKIE))
+    crumbs(request.sent(COOKIE))
 }
 
 /// The cookies in lines of a field.
-fn crumbs<'r>(
-    lines: impl Iterator<Item = &'r HeaderValue>,
-) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
-    let crumbs = lines.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+fn crumbs<'r>(lines: impl Iterator<Item = &'r [u8]>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
+    let crumbs = lines.flat_map(|field| field.split(|byte| *byte == b';'));
     crumbs.map(|crumb| {
         let crumb = crumb.trim_ascii();
         let equals = crumb.iter().position(|byte| *byte == b'=');
@@ -220,15 +211,11 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     if has_parameters(&facts.path.forward) {
         return Some("path-parameters");
     }
-    if request.are_fields_usual() {
-        return None;
-    }
-    let has = |is_such: fn(&HeaderName) -> bool| head.headers.keys().any(is_such);
-    if has(|name| UNKEYED.contains(&name.as_str())) {
+    let has = |names: &[&str]| names.iter().any(|name| head.headers.contains(*name));
+    if has(UNKEYED) {
         return Some("unkeyed-field");
     }
-    has(|name| *name == IF_MATCH || *name == IF_UNMODIFIED_SINCE || name.as_str() == "if")
-        .then_some("precondition")
+    has(&["if-match", "if-unmodified-since", "if"]).then_some("precondition")
 }
 
 /// Whether a path has a parameter in any form, or a separator that only some see.
@@ -252,17 +239,18 @@ const UNKEYED: &[&str] = &[
 ];
 
 /// What trusted proxies say of the URL that the client asked for.
-static CLAIMED: [HeaderName; 5] = [
-    FORWARDED,
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-forwarded-prefix"),
+const CLAIMED: [&str; 5] = [
+    "forwarded",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
 ];
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
+
+    use catamaran_message::Fields;
 
     use super::*;
 
@@ -278,15 +266,15 @@ mod tests {
 
     #[test]
     fn cookies_are_found_by_name() {
-        let mut headers = HeaderMap::new();
-        headers.insert(COOKIE, HeaderValue::from_static("a=1; b ;c=d=e"));
+        let mut headers = Fields::new();
+        headers.insert(COOKIE, "a=1; b ;c=d=e");
         for (name, expected) in [
             ("a", Some("1")),
             ("b", Some("")),
             ("c", Some("d=e")),
             ("d", None),
         ] {
-            let mut crumbs = crumbs(headers.get_all(COOKIE).iter());
+            let mut crumbs = crumbs(headers.get_all(COOKIE));
             let found = crumbs.find(|(its, _)| *its == name.as_bytes());
             assert_eq!(found.map(|(_, value)| value), expected.map(str::as_bytes));
         }

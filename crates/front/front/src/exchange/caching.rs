@@ -13,9 +13,9 @@ use bytes::Bytes;
 use catamaran_cache::storable::RequestScope;
 use catamaran_cache::verdict::{StaleUse, Verdict};
 use catamaran_cache::{Millis, vary};
+use catamaran_message::name::{ETAG, LAST_MODIFIED, RANGE};
 use catamaran_upstream::Culprit;
-use http::header::RANGE;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use crate::access_log::CacheLine;
 use crate::boxed::{boxed, in_box};
@@ -366,7 +366,7 @@ impl<'a> Exchange<'a> {
         let variants = entry.into_iter().flat_map(Entry::variants);
         let validated = |object: &&Arc<Object>| {
             let fields = &object.head.fields;
-            fields.get("etag").is_some() || fields.get("last-modified").is_some()
+            fields.contains(ETAG) || fields.contains(LAST_MODIFIED)
         };
         let candidates = variants.filter(validated).cloned().collect();
         tee.validate(candidates, has_stale);
@@ -526,10 +526,8 @@ fn plan(
 
 /// Whether less than all is asked for: of what is not stored, nothing more is fetched.
 fn wants_part(outgoing: &Outgoing<'_>) -> bool {
-    let headers = &outgoing.facts(None).head.headers;
-    let mut ranges = headers.iter().filter(|(name, _)| **name == RANGE);
-    let all = |(_, range): (_, &HeaderValue)| range.as_bytes().eq_ignore_ascii_case(b"bytes=0-");
-    !ranges.all(all)
+    let mut ranges = outgoing.facts(None).head.headers.get_all(RANGE);
+    !ranges.all(|range| range.eq_ignore_ascii_case(b"bytes=0-"))
 }
 
 /// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each

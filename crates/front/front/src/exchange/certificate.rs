@@ -5,26 +5,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use catamaran_message::Fields;
 use catamaran_tls::Facts;
-use http::HeaderMap;
-use http::header::{HeaderName, HeaderValue};
 
 use crate::config::ClientCertFields;
 
 /// Writes what is known of the client's TLS, in place of anything that was said of it.
-pub(crate) fn announce(
-    form: ClientCertFields,
-    facts: &Facts,
-    chain: bool,
-    headers: &mut HeaderMap,
-) {
-    let mut put = |name: HeaderName, value: String| {
-        // The texts are made of visible ASCII; a map that is full is one that no codec would have
-        // made.
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.try_insert(name, value).ok();
-        }
-    };
+pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, headers: &mut Fields) {
+    let mut put = |name: &str, value: String| headers.insert(name, value);
     let certificates = &facts.client_chain;
     match form {
         ClientCertFields::Off => {}
@@ -32,10 +20,10 @@ pub(crate) fn announce(
             let Some((leaf, issuers)) = certificates.split_first() else {
                 return;
             };
-            put(CLIENT_CERT, byte_sequence(leaf));
+            put("Client-Cert", byte_sequence(leaf));
             if chain && !issuers.is_empty() {
                 let issuers: Vec<String> = issuers.iter().map(|it| byte_sequence(it)).collect();
-                put(CLIENT_CERT_CHAIN, issuers.join(", "));
+                put("Client-Cert-Chain", issuers.join(", "));
             }
         }
         ClientCertFields::Tomcat => {
@@ -80,14 +68,14 @@ fn escape(text: &str) -> String {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
-const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
-const SSL_CLIENT_ESCAPED_CERT: HeaderName = HeaderName::from_static("ssl_client_escaped_cert");
-const SSL_CIPHER: HeaderName = HeaderName::from_static("ssl_cipher");
-const SSL_CIPHER_USEKEYSIZE: HeaderName = HeaderName::from_static("ssl_cipher_usekeysize");
+const SSL_CLIENT_ESCAPED_CERT: &str = "ssl_client_escaped_cert";
+const SSL_CIPHER: &str = "ssl_cipher";
+const SSL_CIPHER_USEKEYSIZE: &str = "ssl_cipher_usekeysize";
 
 #[cfg(test)]
 mod tests {
+    use catamaran_message::Field;
+
     use super::*;
 
     #[test]
@@ -101,9 +89,9 @@ mod tests {
             (None, &[]),
         ] {
             let facts = Facts::told("TLSv1.2", cipher.map(str::to_owned), None).expect("a version");
-            let mut headers = HeaderMap::new();
+            let mut headers = Fields::new();
             announce(ClientCertFields::Tomcat, &facts, false, &mut headers);
-            let told: Vec<HeaderName> = headers.keys().cloned().collect();
+            let told: Vec<String> = headers.iter().map(Field::lower_name).collect();
             assert_eq!(told, expected, "{cipher:?}");
         }
     }

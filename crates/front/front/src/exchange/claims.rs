@@ -4,41 +4,52 @@
 //! `x_forwarded_for` as `X-Forwarded-For`.
 
 use arrayvec::ArrayVec;
-use http::HeaderName;
+use catamaran_message::{NameRef, Traits};
 
 /// Whether a field says who the client is, or what its certificate or its TLS was.
-pub(crate) fn is_claim(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    fold(name).is_some_and(|folded| {
-        is_identity(&folded) || tells_certificate(&folded) || name.starts_with(WEBSPHERE)
-    })
+pub(crate) fn is_claim(name: NameRef<'_>) -> bool {
+    match name {
+        NameRef::Known(id) => id.traits().has_any(Traits::CLAIM),
+        NameRef::Other(text) => fold(text).is_some_and(|folded| {
+            is_identity(&folded) || tells_certificate(&folded) || begins(text, WEBSPHERE)
+        }),
+    }
 }
 
 /// Whether a field says which certificate the client showed, or what its TLS was.
-pub(crate) fn is_certificate_claim(name: &HeaderName) -> bool {
-    fold(name.as_str()).is_some_and(|folded| tells_certificate(&folded))
+pub(crate) fn is_certificate_claim(name: NameRef<'_>) -> bool {
+    is_claim(name) && fold(name.as_bytes()).is_some_and(|folded| tells_certificate(&folded))
 }
 
 /// Whether a field is read as such a claim and is not spelt like one: a proxy that writes `X-Forwarded-For` itself may
 /// pass on the `X.Forwarded.For` of its client.
-pub(crate) fn is_disguised(name: &HeaderName) -> bool {
-    is_claim(name) && !is_spelt(name.as_str())
+pub(crate) fn is_disguised(name: NameRef<'_>) -> bool {
+    match name {
+        // They are spelt as the table has them.
+        NameRef::Known(_) => false,
+        NameRef::Other(text) => is_claim(name) && !is_spelt(text),
+    }
 }
 
 /// Whether a claim's name is spelt as those have it who write it: with one kind of separator.
-fn is_spelt(name: &str) -> bool {
-    let (rest, separator) = match name.strip_prefix('$') {
-        Some(rest) if name.starts_with(WEBSPHERE) => (rest, b'-'),
-        _ if UNDERSCORED.iter().any(|it| name.starts_with(it)) => (name, b'_'),
+fn is_spelt(name: &[u8]) -> bool {
+    let (rest, separator) = match name {
+        [b'$', rest @ ..] if begins(name, WEBSPHERE) => (rest, b'-'),
+        _ if UNDERSCORED.iter().any(|it| begins(name, it)) => (name, b'_'),
         _ => (name, b'-'),
     };
-    let mut bytes = rest.bytes();
-    bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == separator)
+    let mut bytes = rest.iter();
+    bytes.all(|byte| byte.is_ascii_alphanumeric() || *byte == separator)
+}
+
+fn begins(name: &[u8], prefix: &[u8]) -> bool {
+    let start = name.get(..prefix.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// Whether two names are read as the same.
-pub(crate) fn are_alike(one: &HeaderName, other: &HeaderName) -> bool {
-    letters(one.as_str()).eq(letters(other.as_str()))
+pub(crate) fn are_alike(one: NameRef<'_>, other: NameRef<'_>) -> bool {
+    letters(one.as_bytes()).eq(letters(other.as_bytes()))
 }
 
 fn is_identity(folded: &[u8]) -> bool {
@@ -50,24 +61,24 @@ fn tells_certificate(folded: &[u8]) -> bool {
 }
 
 /// The letters and digits of a name, as far as names here have any; `None` if it begins like none of them.
-fn fold(name: &str) -> Option<ArrayVec<u8, FOLDED_MAX>> {
+fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
     // Of nearly every request some fields begin with `c`, `s` or `x`.
-    let may_be_one = match name.as_bytes() {
-        [b'c', b'l' | b'e', ..]
-        | [b'f', b'o', ..]
-        | [b'p', b'r', ..]
-        | [b's', b's', ..]
-        | [b't', b'r', ..]
-        | [b'w', b'l', ..]
-        | [b'x', ..] => true,
-        [first, second, ..] => !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric(),
-        _ => false,
+    let may_be_one = match *name.first_chunk()? {
+        [first, second] if !(first.is_ascii_alphanumeric() && second.is_ascii_alphanumeric()) => {
+            true
+        }
+        pair => matches!(
+            &pair.map(|byte| byte.to_ascii_lowercase()),
+            b"cl" | b"ce" | b"fo" | b"pr" | b"ss" | b"tr" | b"wl" | [b'x', _]
+        ),
     };
     may_be_one.then(|| letters(name).take(FOLDED_MAX).collect())
 }
 
-fn letters(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(u8::is_ascii_alphanumeric)
+/// In lower case.
+fn letters(name: &[u8]) -> impl Iterator<Item = u8> {
+    let bytes = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    bytes.map(u8::to_ascii_lowercase)
 }
 
 /// Longer than each of these.
@@ -89,10 +100,10 @@ const IDENTITIES: [&[u8]; 7] = [
 const IDENTITY_PREFIXES: [&[u8]; 2] = [b"xforwarded", b"wlproxy"];
 
 /// What WebSphere's plug-ins tell in `$WS*`.
-const WEBSPHERE: &str = "$ws";
+const WEBSPHERE: &[u8] = b"$ws";
 
 /// How names begin that are spelt with underscores, `SSL_CLIENT_CERT` for one.
-const UNDERSCORED: [&str; 2] = ["ssl_", "cert_chain_"];
+const UNDERSCORED: [&[u8]; 2] = [b"ssl_", b"cert_chain_"];
 
 /// RFC 9440, what the SSLValve of Tomcat and Undertow's SSLHeaderHandler believe (of which those of the
 /// certificate are among the prefixes), Jetty's ForwardedRequestCustomizer, and names that guides for
@@ -127,10 +138,27 @@ const CERTIFICATE_PREFIXES: [&[u8]; 9] = [
 
 #[cfg(test)]
 mod tests {
+    use catamaran_message::Id;
+
     use super::*;
 
-    fn name(text: &str) -> HeaderName {
-        HeaderName::from_bytes(text.as_bytes()).expect("a name")
+    /// In each of these spellings.
+    fn holds(text: &str, is_such: fn(NameRef<'_>) -> bool) -> bool {
+        let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());
+        let found = [text, &lower, &upper].map(|it| is_such(it.into()));
+        assert!(found.iter().all(|it| *it == found[0]), "{text}");
+        found[0]
+    }
+
+    /// What the table says is what the rules for names say.
+    #[test]
+    fn names_of_the_table_are_claims_by_the_same_rules() {
+        for id in Id::all() {
+            let by_rule = is_claim(NameRef::Other(id.spelling().as_bytes()));
+            assert_eq!(is_claim(id.into()), by_rule, "{id:?}");
+            let by_rule = is_certificate_claim(NameRef::Other(id.spelling().as_bytes()));
+            assert_eq!(is_certificate_claim(id.into()), by_rule, "{id:?}");
+        }
     }
 
     #[test]
@@ -167,7 +195,7 @@ mod tests {
             "s.s.l-client-verify",
             "ssl.cipher",
         ] {
-            assert!(is_certificate_claim(&name(claim)), "{claim}");
+            assert!(holds(claim, is_certificate_claim), "{claim}");
         }
         for claim in [
             "x-forwarded-for",
@@ -182,7 +210,7 @@ mod tests {
             "wl.proxy-client-ip",
             "$wsra",
         ] {
-            assert!(is_claim(&name(claim)), "{claim}");
+            assert!(holds(claim, is_claim), "{claim}");
         }
         for other in [
             "client",
@@ -199,7 +227,7 @@ mod tests {
             "-",
             "ws-session",
         ] {
-            assert!(!is_claim(&name(other)), "{other}");
+            assert!(!holds(other, is_claim), "{other}");
         }
     }
 
@@ -210,7 +238,7 @@ mod tests {
         for folded in all {
             assert!(folded.len() < FOLDED_MAX);
             let text = std::str::from_utf8(folded).expect("ASCII");
-            assert!(is_claim(&name(text)), "{text}");
+            assert!(holds(text, is_claim), "{text}");
         }
     }
 }

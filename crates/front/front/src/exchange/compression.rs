@@ -11,13 +11,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding, code};
-use catamaran_message::{RequestHead, ResponseHead};
-use catamaran_upstream::{Culprit, Event};
-use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, Entry,
-    HeaderName, IF_MATCH, RANGE, VARY,
+use catamaran_message::name::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MATCH,
+    RANGE, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use catamaran_message::{Fields, RequestHead, ResponseHead};
+use catamaran_upstream::{Culprit, Event};
+use http::{Method, StatusCode, Version};
 
 use crate::config::CompressConfig;
 use crate::counters::{Reason, WorkerCounters};
@@ -42,7 +42,8 @@ impl<'s> CompressionOffer<'s> {
     pub(super) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
-        let accepted = may.then(|| AcceptedCodings::of(&head.headers, &config.codings));
+        let lines = head.headers.get_all(ACCEPT_ENCODING);
+        let accepted = may.then(|| AcceptedCodings::of(lines, &config.codings));
         Self {
             config,
             accepted: accepted.unwrap_or_default(),
@@ -52,8 +53,8 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Whether responses of this type depend on what codings the client takes.
-    pub(super) fn covers(&self, content_type: &HeaderValue) -> bool {
-        self.config.covers(content_type.as_bytes())
+    pub(super) fn covers(&self, content_type: &[u8]) -> bool {
+        self.config.covers(content_type)
     }
 
     /// Whether the response is described and not sent.
@@ -200,7 +201,7 @@ impl<'s> CompressionOffer<'s> {
         has_body
             && head.content_length.is_none_or(is_long)
             && headers.get(CONTENT_TYPE).is_some_and(|it| self.covers(it))
-            && !BOUND_TO_BYTES.iter().any(|name| headers.contains_key(name))
+            && !BOUND_TO_BYTES.iter().any(|name| headers.contains(*name))
             && !forbids(headers)
     }
 }
@@ -390,7 +391,7 @@ impl Compression {
 pub(super) fn describe(head: &mut ResponseHead, coding: Coding) {
     head.content_length = None;
     let headers = &mut head.headers;
-    headers.insert(CONTENT_ENCODING, coding.value());
+    headers.insert(CONTENT_ENCODING, coding.token());
     // Its bytes are made anew each time, and need not be the same.
     headers.remove(ACCEPT_RANGES);
     if let Some(weak) = headers.get(ETAG).and_then(weakened) {
@@ -399,82 +400,62 @@ pub(super) fn describe(head: &mut ResponseHead, coding: Coding) {
 }
 
 /// A strong tag as a weak one: the coded response means the same as the plain one, and has other bytes.
-fn weakened(tag: &HeaderValue) -> Option<HeaderValue> {
-    let is_strong = tag.as_bytes().starts_with(b"\"");
-    let weak = is_strong.then(|| [b"W/", tag.as_bytes()].concat())?;
-    HeaderValue::from_maybe_shared(Bytes::from(weak)).ok()
+fn weakened(tag: &[u8]) -> Option<Vec<u8>> {
+    tag.starts_with(b"\"").then(|| [b"W/", tag].concat())
 }
 
 /// Gives a backend the tag that it gave: a client that would change what it has seen compressed has one of
 /// [`weakened`], which `If-Match` compares with none (RFC 9110, section 13.1.1). The weak tag of a backend may lose its
 /// mark, since it equals none either. A request for a part keeps them: a part of the coded bytes fits no other.
-pub(super) fn strengthen(headers: &mut HeaderMap) {
-    // Without a hash: there are few.
-    if !headers.keys().any(|name| *name == IF_MATCH) || headers.contains_key(RANGE) {
+pub(super) fn strengthen(headers: &mut Fields) {
+    if headers.contains(RANGE) {
         return;
     }
-    let Ok(Entry::Occupied(mut lines)) = headers.try_entry(IF_MATCH) else {
-        return;
-    };
-    for line in lines.iter_mut() {
+    headers.change(IF_MATCH, |line| {
         // Every other part is within quotes.
-        let parts: Vec<&[u8]> = line.as_bytes().split(|&byte| byte == b'"').collect();
+        let parts: Vec<&[u8]> = line.split(|&byte| byte == b'"').collect();
         let strong = |(at, part): (usize, &&[u8])| match at % 2 == 0 && at + 1 < parts.len() {
             true => part.strip_suffix(b"W/").unwrap_or(part).to_vec(),
             false => part.to_vec(),
         };
         let strong: Vec<Vec<u8>> = parts.iter().enumerate().map(strong).collect();
-        if let Ok(strong) = HeaderValue::from_maybe_shared(Bytes::from(strong.join(&b'"'))) {
-            *line = strong;
-        }
-    }
+        Some(strong.join(&b'"'))
+    });
 }
 
 /// Says that the response depends on `Accept-Encoding`.
-pub(super) fn vary(headers: &mut HeaderMap) {
-    let lines = headers.get_all(VARY).iter();
-    let mut names = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+pub(super) fn vary(headers: &mut Fields) {
+    let lines = headers.get_all(VARY);
+    let mut names = lines.flat_map(|line| line.split(|&byte| byte == b','));
     let says_so = |name: &[u8]| {
         let name = name.trim_ascii();
         name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding")
     };
-    if names.any(says_so) {
-        return;
-    }
+    let is_said = names.any(says_so);
+    drop(names);
     // In the same line: there are clients and caches that read one alone.
-    let joined = headers.get(VARY).and_then(|line| {
-        let line = [line.as_bytes(), b", Accept-Encoding"].concat();
-        HeaderValue::from_maybe_shared(Bytes::from(line)).ok()
-    });
-    match (headers.entry(VARY), joined) {
-        (Entry::Occupied(mut line), Some(joined)) => {
-            *line.get_mut() = joined;
-        }
-        (Entry::Vacant(line), _) => {
-            line.try_insert(HeaderValue::from_static("Accept-Encoding"))
-                .ok();
-        }
-        (Entry::Occupied(_), None) => {}
+    if !is_said && !headers.join(VARY, b", ", Some(b"Accept-Encoding")) {
+        headers.append(VARY, "Accept-Encoding");
     }
 }
 
 /// Whether nobody on the way may change the body (RFC 9110, section 7.7).
-fn forbids(headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(CACHE_CONTROL).iter();
+fn forbids(headers: &Fields) -> bool {
+    let mut lines = headers.get_all(CACHE_CONTROL);
     lines.any(|line| {
-        let mut directives = line.as_bytes().split(|&byte| byte == b',');
+        let mut directives = line.split(|&byte| byte == b',');
         directives.any(|it| it.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
     })
 }
 
 /// Fields of a body that is coded already, or that say something of its very bytes.
-static BOUND_TO_BYTES: [HeaderName; 6] = [
-    CONTENT_ENCODING,
-    CONTENT_RANGE,
-    HeaderName::from_static("content-digest"),
-    HeaderName::from_static("repr-digest"),
-    HeaderName::from_static("digest"),
-    HeaderName::from_static("content-md5"),
+const BOUND_TO_BYTES: [&str; 6] = [
+    "content-encoding",
+    "content-range",
+    "content-digest",
+    "repr-digest",
+    "digest",
+    "content-md5",
 ];
 
 /// Bytes that are coded at a time.

@@ -2,29 +2,17 @@
 //!
 //! A cookie that has an attribute already keeps it as it is, since the application knows its cookies.
 
-use bytes::Bytes;
-use http::header::SET_COOKIE;
-use http::{HeaderMap, HeaderValue};
+use catamaran_message::Fields;
+use catamaran_message::name::SET_COOKIE;
 
 use crate::config::{CookieFlags, SameSite};
 
 /// Adds the flags to each `Set-Cookie` that does not have them.
-pub(super) fn add(headers: &mut HeaderMap, flags: CookieFlags) {
+pub(super) fn add(headers: &mut Fields, flags: CookieFlags) {
     if flags == CookieFlags::default() {
         return;
     }
-    let http::header::Entry::Occupied(mut field) = headers.entry(SET_COOKIE) else {
-        return;
-    };
-    for value in field.iter_mut() {
-        let flagged = flagged(value.as_bytes(), flags);
-        // A valid value, and plain text behind it.
-        if let Some(flagged) = flagged
-            && let Ok(flagged) = HeaderValue::from_maybe_shared(Bytes::from(flagged))
-        {
-            *value = flagged;
-        }
-    }
+    headers.change(SET_COOKIE, |cookie| flagged(cookie, flags));
 }
 
 /// The cookie with its flags; `None` if it has them all.
@@ -102,18 +90,13 @@ mod tests {
             (secure, "a=", "a=; Secure"),
             (CookieFlags::default(), "a=b", "a=b"),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.append(
-                SET_COOKIE,
-                HeaderValue::from_static("first=1; Secure; HttpOnly; SameSite=Lax"),
-            );
-            headers.append(SET_COOKIE, HeaderValue::from_static(cookie));
+            let mut headers = Fields::new();
+            headers.append(SET_COOKIE, "first=1; Secure; HttpOnly; SameSite=Lax");
+            headers.append(SET_COOKIE, cookie);
             add(&mut headers, flags);
-            let cookies: Vec<_> = headers.get_all(SET_COOKIE).iter().collect();
-            assert_eq!(
-                cookies,
-                ["first=1; Secure; HttpOnly; SameSite=Lax", expected]
-            );
+            let first = "first=1; Secure; HttpOnly; SameSite=Lax";
+            let expected = [first, expected].map(|cookie| (SET_COOKIE, cookie));
+            assert_eq!(headers, Fields::from_iter(expected));
         }
     }
 }

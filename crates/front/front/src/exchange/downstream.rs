@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_files::FilePart;
-use catamaran_message::{BodyLength, RequestHead, Response, ResponseHead};
+use catamaran_message::{BodyLength, Fields, RequestHead, Response, ResponseHead};
 use catamaran_upstream::LeftBehind;
 use http::StatusCode;
-use http::header::HeaderMap;
 
 use crate::client::http2::stream::H2Stream;
 use crate::client::pace::{Pace, Turn, Turns, Waits};
-use crate::client::{BodyPart, ClientConnection, ClientError, Fields, ResponseError};
+use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::deadlines::{Deadline, Tick};
 use crate::exchange::downstream::nobody::Nobody;
 
@@ -117,7 +116,7 @@ impl Downstream<'_> {
     }
 
     /// Passes an interim response on.
-    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &Fields) {
         match self {
             Self::Http1(client) => client.send_interim(status, headers),
             Self::Http2(stream) => stream.send_interim(status, headers),
@@ -125,23 +124,14 @@ impl Downstream<'_> {
         }
     }
 
-    /// Begins the response with `head` and the fields of `extra` after its own. HTTP/2 takes the fields out
-    /// of the head.
+    /// Begins the response with `head`.
     ///
     /// # Errors
     /// The head cannot be put into the client's protocol; nothing was sent.
-    pub(crate) fn send_head(
-        &mut self,
-        head: &mut ResponseHead,
-        extra: Fields<'_>,
-    ) -> Result<(), ResponseError> {
+    pub(crate) fn send_head(&mut self, head: &ResponseHead) -> Result<(), ResponseError> {
         match self {
-            Self::Http1(client) => client.send_head(&response(head, extra), head.lines.as_bytes()),
-            Self::Http2(stream) => {
-                head.expand();
-                let headers = std::mem::take(&mut head.headers);
-                stream.send_head(head.status, headers, extra, length(head))
-            }
+            Self::Http1(client) => client.send_head(&response(head)),
+            Self::Http2(stream) => stream.send_head(head.status, &head.headers, length(head)),
             Self::Nobody(_) => Ok(()),
         }
     }
@@ -157,7 +147,7 @@ impl Downstream<'_> {
 
     /// Whether the backend's 101 agrees to what the front asked for. For a WebSocket over HTTP/2 the
     /// front made the request's `Sec-WebSocket-Key`, and checks the answer to it.
-    pub(crate) fn is_agreement(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_agreement(&self, headers: &Fields) -> bool {
         match self {
             // The client made the key and checks the answer itself.
             Self::Http1(_) => true,
@@ -175,14 +165,10 @@ impl Downstream<'_> {
     pub(crate) fn send_upgrade(
         &mut self,
         head: &mut ResponseHead,
-        extra: Fields<'_>,
     ) -> Result<StatusCode, ResponseError> {
         match self {
-            Self::Http1(client) => {
-                let sent = client.send_upgrade(&response(head, extra));
-                sent.map(|()| head.status)
-            }
-            Self::Http2(stream) => stream.send_upgrade(std::mem::take(&mut head.headers), extra),
+            Self::Http1(client) => client.send_upgrade(&response(head)).map(|()| head.status),
+            Self::Http2(stream) => stream.send_upgrade(&mut head.headers),
             Self::Nobody(_) => Err(ResponseError::OutOfTurn),
         }
     }
@@ -370,13 +356,12 @@ impl Downstream<'_> {
     }
 }
 
-/// A backend's head as it is sent to a client, with `extra` fields.
-fn response<'h>(head: &'h ResponseHead, extra: Fields<'h>) -> Response<'h> {
+/// A backend's head as it is sent to a client.
+fn response(head: &ResponseHead) -> Response<'_> {
     Response {
         status: head.status,
         reason: head.reason.as_deref(),
         headers: &head.headers,
-        extra,
         body: length(head),
     }
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use catamaran_cache::storable::RequestScope;
+use catamaran_message::name::{ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use http::Method;
-use http::header::{HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 
 use crate::cache::fill::FillFailure;
 use crate::cache::object::Object;
@@ -63,26 +63,17 @@ impl FetchOrder {
 fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
     let head = request.head_mut();
     head.method = Method::GET;
-    let is_partial = |name: &&HeaderName| RequestScope::of_field(name) != RequestScope::Whole;
-    let partial: Vec<HeaderName> = head.headers.keys().filter(is_partial).cloned().collect();
-    for name in partial {
-        head.headers.remove(name);
-    }
+    head.headers
+        .retain(|field| RequestScope::of_field(field) == RequestScope::Whole);
     let fields = validating.iter().map(|object| &object.head.fields);
-    let tags: Vec<&[u8]> = fields
-        .clone()
-        .filter_map(|fields| fields.get("etag"))
-        .collect();
-    if let Ok(tags) = HeaderValue::from_bytes(&tags.join(&b", "[..]))
-        && !tags.is_empty()
-    {
-        head.headers.insert(IF_NONE_MATCH, tags);
+    let tags: Vec<&[u8]> = fields.filter_map(|fields| fields.get(ETAG)).collect();
+    if !tags.is_empty() {
+        head.headers.insert(IF_NONE_MATCH, tags.join(&b", "[..]));
     }
     // A date cannot tell several apart, nor what is stored from what answers another request.
     if let [only] = validating
         && only.head.answers(asked)
-        && let Some(changed) = only.head.fields.get("last-modified")
-        && let Ok(changed) = HeaderValue::from_bytes(changed)
+        && let Some(changed) = only.head.fields.get(LAST_MODIFIED)
     {
         head.headers.insert(IF_MODIFIED_SINCE, changed);
     }

@@ -6,16 +6,17 @@
 mod kept;
 mod look_up;
 
-use bytes::{BufMut, BytesMut};
 use catamaran_coding::AcceptedCodings;
 use catamaran_files::{
     FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending, Found, FoundFile,
     NameFault, TagWork,
 };
+use catamaran_message::Fields;
 use catamaran_message::RequestHead;
+use catamaran_message::name::ACCEPT_ENCODING;
+use catamaran_message::name::{ACCEPT, ALLOW};
 use catamaran_upstream::Culprit;
-use http::header::{ACCEPT, ALLOW};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
@@ -38,9 +39,9 @@ struct Opened {
 enum FileEnd {
     Send(Box<Opened>),
     /// The client has it.
-    NotModified(HeaderMap),
+    NotModified(Fields),
     /// A page of this status with these fields, and the reason for the log.
-    Page(StatusCode, HeaderMap, &'static str),
+    Page(StatusCode, Fields, &'static str),
     /// The client is to ask with a slash at the end.
     Slash,
     /// Somebody else may have it. Alone it is this failure.
@@ -70,12 +71,8 @@ impl<'a> Exchange<'a> {
                 self.send(down, version, answer).await
             }
             FileEnd::Slash => {
-                let content = match location(&request) {
-                    Some(location) => {
-                        OwnContent::Redirect(StatusCode::PERMANENT_REDIRECT, location)
-                    }
-                    None => OwnContent::Page(StatusCode::NOT_FOUND),
-                };
+                let content =
+                    OwnContent::Redirect(StatusCode::PERMANENT_REDIRECT, location(&request));
                 let own = OwnAnswer {
                     version,
                     content,
@@ -168,7 +165,9 @@ impl<'a> Exchange<'a> {
         self.note_sibling(request, &file);
         let passage = self.decided.passage.as_deref();
         let offer = passage.and_then(|passage| passage.compression.as_ref());
-        if !file.is_compressed() && offer.is_some_and(|offer| offer.covers(file.media_type())) {
+        if !file.is_compressed()
+            && offer.is_some_and(|offer| offer.covers(file.media_type().as_bytes()))
+        {
             file.may_be_coded();
         }
         let threads = &self.scene.worker.files().threads;
@@ -312,7 +311,7 @@ fn query(request: &FilesRequest<'_>) -> Result<FileQuery, NameFault> {
     let is_alone = matches!(request.origin, FilesOrigin::Alone(..));
     Ok(FileQuery {
         name: FileName::new(request.path(), config)?,
-        codings: AcceptedCodings::of(&head.headers, &config.precompressed),
+        codings: AcceptedCodings::of(head.headers.get_all(ACCEPT_ENCODING), &config.precompressed),
         ends_in_slash: request.sent.ends_with(b"/"),
         wants_page: is_alone && wants_page(head),
     })
@@ -320,9 +319,9 @@ fn query(request: &FilesRequest<'_>) -> Result<FileQuery, NameFault> {
 
 /// Whether a browser asks for a page, not for a part of one.
 fn wants_page(head: &RequestHead) -> bool {
-    let mut lines = head.headers.get_all(ACCEPT).iter();
+    let mut lines = head.headers.get_all(ACCEPT);
     lines.any(|line| {
-        let mut elements = line.as_bytes().split(|&byte| byte == b',');
+        let mut elements = line.split(|&byte| byte == b',');
         elements.any(|element| {
             let mut parts = element.split(|&byte| byte == b';');
             let name = parts.next().unwrap_or_default().trim_ascii();
@@ -333,15 +332,13 @@ fn wants_page(head: &RequestHead) -> bool {
 
 /// Where a directory is: at the path that the client sent, with a slash behind it. It begins with one
 /// slash, so it is on this host.
-fn location(request: &FilesRequest<'_>) -> Option<HeaderValue> {
-    let mut location = BytesMut::with_capacity(request.sent.len() + 1);
-    location.put_slice(&request.sent);
-    location.put_u8(b'/');
+fn location(request: &FilesRequest<'_>) -> Vec<u8> {
+    let mut location = [&request.sent[..], b"/"].concat();
     if let Some(query) = &request.head().target.query {
-        location.put_u8(b'?');
-        location.put_slice(query);
+        location.push(b'?');
+        location.extend_from_slice(query);
     }
-    HeaderValue::from_maybe_shared(location.freeze()).ok()
+    location
 }
 
 fn from_source(error: FileBodyError) -> Failure {
@@ -350,9 +347,9 @@ fn from_source(error: FileBodyError) -> Failure {
 }
 
 /// The methods that files have, as a field.
-pub(super) fn methods() -> HeaderMap {
-    let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
-    HeaderMap::from_iter([(ALLOW, methods)])
+pub(super) fn methods() -> Fields {
+    let methods = "GET, HEAD, OPTIONS";
+    Fields::from_iter([(ALLOW, methods)])
 }
 
 /// How often a file is opened anew that is changed while it is read.

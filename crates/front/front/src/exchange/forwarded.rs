@@ -7,20 +7,15 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
-use catamaran_message::{Authority, RequestHead, Scheme};
-use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Version};
+use catamaran_message::name::{
+    X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO,
+};
+use catamaran_message::{Authority, Fields, Id, RequestHead, Scheme};
+use http::Version;
 use ipnet::IpNet;
 
-use crate::exchange::claims;
-use crate::exchange::header::Withheld;
 use crate::peer::PeerFacts;
 use crate::trust::is_trusted;
-
-pub(crate) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(crate) static X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +84,7 @@ pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
 
 /// Reads who the client is. Only a trusted proxy's fields are read.
 #[inline]
-pub(crate) fn identify(peer: &Peer, networks: &[IpNet], headers: &HeaderMap) -> Identity {
+pub(crate) fn identify(peer: &Peer, networks: &[IpNet], headers: &Fields) -> Identity {
     let mut identity = Identity {
         ip: match peer.address.ip() {
             ip @ IpAddr::V4(_) => ip,
@@ -113,10 +108,10 @@ fn canonical(ip: Ipv6Addr) -> IpAddr {
 impl Identity {
     /// Changes that of a trusted proxy to what it says of its client. Apart, since most peers are none.
     #[inline(never)]
-    fn believe_proxy(&mut self, networks: &[IpNet], headers: &HeaderMap) {
+    fn believe_proxy(&mut self, networks: &[IpNet], headers: &Fields) {
         // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes the one itself, and may have the other from its
         // client. A word that is no scheme says nothing.
-        let told = last_element(headers, &X_FORWARDED_PROTO).and_then(Scheme::of_word);
+        let told = last_element(headers, X_FORWARDED_PROTO).and_then(Scheme::of_word);
         if let Some(scheme) = told {
             self.secure = scheme == Scheme::Https;
         }
@@ -131,7 +126,7 @@ impl Identity {
 /// that was asked for, else that of the connection. `local` has port 0 for a Unix socket.
 pub(crate) fn client_port(
     sender: &Sender,
-    headers: &HeaderMap,
+    headers: &Fields,
     own: Option<&Authority>,
     local: SocketAddr,
 ) -> u16 {
@@ -151,13 +146,13 @@ pub(crate) fn client_port(
 /// sent only one of them, the other is that of `own`, the proxy's own request. `None` if it sent
 /// neither.
 pub(crate) fn asked_of_proxy(
-    headers: &HeaderMap,
+    headers: &Fields,
     own: Option<&Authority>,
     secure: bool,
 ) -> Option<Authority> {
-    let host = last_element(headers, &X_FORWARDED_HOST)
+    let host = last_element(headers, X_FORWARDED_HOST)
         .and_then(|text| Authority::parse(&Bytes::copy_from_slice(text)).ok());
-    let port = last_element(headers, &X_FORWARDED_PORT)
+    let port = last_element(headers, X_FORWARDED_PORT)
         .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
         .filter(|&port: &u16| port != 0);
     if host.is_none() && port.is_none() {
@@ -171,20 +166,16 @@ pub(crate) fn asked_of_proxy(
 
 /// The value that the nearest proxy wrote: the last element of the last line. A client may have
 /// written the others.
-fn last_element<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+fn last_element(headers: &Fields, name: Id) -> Option<&[u8]> {
+    let line = headers.get_all(name).next_back()?;
     let element = line.rsplit(|&byte| byte == b',').next()?.trim_ascii();
     (!element.is_empty()).then_some(element)
 }
 
 /// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first. An entry
 /// that is no address ends the search, because the entries left of it cannot be trusted.
-fn client_address(networks: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
-    let lines: Vec<&[u8]> = headers
-        .get_all(&X_FORWARDED_FOR)
-        .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
+fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
+    let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).collect();
     let entries = lines
         .iter()
         .rev()
@@ -214,37 +205,6 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
                 .parse::<IpAddr>()
         });
     ip.ok().map(|ip| ip.to_canonical())
-}
-
-/// Removes what anybody but a trusted proxy says of the client.
-pub(crate) fn remove_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    remove_fields(headers, withheld, claims::is_claim);
-}
-
-/// Removes what a trusted proxy may have passed on unseen.
-pub(crate) fn remove_disguised_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    remove_fields(headers, withheld, claims::is_disguised);
-}
-
-/// Removes what the client, or a proxy before it, says of its certificate and its TLS.
-pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    remove_fields(headers, withheld, claims::is_certificate_claim);
-}
-
-/// Removes the fields with these names.
-pub(crate) fn remove_fields(
-    headers: &mut HeaderMap,
-    withheld: &mut Withheld,
-    is_doomed: impl Fn(&HeaderName) -> bool,
-) {
-    // Most requests have none.
-    if headers.keys().any(&is_doomed) {
-        let is_doomed = |name: &&HeaderName| is_doomed(name);
-        let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
-        for name in doomed {
-            withheld.take(headers, &name);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,58 +1,20 @@
 //! Which of a request's fields are forwarded to the backend.
 //!
 //! The codecs clean the responses that they read. The front's own fields are added after this
-//! cleaning (see [`crate::exchange::forwarded`]), so a client cannot remove them by naming them in
+//! cleaning (see [`crate::exchange::own_fields`]), so a client cannot remove them by naming them in
 //! `Connection`.
 
-use catamaran_message::field;
-use http::HeaderMap;
-use http::header::{
-    AUTHORIZATION, CONNECTION, COOKIE, Entry, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
-};
+use catamaran_message::name::{AUTHORIZATION, CONNECTION, COOKIE, HOST, MAX_FORWARDS};
+use catamaran_message::{Field, Fields, NameRef, Traits};
 
-/// Whether all fields are some that most requests have, and that no rule removes. Others are judged one
-/// by one.
-pub(crate) fn are_usual(headers: &HeaderMap) -> bool {
-    headers.keys().all(is_usual)
-}
-
-/// Defines [`is_usual`] from names.
-macro_rules! usual_names {
-    ($($name:literal)*) => {
-        /// Whether it is a name that most requests have, and that no rule removes.
-        pub(crate) fn is_usual(name: &HeaderName) -> bool {
-            matches!(name.as_str(), $($name)|*)
-        }
-
-        #[cfg(test)]
-        const USUAL: &[&str] = &[$($name),*];
-    };
-}
-
-usual_names! {
-    "host"
-    "accept"
-    "user-agent"
-    "accept-encoding"
-    "accept-language"
-    "cookie"
-    "referer"
-    "content-type"
-    "cache-control"
-    "authorization"
-    "origin"
-    "pragma"
-    "range"
-    "if-none-match"
-    "if-modified-since"
-}
+use crate::exchange::claims;
 
 /// Fields of a request that no backend gets as fields. They are kept for a cache alone, which tells requests apart
 /// by what clients sent.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld {
     is_kept: bool,
-    fields: Option<Box<HeaderMap>>,
+    fields: Option<Box<Fields>>,
 }
 
 impl Withheld {
@@ -64,88 +26,85 @@ impl Withheld {
         }
     }
 
-    /// Takes all lines of a field out of a request.
-    pub(crate) fn take(&mut self, headers: &mut HeaderMap, name: &HeaderName) {
-        if let Ok(Entry::Occupied(field)) = headers.try_entry(name) {
-            let (name, values) = field.remove_entry_mult();
-            for value in values.filter(|_| self.is_kept) {
-                let fields = self.fields.get_or_insert_default();
-                // It holds no more than the request did.
-                fields.try_append(&name, value).ok();
+    /// Takes the fields with such names out of a request.
+    pub(crate) fn take(&mut self, headers: &mut Fields, is_such: impl Fn(NameRef<'_>) -> bool) {
+        headers.retain(|field| {
+            let is_doomed = is_such(field.name_ref());
+            if is_doomed {
+                self.note(field);
             }
+            !is_doomed
+        });
+    }
+
+    fn note(&mut self, field: Field<'_>) {
+        if self.is_kept {
+            let fields = self.fields.get_or_insert_default();
+            fields.append(field.name_ref(), field.value());
         }
     }
 
     /// Those that were kept.
-    pub(crate) fn into_fields(self) -> Option<Box<HeaderMap>> {
+    pub(crate) fn into_fields(self) -> Option<Box<Fields>> {
         self.fields
     }
 }
 
-/// Removes fields that concern the client's connection only, and those that a backend could misread.
+/// Removes fields that concern the client's connection only, those that a backend could misread, and what a peer
+/// that is not trusted says of the client. What a trusted one says stays if it is spelt as a proxy spells it.
 /// Returns how many fields were dropped because of an underscore in their name; those of
 /// `underscored_names`, in lower case, stay.
 pub(crate) fn clean_request(
-    headers: &mut HeaderMap,
+    headers: &mut Fields,
     underscored_names: &[String],
+    is_trusted: bool,
     withheld: &mut Withheld,
 ) -> usize {
-    if headers.keys().any(|name| *name == CONNECTION) {
-        remove_nominated(headers, withheld);
+    // Of most requests nothing is removed.
+    if !headers.may_have(JUDGED) {
+        return 0;
     }
-    let has_underscore = |name: &HeaderName| {
-        has_underscore(name) && !underscored_names.iter().any(|it| it == name.as_str())
+    if headers.contains(CONNECTION) {
+        // Except for those that a client must not be able to hide from the backend.
+        headers.mark_nominated(&[HOST, COOKIE, AUTHORIZATION]);
+    }
+    let is_claim = match is_trusted {
+        true => claims::is_disguised,
+        false => claims::is_claim,
     };
-    let is_doomed = |name: &&HeaderName| stays_here(name) || has_underscore(name);
     let mut underscored = 0;
-    if headers.keys().any(|name| is_doomed(&name)) {
-        let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
-        for name in doomed {
-            if has_underscore(&name) {
-                underscored += headers.get_all(&name).iter().count();
-            }
-            match stays_here(&name) {
-                true => drop(headers.remove(name)),
-                false => withheld.take(headers, &name),
-            }
+    headers.retain(|field| {
+        let (name, traits) = (field.name_ref(), field.traits());
+        if traits.has_any(Traits::NOT_FORWARDED) {
+            return false;
         }
-    }
+        let has_underscore = has_underscore(name, underscored_names);
+        underscored += usize::from(has_underscore);
+        let is_doomed = has_underscore || traits.has_any(Traits::NOMINATED) || is_claim(name);
+        if is_doomed {
+            withheld.note(field);
+        }
+        !is_doomed
+    });
     underscored
 }
 
-/// Removes the fields that `Connection` names (RFC 9110, section 7.6.1), except those that a
-/// client must not be able to hide from the backend.
-fn remove_nominated(headers: &mut HeaderMap, withheld: &mut Withheld) {
-    let nominated: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(field::nominated)
-        .filter(|name| ![HOST, COOKIE, AUTHORIZATION].contains(name))
-        .collect();
-    for name in nominated {
-        withheld.take(headers, &name);
-    }
-}
-
-/// Fields of one connection, and two that are harmful or useless behind a front: `Proxy` becomes
-/// `HTTP_PROXY` in a CGI environment (httpoxy), and the front itself answers `Expect`.
-fn stays_here(name: &HeaderName) -> bool {
-    field::is_hop_by_hop(name)
-        || matches!(
-            name.as_str(),
-            "expect" | "proxy-authorization" | "http2-settings" | "proxy"
-        )
-}
-
 /// Containers and CGI treat `_` and `-` alike, so `X_Real_IP` could be read as `X-Real-IP`.
-fn has_underscore(name: &HeaderName) -> bool {
-    name.as_str().contains('_')
+fn has_underscore(name: NameRef<'_>, except: &[String]) -> bool {
+    match name {
+        // No name of the table has one.
+        NameRef::Known(_) => false,
+        NameRef::Other(text) => {
+            let mut except = except.iter();
+            text.contains(&b'_') && !except.any(|it| text.eq_ignore_ascii_case(it.as_bytes()))
+        }
+    }
 }
 
 /// Counts `Max-Forwards` down (RFC 9110, section 7.6.2); `false` if the request may go no further.
 /// A value that is no number is left as it is.
-pub(crate) fn count_forwards(headers: &mut HeaderMap) -> bool {
-    let Some(value) = headers.get(MAX_FORWARDS).map(HeaderValue::as_bytes) else {
+pub(crate) fn count_forwards(headers: &mut Fields) -> bool {
+    let Some(value) = headers.get(MAX_FORWARDS) else {
         return true;
     };
     let is_number = value.iter().all(u8::is_ascii_digit);
@@ -154,10 +113,15 @@ pub(crate) fn count_forwards(headers: &mut HeaderMap) -> bool {
         return true;
     };
     if let Some(left) = forwards.checked_sub(1) {
-        headers.insert(MAX_FORWARDS, left.into());
+        headers.insert(MAX_FORWARDS, left.to_string());
     }
     forwards > 0
 }
+
+/// What a field has that may have to go.
+const JUDGED: Traits = Traits::NOT_FORWARDED
+    .with(Traits::CLAIM)
+    .with(Traits::UNKNOWN);
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use catamaran_message::RequestHead;
-use http::header::{REFERER, USER_AGENT};
-use http::{HeaderValue, Method, Version};
+use catamaran_message::name::{REFERER, USER_AGENT};
+use http::{Method, Version};
 use tokio::time::Instant;
 
 use crate::access_log::{CacheLine, RequestLine};
@@ -15,8 +15,8 @@ pub(super) struct LoggedRequest {
     query: Option<Bytes>,
     version: Version,
     host: Option<Bytes>,
-    referer: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
+    referer: Option<Bytes>,
+    user_agent: Option<Bytes>,
     /// How the file was had, if one was.
     pub(super) file: Option<&'static str>,
     /// The coding in which a file was kept, and the length of the file.
@@ -31,6 +31,7 @@ pub(super) struct LoggedRequest {
 
 impl LoggedRequest {
     pub(super) fn new(head: &RequestHead) -> Self {
+        let share = |value| head.headers.share(value);
         Self {
             method: head.method.clone(),
             path: head.target.path.clone(),
@@ -40,8 +41,8 @@ impl LoggedRequest {
                 .authority
                 .as_ref()
                 .map(|authority| authority.host.clone()),
-            referer: head.headers.get(REFERER).cloned(),
-            user_agent: head.headers.get(USER_AGENT).cloned(),
+            referer: head.headers.get(REFERER).map(share),
+            user_agent: head.headers.get(USER_AGENT).map(share),
             file: None,
             coded: None,
             cache: None,
@@ -54,14 +55,15 @@ impl LoggedRequest {
     pub(super) fn detach(&mut self) {
         let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
         copy(&mut self.path);
-        [&mut self.query, &mut self.host]
-            .into_iter()
-            .flatten()
-            .for_each(copy);
-        [&mut self.referer, &mut self.user_agent]
-            .into_iter()
-            .flatten()
-            .for_each(detach);
+        [
+            &mut self.query,
+            &mut self.host,
+            &mut self.referer,
+            &mut self.user_agent,
+        ]
+        .into_iter()
+        .flatten()
+        .for_each(copy);
     }
 
     pub(super) fn line(&self) -> RequestLine<'_> {
@@ -71,15 +73,8 @@ impl LoggedRequest {
             query: self.query.as_deref(),
             version: self.version,
             host: self.host.as_deref(),
-            referer: self.referer.as_ref(),
-            user_agent: self.user_agent.as_ref(),
+            referer: self.referer.as_deref(),
+            user_agent: self.user_agent.as_deref(),
         }
-    }
-}
-
-/// Copies a value, so that it shares no memory with the head that it came in.
-pub(super) fn detach(value: &mut HeaderValue) {
-    if let Ok(copy) = HeaderValue::from_bytes(value.as_bytes()) {
-        *value = copy;
     }
 }

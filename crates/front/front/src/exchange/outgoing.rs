@@ -4,25 +4,26 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use bytes::Bytes;
+
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
-use catamaran_message::{Authority, BodyLength, Request, RequestHead, field};
+use catamaran_message::name::{COOKIE, HOST};
+use catamaran_message::{Authority, BodyLength, Fields, Id, NameRef, Request, RequestHead};
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
-use http::header::{COOKIE, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderName, Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
 use crate::boxed::in_box;
 use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, Protocol, QueryForm};
 use crate::counters::{Culprit, Reason};
-use crate::exchange::forwarded::{self, Identity, Peer, Sender};
-use crate::exchange::header::Withheld;
-use crate::exchange::own_fields::OwnFields;
+use crate::exchange::forwarded::{self, Identity, Sender};
+use crate::exchange::header::{Withheld, clean_request};
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::verdict::Grounds;
-use crate::exchange::{certificate, claims, header};
+use crate::exchange::{certificate, claims, own_fields};
 use crate::path::NormalPath;
 use crate::peer::PeerFacts;
 use crate::request_id::{self, RequestId};
@@ -33,13 +34,11 @@ use crate::site::{Facts, Told, Upstream};
 /// A request on its way to a backend of one upstream.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
-    /// Its fields have been cleaned.
-    head: Box<RequestHead>,
-    /// Whether all of these are usual ones ([`header::are_usual`]).
-    are_usual: bool,
+    /// Its fields have been cleaned, and the front's own are among them.
+    pub(super) head: Box<RequestHead>,
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
-    host: HeaderValue,
+    host: Bytes,
     client: &'s PeerFacts,
     /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
     /// them.
@@ -50,11 +49,10 @@ pub(crate) struct Outgoing<'s> {
     pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
-    own_fields: OwnFields<'s>,
     /// What AJP backends are told besides, if the upstream asks for it.
     attributes: Option<Box<Attributes>>,
     /// What the client sent in further fields, if a cache takes part.
-    withheld: Option<Box<HeaderMap>>,
+    withheld: Option<Box<Fields>>,
 }
 
 /// What a backend is told of a request beside its line and its fields. A cache has it in its key, or counts the
@@ -65,8 +63,6 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) is_secure: bool,
     /// The host that it asked for, and the port unless that is the usual one.
     pub(crate) host: &'r [u8],
-    /// The port that backends are told the client used, over HTTP.
-    pub(crate) port: Option<&'r [u8]>,
     /// The address that it connected to.
     pub(crate) local: IpAddr,
     /// AJP13's attributes by name.
@@ -80,13 +76,13 @@ pub(crate) struct BesideFields<'r> {
 pub(crate) struct DetachedRequest {
     head: Box<RequestHead>,
     path: NormalPath,
-    host: HeaderValue,
+    host: Bytes,
     certificate_is_ours: bool,
     certificate_chain: bool,
     identity: Identity,
     own: Own,
     attributes: Option<Box<Attributes>>,
-    withheld: Option<Box<HeaderMap>>,
+    withheld: Option<Box<Fields>>,
 }
 
 /// What a request for a backend is made of, besides its path.
@@ -108,7 +104,7 @@ pub(super) struct Made<'s> {
     /// In a box: what decides, and what waits for a backend, moves it several times.
     pub(super) outgoing: Box<Outgoing<'s>>,
     /// The id that a trusted proxy gave the request.
-    pub(super) given_id: Option<Box<HeaderValue>>,
+    pub(super) given_id: Option<Bytes>,
     /// The reason to be counted, if fields were dropped.
     pub(super) dropped: Option<Reason>,
 }
@@ -125,12 +121,9 @@ impl<'s> Original<'_, 's> {
         let mut withheld = Withheld::new(self.is_cached);
         let own_cookie = self.upstream.sticky.as_ref();
         let own_cookie = own_cookie.and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
-        let Cleaned {
-            are_usual,
-            underscored,
-            has_joined,
-        } = clean(headers, &site.server.underscore_fields, peer, &mut withheld);
-        if has_joined {
+        let underscored_names = &site.server.underscore_fields;
+        let underscored = clean_request(headers, underscored_names, peer.trusted, &mut withheld);
+        if headers.join_cookies() {
             check_cookie(headers, self.grounds.listener)?;
         }
         let session = client.tls.as_ref();
@@ -138,7 +131,7 @@ impl<'s> Original<'_, 's> {
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
         if verifies {
             // The front itself verifies certificates of clients: those that a proxy tells are not used.
-            forwarded::remove_certificate_claims(headers, &mut withheld);
+            withheld.take(headers, claims::is_certificate_claim);
         }
         let over_http = self.upstream.wants_forwarded_fields() || self.upgrade.is_some();
         let own = self.head.authority.as_ref();
@@ -148,25 +141,18 @@ impl<'s> Original<'_, 's> {
         {
             self.head.authority = Some(asked);
         }
-        let host = settle_host(&mut self.head, client)
-            .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
+        let host = settle_host(&mut self.head, client);
         let attributes = self.take_attributes(&host, &mut withheld);
-        let mut own_fields = OwnFields::default();
         if over_http {
             let (headers, own) = (&mut self.head.headers, self.head.authority.as_ref());
             let port = forwarded::client_port(self.sender, headers, own, client.local);
-            own_fields.announce(headers, peer, identity, port);
+            own_fields::announce(headers, peer, identity, port, &host);
         }
-        let given_id = self.sign(&mut own_fields, are_usual);
-        let reads_fields = self.upstream.reads_fields();
-        if reads_fields {
-            own_fields.move_into(&mut self.head.headers, &host);
-        }
+        let given_id = self.sign();
         let token = "underscore-field-dropped";
         Ok(Made {
             outgoing: in_box(|| Outgoing {
                 head: self.head,
-                are_usual: are_usual && !reads_fields,
                 path,
                 host,
                 client,
@@ -175,7 +161,6 @@ impl<'s> Original<'_, 's> {
                 upgrade: self.upgrade,
                 identity: *identity,
                 own: own_cookie,
-                own_fields,
                 attributes,
                 withheld: withheld.into_fields(),
             }),
@@ -185,18 +170,14 @@ impl<'s> Original<'_, 's> {
     }
 
     /// Takes what AJP backends are told besides, if the upstream asks for it.
-    fn take_attributes(
-        &mut self,
-        host: &HeaderValue,
-        withheld: &mut Withheld,
-    ) -> Option<Box<Attributes>> {
+    fn take_attributes(&mut self, host: &[u8], withheld: &mut Withheld) -> Option<Box<Attributes>> {
         let wanted = self.upstream.attributes.as_ref()?;
         let authority = self.head.authority.as_ref();
         let session = self.grounds.peer.tls.as_deref();
         let told = attributes::Told {
             peer: self.sender.peer,
             identity: self.sender.identity,
-            host: authority.map_or(host.as_bytes(), |it| &it.host),
+            host: authority.map_or(host, |it| &it.host),
             tls: session.map(|session| &session.facts),
         };
         let headers = &mut self.head.headers;
@@ -205,43 +186,26 @@ impl<'s> Original<'_, 's> {
 
     /// Adds the front's element to `Via`, and the request's id unless a trusted proxy gave it one, which is
     /// returned.
-    fn sign(
-        &mut self,
-        own_fields: &mut OwnFields<'s>,
-        are_usual: bool,
-    ) -> Option<Box<HeaderValue>> {
+    fn sign(&mut self) -> Option<Bytes> {
         let (site, headers) = (self.grounds.site, &mut self.head.headers);
         if let Some(via) = &site.via {
-            own_fields.add_via(headers, via, self.head.version);
+            own_fields::add_via(headers, via, self.head.version);
         }
-        let name = site.server.request_id.as_ref();
-        let sought = name.filter(|name| !are_usual || header::is_usual(name));
-        let trusted = self.sender.peer.trusted;
-        let given_id = sought.and_then(|name| request_id::take_given(headers, name, trusted));
+        let name = site.server.request_id.as_ref()?;
+        let given_id = request_id::take_given(headers, name, self.sender.peer.trusted);
         if given_id.is_none() {
-            own_fields.tell_id(name, self.grounds.id);
+            headers.append(name, self.grounds.id.digits());
         }
-        given_id.map(Box::new)
+        given_id
     }
 }
 
 impl<'s> Outgoing<'s> {
-    /// The head, for reuse of its memory.
-    pub(super) fn into_head(self: Box<Self>) -> Box<RequestHead> {
-        self.head
-    }
-
     /// Changes the request as a route wants; returns what is left to do with its responses.
     pub(crate) fn pass<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        let changes = !rules.request_fields().is_empty();
-        if changes {
-            let headers = &mut self.head.headers;
-            self.own_fields.move_into(headers, &self.host);
-            self.are_usual = false;
-        }
         // Not `values`, which borrows of the whole request.
         let values = Values {
-            authority: self.host.as_bytes(),
+            authority: &self.host,
             client: self.identity.ip,
             id,
             secure: self.identity.secure,
@@ -249,9 +213,7 @@ impl<'s> Outgoing<'s> {
             rest: b"",
             query: self.head.target.query.as_deref(),
         };
-        if changes {
-            passage::edit_request(rules, values, &mut self.head.headers);
-        }
+        passage::edit_request(rules, values, &mut self.head.headers);
         Box::new(Passage::new(rules, values, self.host.clone()))
     }
 
@@ -262,7 +224,7 @@ impl<'s> Outgoing<'s> {
 
     fn values(&self, id: RequestId) -> Values<'_> {
         Values {
-            authority: self.host.as_bytes(),
+            authority: &self.host,
             client: self.identity.ip,
             id,
             secure: self.identity.secure,
@@ -274,11 +236,8 @@ impl<'s> Outgoing<'s> {
 
     /// The request for an exchange of its own, with all the fields that a backend gets.
     pub(super) fn detach(&self) -> DetachedRequest {
-        let mut head = self.head.clone();
-        let mut own_fields = self.own_fields;
-        own_fields.move_into(&mut head.headers, &self.host);
         DetachedRequest {
-            head,
+            head: self.head.clone(),
             path: self.path.clone(),
             host: self.host.clone(),
             certificate_is_ours: self.certificate_is_ours,
@@ -300,7 +259,6 @@ impl<'s> Outgoing<'s> {
         let Self {
             // The line and the fields, as the backend and as the client have them.
             head: _,
-            are_usual: _,
             path: _,
             withheld: _,
             host,
@@ -313,7 +271,6 @@ impl<'s> Outgoing<'s> {
             identity,
             // Chooses the backend alone.
             own: _,
-            own_fields,
             attributes,
         } = self;
         // No shared cache tells clients apart by their addresses.
@@ -331,37 +288,29 @@ impl<'s> Outgoing<'s> {
         } = client;
         BesideFields {
             is_secure: *secure,
-            host: host.as_bytes(),
-            port: own_fields.port(),
+            host,
             local: local.ip(),
             attributes: attributes.as_deref(),
             names_client: self.names_client(),
         }
     }
 
-    /// What the client sent in all lines of fields, whether a backend gets them or not.
-    pub(super) fn sent<'r>(
-        &'r self,
-        is_sought: impl Fn(&HeaderName) -> bool + 'r,
-    ) -> impl Iterator<Item = &'r HeaderValue> {
-        // Without a hash: there are few fields.
-        let withheld = self.withheld.iter().flat_map(|fields| fields.iter());
-        let fields = self.head.headers.iter().chain(withheld);
-        fields.filter_map(move |(name, value)| is_sought(name).then_some(value))
-    }
-
-    /// Whether all fields are usual ones ([`header::are_usual`]), so that no other has to be sought.
-    pub(super) fn are_fields_usual(&self) -> bool {
-        self.are_usual
+    /// What the client sent in all lines of a field, whether a backend gets them or not.
+    pub(super) fn sent(&self, name: Id) -> impl Iterator<Item = &[u8]> {
+        let withheld = self
+            .withheld
+            .iter()
+            .flat_map(move |fields| fields.get_all(name));
+        self.head.headers.get_all(name).chain(withheld)
     }
 
     /// Whether a backend is told who the client is: by its certificate, or as a user.
     fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
-        let mut names = self.head.headers.keys();
+        let mut fields = self.head.headers.iter();
         session.is_some_and(|session| session.facts.name_client())
             || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || !self.are_usual && names.any(claims::is_certificate_claim)
+            || fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
     /// What the choice of a backend depends on.
@@ -440,9 +389,6 @@ impl<'s> Outgoing<'s> {
     ) -> T {
         let own_headers = self.headers_of(backend);
         let called = backend.sent_host();
-        let own_client = self.own_fields.client();
-        let host = self.host.as_bytes();
-        let own_fields = self.own_fields.list(own_client.as_ref(), host);
         let request = Request {
             // Over HTTP/2 a tunnel is asked for by CONNECT.
             method: match self.upgrade {
@@ -451,9 +397,8 @@ impl<'s> Outgoing<'s> {
             },
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
-            host: called.map_or(host, |called| called.text().as_bytes()),
+            host: called.map_or(&self.host, |called| called.text()),
             headers: own_headers.as_ref().unwrap_or(&self.head.headers),
-            extra: own_fields.as_slice(),
             body: self.head.body,
         };
         let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
@@ -490,7 +435,7 @@ impl<'s> Outgoing<'s> {
     /// The fields for a backend that is called by another host, or told of the client's TLS in fields;
     /// `None` if they are those of the head. Backends of an upstream differ in this, so the head stays
     /// without them.
-    fn headers_of(&self, backend: &BackendConfig) -> Option<HeaderMap> {
+    fn headers_of(&self, backend: &BackendConfig) -> Option<Fields> {
         let told = self.told_certificate(backend);
         let called = backend.sent_host();
         if told.is_none() && called.is_none() {
@@ -498,7 +443,7 @@ impl<'s> Outgoing<'s> {
         }
         let mut headers = self.head.headers.clone();
         if let Some(called) = called {
-            headers.insert(HOST, called.text().clone());
+            headers.insert(HOST, called.text());
         }
         if let Some(facts) = told {
             let form = backend.client_cert_fields;
@@ -551,7 +496,6 @@ impl DetachedRequest {
     pub(super) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
         Outgoing {
             head: self.head,
-            are_usual: false,
             path: self.path,
             host: self.host,
             client,
@@ -560,7 +504,6 @@ impl DetachedRequest {
             upgrade: None,
             identity: self.identity,
             own: self.own,
-            own_fields: OwnFields::default(),
             attributes: self.attributes,
             withheld: self.withheld,
         }
@@ -569,19 +512,11 @@ impl DetachedRequest {
 
 impl RequestFields for Outgoing<'_> {
     fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
-        self.head.headers.lines(name, line);
-        let client = self.own_fields.client();
-        let own = self.own_fields.list(client.as_ref(), self.host.as_bytes());
-        for (its, value) in own {
-            if its == name {
-                line(value);
-            }
-        }
-        if let Some(withheld) = &self.withheld {
-            for value in withheld.get_all(name) {
-                // No field has such a byte: what a backend got is never taken for what it did not get.
-                line(&[b"\x01", value.as_bytes()].concat());
-            }
+        let name = NameRef::from(name);
+        self.head.headers.get_all(name).for_each(&mut *line);
+        for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
+            // No field has such a byte: what a backend got is never taken for what it did not get.
+            line(&[b"\x01", value].concat());
         }
         // What the front itself says of the client's TLS is written for each backend.
         if let Some(session) = &self.client.tls
@@ -600,44 +535,10 @@ impl RequestFields for Outgoing<'_> {
     }
 }
 
-/// What became of the fields of a request when they were cleaned.
-struct Cleaned {
-    /// Whether all of them are usual ones ([`header::are_usual`]).
-    are_usual: bool,
-    /// How many were dropped because of an underscore in their name.
-    underscored: usize,
-    /// Whether several lines of cookies became one.
-    has_joined: bool,
-}
-
-/// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
-/// that is not trusted says of the client. What a trusted one says stays if it is spelt as a proxy spells it.
-fn clean(
-    headers: &mut HeaderMap,
-    underscored_names: &[String],
-    peer: &Peer,
-    withheld: &mut Withheld,
-) -> Cleaned {
-    let are_usual = header::are_usual(headers);
-    let mut underscored = 0;
-    if !are_usual {
-        underscored = header::clean_request(headers, underscored_names, withheld);
-        match peer.trusted {
-            true => forwarded::remove_disguised_claims(headers, withheld),
-            false => forwarded::remove_claims(headers, withheld),
-        }
-    }
-    Cleaned {
-        are_usual,
-        underscored,
-        has_joined: field::join_cookies(headers),
-    }
-}
-
 /// Measures the line that several lines of cookies became, as the listener measures each line.
-fn check_cookie(headers: &HeaderMap, listener: &ListenerConfig) -> Result<(), Failure> {
-    let len = headers.get(COOKIE).map_or(0, HeaderValue::len);
-    match COOKIE.as_str().len() + ": ".len() + len > listener.limits.line_bytes {
+fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failure> {
+    let len = headers.get(COOKIE).map_or(0, <[u8]>::len);
+    match COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
         true => Err(Failure::client(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::FieldTooLong.token(),
@@ -647,22 +548,19 @@ fn check_cookie(headers: &HeaderMap, listener: &ListenerConfig) -> Result<(), Fa
 }
 
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
-fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Option<HeaderValue> {
-    // Without a hash: it is one of the first.
-    let mut fields = head.headers.iter();
-    let received = fields.find_map(|(name, value)| (*name == HOST).then_some(value));
-    if let (Some(authority), Some(host)) = (&head.authority, received)
-        && says(authority, host.as_bytes())
+fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Bytes {
+    if let (Some(authority), Some(host)) = (&head.authority, head.headers.get(HOST))
+        && says(authority, host)
     {
-        return Some(host.clone());
+        return head.headers.share(host);
     }
     let host = match &head.authority {
-        Some(authority) => HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?,
-        None if client.local.port() == 0 => HeaderValue::from_static(UNIX_HOST),
-        None => HeaderValue::from_str(&client.local.to_string()).ok()?,
+        Some(authority) => authority.to_bytes(),
+        None if client.local.port() == 0 => Bytes::from_static(UNIX_HOST.as_bytes()),
+        None => Bytes::from(client.local.to_string()),
     };
-    head.headers.insert(HOST, host.clone());
-    Some(host)
+    head.headers.insert(HOST, &host);
+    host
 }
 
 /// Whether a received `Host` is already spelled as the front would write it.

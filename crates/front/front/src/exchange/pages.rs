@@ -4,13 +4,15 @@
 //! memory: nothing is read while requests are served.
 
 use bytes::Bytes;
+use catamaran_message::Fields;
+use catamaran_message::Id;
 use catamaran_message::ResponseHead;
-use catamaran_upstream::Culprit;
-use http::header::{
+use catamaran_message::name::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
+    ALLOW, CONTENT_TYPE, RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, StatusCode};
+use catamaran_upstream::Culprit;
+use http::StatusCode;
 
 use crate::config::{ErrorPages, Page};
 use crate::counters::Reason;
@@ -48,15 +50,14 @@ impl<'s> Pages<'s> {
         status: StatusCode,
         reason: Option<Reason>,
         count: impl FnOnce(Reason),
-    ) -> (HeaderMap, Bytes) {
+    ) -> (Fields, Bytes) {
         let stopped = reason.is_some_and(|it| it.token() == MAINTENANCE);
         let own = self.of.filter(|_| stopped);
         let own = own.and_then(|of| of.maintenance.as_deref());
         let page = own.or_else(|| self.of.and_then(|of| of.page(status)));
         let (mut fields, body) = self.content(page, status, count);
         if stopped {
-            let seconds = HeaderValue::from_static(MAINTENANCE_RETRY_AFTER);
-            fields.insert(RETRY_AFTER, seconds);
+            fields.insert(RETRY_AFTER, MAINTENANCE_RETRY_AFTER);
         }
         (fields, body)
     }
@@ -71,9 +72,9 @@ impl<'s> Pages<'s> {
         self.of.filter(|of| of.replaces(head.status))?;
         let (mut fields, body) = self.answer(head.status, None, count);
         for name in KEPT {
-            fields.remove(&name);
-            for value in head.headers.get_all(&name) {
-                fields.append(&name, value.clone());
+            fields.remove(name);
+            for value in head.headers.get_all(name) {
+                fields.append(name, value);
             }
         }
         head.headers = fields;
@@ -87,12 +88,12 @@ impl<'s> Pages<'s> {
         page: Option<&Page>,
         status: StatusCode,
         count: impl FnOnce(Reason),
-    ) -> (HeaderMap, Bytes) {
+    ) -> (Fields, Bytes) {
         let mut fields = respond::fields(status, self.id);
         let body = page.and_then(|page| page.body.as_ref());
         let body = match (page, body) {
             (Some(page), Some(body)) => {
-                fields.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+                fields.insert(CONTENT_TYPE, page.content_type);
                 body.clone()
             }
             (None, _) => Bytes::from(respond::page(status, self.id)),
@@ -107,7 +108,7 @@ impl<'s> Pages<'s> {
 
 /// What a replaced response keeps: what the client needs in order to go on, and what lets a script
 /// read the status at all. All else describes the body that is gone, or the backend.
-const KEPT: [HeaderName; 8] = [
+const KEPT: [Id; 8] = [
     WWW_AUTHENTICATE,
     RETRY_AFTER,
     ALLOW,
@@ -164,14 +165,18 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             let (fields, body) = pages.answer(status, None, never);
             assert_eq!(
-                (&body[..], &fields[CONTENT_TYPE]),
-                (expected.as_bytes(), &HeaderValue::from_static("text/plain"))
+                (&body[..], fields.text_of(CONTENT_TYPE).unwrap()),
+                (expected.as_bytes(), "text/plain")
             );
         }
         for status in [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED] {
             let (fields, body) = pages.answer(status, None, never);
             assert!(body.starts_with(b"<!doctype html>"), "{status}");
-            assert!(fields[CONTENT_TYPE].as_bytes().starts_with(b"text/html"));
+            assert!(
+                fields
+                    .get(CONTENT_TYPE)
+                    .is_some_and(|it| it.starts_with(b"text/html"))
+            );
         }
     }
 
@@ -184,7 +189,7 @@ mod tests {
             counted = Some(reason);
         });
         assert_eq!(counted.unwrap().to_string(), "front:error-page-missing");
-        assert!(body.starts_with(b"<!doctype html>") && fields[RETRY_AFTER] == "1");
+        assert!(body.starts_with(b"<!doctype html>") && fields.text_of(RETRY_AFTER) == Some("1"));
     }
 
     #[test]
@@ -198,8 +203,8 @@ mod tests {
         let id = RequestIds::new().next();
         let (fields, body) = Pages::new(Some(&of), id).answer(status, stopped, never);
         assert_eq!(
-            (&body[..], &fields[RETRY_AFTER]),
-            (&b"back soon"[..], &HeaderValue::from_static("60"))
+            (&body[..], fields.text_of(RETRY_AFTER).unwrap()),
+            (&b"back soon"[..], "60")
         );
         let of = ErrorPages {
             pages: vec![(503..=503, page(Some("later")))],
@@ -234,7 +239,7 @@ mod tests {
             ("access-control-allow-origin", "https://a"),
             ("set-cookie", "a=b"),
         ] {
-            head.headers.append(name, HeaderValue::from_static(value));
+            head.headers.append(name, value);
         }
         assert_eq!(
             pages.replace(&mut head, never).as_deref(),
@@ -242,14 +247,17 @@ mod tests {
         );
         let names = ["content-encoding", "etag", "x-powered-by", "allow"];
         assert!(
-            names.iter().all(|name| !head.headers.contains_key(*name)),
+            names.iter().all(|name| !head.headers.contains(*name)),
             "{head:?}"
         );
-        assert_eq!(head.headers["retry-after"], "7");
-        assert_eq!(head.headers["content-type"], "text/plain");
-        assert_eq!(head.headers.get_all("www-authenticate").iter().count(), 2);
-        assert_eq!(head.headers["set-cookie"], "a=b");
-        assert_eq!(head.headers["access-control-allow-origin"], "https://a");
+        assert_eq!(head.headers.text_of("retry-after"), Some("7"));
+        assert_eq!(head.headers.text_of("content-type"), Some("text/plain"));
+        assert_eq!(head.headers.get_all("www-authenticate").count(), 2);
+        assert_eq!(head.headers.text_of("set-cookie"), Some("a=b"));
+        assert_eq!(
+            head.headers.text_of("access-control-allow-origin"),
+            Some("https://a")
+        );
         assert_eq!((head.content_length, head.reason), (Some(6), None));
         // Neither 503's second nor 405's methods are the front's to say for a backend.
         let mut head = ResponseHead {
@@ -264,6 +272,6 @@ mod tests {
             ..ResponseHead::default()
         };
         assert!(pages.replace(&mut head, drop).is_some());
-        assert!(!head.headers.contains_key(RETRY_AFTER));
+        assert!(!head.headers.contains(RETRY_AFTER));
     }
 }

@@ -7,10 +7,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use catamaran_message::{Authority, RequestHead};
+use catamaran_message::name::SET_COOKIE;
+use catamaran_message::{Authority, Fields, RequestHead};
 use catamaran_upstream::IpText;
-use http::header::SET_COOKIE;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderName;
 
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
 use crate::exchange::body_fields::FieldScope;
@@ -29,7 +29,7 @@ pub(crate) struct Passage<'s> {
     /// What compresses the response, if the route wants that.
     pub(crate) compression: Option<CompressionOffer<'s>>,
     /// What the client asked for, as in `Host`.
-    host: HeaderValue,
+    host: Bytes,
     secure: bool,
 }
 
@@ -51,14 +51,14 @@ pub(crate) struct Values<'r> {
 /// A change of one field, its value filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Edit {
-    Set(HeaderName, HeaderValue),
-    Add(HeaderName, HeaderValue),
+    Set(HeaderName, Vec<u8>),
+    Add(HeaderName, Vec<u8>),
     Remove(HeaderName),
 }
 
 impl<'s> Passage<'s> {
     /// `host` is the value of `Host` that the client asked for.
-    pub(super) fn new(rules: &'s Rules, values: Values<'_>, host: HeaderValue) -> Self {
+    pub(super) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         Self {
             edits: edits(rules.response_fields(), values),
             rules,
@@ -80,13 +80,13 @@ impl<'s> Passage<'s> {
     /// Turns the fields of a response back: from paths and hosts of the backend that gave it to those that
     /// the client uses. What is stored for others is the result of this.
     #[inline(never)]
-    pub(crate) fn turn_back(&self, headers: &mut HeaderMap, backend: &BackendConfig) {
+    pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
         if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
             let site = Site {
                 rewrite,
                 backend: &backend.address,
                 called: backend.sent_host().map(|called| &called.authority),
-                authority: self.host.as_bytes(),
+                authority: &self.host,
                 secure: self.secure,
             };
             reverse::turn_back(headers, &site);
@@ -100,7 +100,7 @@ impl<'s> Passage<'s> {
 
     /// Changes the fields of a response as the route says, as far as it takes them. What is filled in is of
     /// this exchange, so it is done at each sending.
-    pub(crate) fn edit(&self, headers: &mut HeaderMap, scope: FieldScope) {
+    pub(crate) fn edit(&self, headers: &mut Fields, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
         apply(&self.edits, scope, headers);
     }
@@ -129,9 +129,8 @@ impl RequestedUrl {
     }
 
     /// The value of `Host`.
-    pub(super) fn host(&self) -> HeaderValue {
-        let host = HeaderValue::from_maybe_shared(self.authority.clone());
-        host.unwrap_or_else(|_| HeaderValue::from_static(""))
+    pub(super) fn host(&self) -> Bytes {
+        self.authority.clone()
     }
 
     pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
@@ -150,16 +149,14 @@ impl RequestedUrl {
 impl Values<'_> {
     /// Where a redirect leads. `None` if that is what the client asked for: the redirect would be a
     /// loop.
-    pub(crate) fn redirect(&self, to: &Template) -> Option<HeaderValue> {
+    pub(crate) fn redirect(&self, to: &Template) -> Option<Vec<u8>> {
         let location = self.fill(to);
         let own = [scheme(self.secure), b"://", self.authority].concat();
         let target = location.strip_prefix(&own[..]).unwrap_or(&location);
         let mut asked = Vec::new();
         self.write(Placeholder::PathQuery, &mut asked);
         let loops = target == asked || target.is_empty() && asked == b"/";
-        HeaderValue::from_maybe_shared(Bytes::from(location))
-            .ok()
-            .filter(|_| !loops)
+        (!loops).then_some(location)
     }
 
     /// The text of a template.
@@ -197,7 +194,7 @@ impl Values<'_> {
 }
 
 /// Changes the fields of a request.
-pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut HeaderMap) {
+pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
     let edits = edits(rules.request_fields(), values);
     apply(&edits, FieldScope::Served, headers);
 }
@@ -206,29 +203,22 @@ fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
     if rules.is_empty() {
         return Box::default();
     }
-    // What a request says was validated when it was read, so that every value is one.
-    let value = |template: &Template| {
-        HeaderValue::from_maybe_shared(Bytes::from(values.fill(template))).ok()
+    let edit = |rule: &FieldRule| match rule {
+        FieldRule::Set(name, template) => Edit::Set(name.clone(), values.fill(template)),
+        FieldRule::Add(name, template) => Edit::Add(name.clone(), values.fill(template)),
+        FieldRule::Remove(name) => Edit::Remove(name.clone()),
     };
-    let edit = |rule: &FieldRule| {
-        Some(match rule {
-            FieldRule::Set(name, template) => Edit::Set(name.clone(), value(template)?),
-            FieldRule::Add(name, template) => Edit::Add(name.clone(), value(template)?),
-            FieldRule::Remove(name) => Edit::Remove(name.clone()),
-        })
-    };
-    rules.iter().filter_map(edit).collect()
+    rules.iter().map(edit).collect()
 }
 
-fn apply(edits: &[Edit], scope: FieldScope, headers: &mut HeaderMap) {
+fn apply(edits: &[Edit], scope: FieldScope, headers: &mut Fields) {
     for edit in edits {
-        // A map that is full is one that no codec would have made.
         match edit {
             // A page in the place of a backend's has the cookies of that.
-            Edit::Remove(name) if *name == SET_COOKIE => drop(headers.remove(name)),
+            Edit::Remove(name) if SET_COOKIE == *name => drop(headers.remove(name)),
             Edit::Set(name, _) | Edit::Add(name, _) | Edit::Remove(name) if !scope.takes(name) => {}
-            Edit::Set(name, value) => drop(headers.try_insert(name, value.clone())),
-            Edit::Add(name, value) => drop(headers.try_append(name, value.clone())),
+            Edit::Set(name, value) => headers.insert(name, value),
+            Edit::Add(name, value) => headers.append(name, value),
             Edit::Remove(name) => drop(headers.remove(name)),
         }
     }
@@ -274,21 +264,16 @@ mod tests {
 
     #[test]
     fn fields_are_set_added_and_removed() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")] {
-            headers.append(name, HeaderValue::from_static(value));
-        }
+        let fields = [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")];
+        let mut headers = Fields::from_iter(fields);
         let name = HeaderName::from_static;
-        let value = HeaderValue::from_static;
         let edits = [
-            Edit::Set(name("a"), value("5")),
-            Edit::Add(name("b"), value("6")),
+            Edit::Set(name("a"), b"5".into()),
+            Edit::Add(name("b"), b"6".into()),
             Edit::Remove(name("c")),
         ];
         apply(&edits, FieldScope::Served, &mut headers);
-        let all = |name: &str| -> Vec<_> { headers.get_all(name).iter().cloned().collect() };
-        assert_eq!(all("a"), ["5"]);
-        assert_eq!(all("b"), ["3", "6"]);
-        assert!(all("c").is_empty());
+        let expected = [("a", "5"), ("b", "3"), ("b", "6")];
+        assert_eq!(headers, Fields::from_iter(expected));
     }
 }

@@ -571,7 +571,6 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if !self.source.may_be_compressed() {
             return;
         }
-        head.expand();
         let kept = self.source.kept_coding(offer, head, self.scene);
         self.progress.compression = kept.or_else(|| offer.begin(head, self.scene));
         if self.progress.compression.is_some() {
@@ -598,14 +597,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.down.abandon_upload();
         }
         let is_own = || self.progress.replaced || self.source.is_own_page();
-        let additions = self.terms.policy.edit(head, self.scene, is_own);
+        self.terms.policy.edit(head, self.scene, is_own);
         if has_body && let Some(offer) = self.terms.policy.compression() {
             self.compress(offer, head);
         }
-        let fields = additions.fields();
         let sent = match head.status {
-            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, &fields),
-            status => self.down.send_head(head, &fields).map(|()| status),
+            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head),
+            status => self.down.send_head(head).map(|()| status),
         };
         self.progress.status = Some(sent.map_err(RelayError::Response)?);
         self.download = Download::Body;

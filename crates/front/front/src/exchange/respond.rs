@@ -3,31 +3,28 @@
 //! A page says in general terms what happened and has the request's id. Only the log says which
 //! backend failed and how. An operator may have another page sent with a status.
 
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER,
-};
-use http::{HeaderMap, StatusCode};
+use catamaran_message::Fields;
+use catamaran_message::name::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::StatusCode;
+use http::header::HeaderValue;
 
 use crate::date;
 use crate::request_id::RequestId;
 
 /// The fields of a page's response.
-pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(6);
-    fields.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
+    let mut fields = Fields::new();
+    fields.insert(CONTENT_TYPE, "text/html; charset=utf-8");
+    fields.insert(CACHE_CONTROL, "no-store");
     if let Some(date) = date::now() {
         fields.insert(DATE, date);
     }
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
-        fields.insert(HeaderName::from_static("x-request-id"), id);
+        fields.insert("x-request-id", id);
     }
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {
-            fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            fields.insert(RETRY_AFTER, "1");
         }
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
             fields.insert(ALLOW, HeaderValue::from_static(METHODS));

@@ -5,11 +5,11 @@
 //! client's; then what each sending of a response gets of its own: the route's rules for fields and
 //! cookies, and the front's fields. The relay knows nothing of all this: it has bytes and deadlines.
 
-use arrayvec::ArrayVec;
 use bytes::Bytes;
+use catamaran_message::Fields;
 use catamaran_message::ResponseHead;
-use http::header::{DATE, HeaderName, HeaderValue, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
-use http::{HeaderMap, StatusCode};
+use catamaran_message::name::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
+use http::StatusCode;
 
 use crate::exchange::body_fields::FieldScope;
 use crate::exchange::compression::CompressionOffer;
@@ -43,15 +43,7 @@ pub(crate) struct BackendPolicy<'a> {
     /// Pages in the place of error responses, if that is wanted.
     pub(crate) pages: Option<Pages<'a>>,
     /// A cookie for the client. It is left out if a shared cache could store it for others.
-    pub(crate) cookie: Option<&'a HeaderValue>,
-}
-
-/// The front's own fields in a response, which follow those of the head.
-#[derive(Debug)]
-pub(crate) struct Additions<'a> {
-    transport_security: Option<&'a HeaderValue>,
-    date: Option<HeaderValue>,
-    cookie: Option<&'a HeaderValue>,
+    pub(crate) cookie: Option<&'a Bytes>,
 }
 
 /// The status of a response that is not sent, because another backend is to be asked.
@@ -104,7 +96,7 @@ impl<'a> ResponsePolicy<'a> {
     }
 
     /// The front's own cookie for the client of a response.
-    pub(crate) fn cookie(&self, head: &ResponseHead) -> Option<&'a HeaderValue> {
+    pub(crate) fn cookie(&self, head: &ResponseHead) -> Option<&'a Bytes> {
         let cookie = self.backend.as_ref()?.cookie;
         cookie.filter(|_| may_carry_cookie(head.status, &head.headers))
     }
@@ -113,22 +105,28 @@ impl<'a> ResponsePolicy<'a> {
     pub(crate) fn edit(
         &self,
         head: &mut ResponseHead,
-        scene: Scene<'a>,
+        scene: Scene<'_>,
         is_own: impl FnOnce() -> bool,
-    ) -> Additions<'a> {
-        let cookie = self.backend.as_ref().and_then(|backend| backend.cookie);
+    ) {
         if let Some(passage) = self.passage.filter(|passage| passage.edits_fields()) {
-            head.expand();
             let scope = FieldScope::new(head.status, is_own());
             passage.edit(&mut head.headers, scope);
         }
-        let headers = &head.headers;
-        // Without a hash: there are few, and it is one of the first.
-        let dated = headers.keys().any(|name| *name == DATE) || head.lines.is_dated();
-        Additions {
-            transport_security: transport_security(scene, head),
-            date: (!dated).then(crate::date::now).flatten(),
-            cookie: cookie.filter(|_| may_carry_cookie(head.status, headers)),
+        let cookie = self.cookie(head);
+        let headers = &mut head.headers;
+        // What a client over TLS is told, unless the backend has said something itself.
+        if let Some(policy) = scene.listener.hsts.as_ref().filter(|_| scene.peer.secure)
+            && !headers.contains(STRICT_TRANSPORT_SECURITY)
+        {
+            headers.append(STRICT_TRANSPORT_SECURITY, policy);
+        }
+        if !headers.contains(DATE)
+            && let Some(date) = crate::date::now()
+        {
+            headers.append(DATE, date);
+        }
+        if let Some(cookie) = cookie {
+            headers.append(SET_COOKIE, cookie);
         }
     }
 }
@@ -136,42 +134,9 @@ impl<'a> ResponsePolicy<'a> {
 impl BackendPolicy<'_> {
     /// Takes note of the sessions that a response begins.
     #[inline(never)]
-    fn note_sessions(&self, sticky: &Sticky, headers: &HeaderMap, scene: Scene<'_>) {
+    fn note_sessions(&self, sticky: &Sticky, headers: &Fields, scene: Scene<'_>) {
         for id in sticky.response_cookies.begun(headers) {
             self.member.backend.note_session(id, scene.clock());
         }
     }
 }
-
-impl Additions<'_> {
-    /// The fields that follow those of the head.
-    pub(crate) fn fields(&self) -> ArrayVec<(&HeaderName, &HeaderValue), FIELDS_MAX> {
-        let mut fields = ArrayVec::new();
-        if let Some(policy) = self.transport_security {
-            fields.push((&TRANSPORT_SECURITY_NAME, policy));
-        }
-        if let Some(date) = &self.date {
-            fields.push((&DATE_NAME, date));
-        }
-        if let Some(cookie) = self.cookie {
-            fields.push((&SET_COOKIE_NAME, cookie));
-        }
-        fields
-    }
-}
-
-/// What a client over TLS is told, unless the backend has said something itself.
-fn transport_security<'a>(scene: Scene<'a>, head: &ResponseHead) -> Option<&'a HeaderValue> {
-    let policy = scene.listener.hsts.as_ref().filter(|_| scene.peer.secure)?;
-    let name = STRICT_TRANSPORT_SECURITY;
-    let is_said = head.lines.get(name.as_str()).is_some() || head.headers.contains_key(name);
-    (!is_said).then_some(policy)
-}
-
-// As values that can be borrowed for as long as a response lasts.
-static TRANSPORT_SECURITY_NAME: HeaderName = STRICT_TRANSPORT_SECURITY;
-static DATE_NAME: HeaderName = DATE;
-static SET_COOKIE_NAME: HeaderName = SET_COOKIE;
-
-/// The most fields that the front adds to a response.
-const FIELDS_MAX: usize = 3;

@@ -8,8 +8,8 @@
 
 use bytes::Bytes;
 use catamaran_message::Authority;
-use http::header::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use catamaran_message::Fields;
+use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
 
 use crate::config::Address;
 use crate::exchange::passage::scheme;
@@ -38,31 +38,11 @@ enum Whose {
 }
 
 /// Turns the fields of a response back.
-pub(crate) fn turn_back(headers: &mut HeaderMap, site: &Site<'_>) {
-    // Most responses have none of them.
+pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
     for name in [LOCATION, CONTENT_LOCATION] {
-        if headers.keys().any(|it| *it == name) {
-            each(headers, &name, |text| site.url(text));
-        }
+        headers.change(name, |text| site.url(text));
     }
-    if headers.keys().any(|it| *it == SET_COOKIE) {
-        each(headers, &SET_COOKIE, |text| site.cookie(text));
-    }
-}
-
-/// Replaces the values that `change` has another text for.
-fn each(headers: &mut HeaderMap, name: &HeaderName, change: impl Fn(&[u8]) -> Option<Vec<u8>>) {
-    let http::header::Entry::Occupied(mut field) = headers.entry(name) else {
-        return;
-    };
-    for value in field.iter_mut() {
-        let changed = change(value.as_bytes());
-        // Valid bytes in another order.
-        let changed = changed.and_then(|it| HeaderValue::from_maybe_shared(Bytes::from(it)).ok());
-        if let Some(changed) = changed {
-            *value = changed;
-        }
-    }
+    headers.change(SET_COOKIE, |text| site.cookie(text));
 }
 
 impl Site<'_> {
@@ -230,8 +210,8 @@ mod tests {
             port: 8080,
         };
         let called = Authority::parse(&Bytes::from_static(b"called.test:81")).unwrap();
-        let mut headers = HeaderMap::new();
-        headers.append(name, value.parse().unwrap());
+        let mut headers = Fields::new();
+        headers.append(name, value);
         let site = Site {
             rewrite: rules.rewrite.as_ref().unwrap(),
             backend: &backend,
@@ -240,8 +220,10 @@ mod tests {
             secure: true,
         };
         turn_back(&mut headers, &site);
-        let values = headers.get_all(name).iter();
-        values.map(|it| it.to_str().unwrap().to_owned()).collect()
+        let values = headers.get_all(name);
+        values
+            .map(|it| String::from_utf8_lossy(it).into_owned())
+            .collect()
     }
 
     fn check_url(from: &str, to: &str, sent: &str, expected: &str) {

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use catamaran_message::{Authority, Target};
-use http::HeaderValue;
 use rustix::fs::OFlags;
 
 /// Whether a path, as received, is one of ACME's.
@@ -43,8 +42,8 @@ pub(crate) async fn read_challenge(file: PathBuf) -> Option<Bytes> {
     read.await.ok().flatten()
 }
 
-/// Where a request in clear is to be made instead; `None` if it cannot be said.
-pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Option<HeaderValue> {
+/// Where a request in clear is to be made instead.
+pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Vec<u8> {
     let mut location = b"https://".to_vec();
     location.extend_from_slice(&authority.host);
     if port != 443 {
@@ -60,7 +59,7 @@ pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Opt
         location.push(b'?');
         location.extend_from_slice(query);
     }
-    HeaderValue::from_maybe_shared(Bytes::from(location)).ok()
+    location
 }
 
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";

@@ -16,11 +16,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use catamaran_coding::EncoderFault;
 use catamaran_files::{FileBodyError, FilePart};
-use catamaran_message::ResponseHead;
+use catamaran_message::name::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use catamaran_message::{Fields, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Event, Lease};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 use thiserror::Error;
 
 use crate::config::BackendConfig;
@@ -182,7 +182,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// An answer with these fields and this body.
-    pub(crate) fn new(status: StatusCode, headers: HeaderMap, body: Bytes) -> Self {
+    pub(crate) fn new(status: StatusCode, headers: Fields, body: Bytes) -> Self {
         let head = ResponseHead {
             status,
             headers,
@@ -197,7 +197,7 @@ impl Answer {
     }
 
     /// A redirect.
-    pub(crate) fn redirect(status: StatusCode, location: HeaderValue, id: RequestId) -> Self {
+    pub(crate) fn redirect(status: StatusCode, location: impl AsRef<[u8]>, id: RequestId) -> Self {
         let body = Bytes::from(respond::page(status, id));
         let mut answer = Self::new(status, respond::fields(status, id), body);
         let headers = &mut answer.head.headers;
@@ -209,21 +209,23 @@ impl Answer {
 
     /// A text.
     pub(crate) fn text(body: Bytes) -> Self {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let mut headers = Fields::new();
+        headers.insert(CONTENT_TYPE, "text/plain");
         Self::new(StatusCode::OK, headers, body)
     }
 
     /// Says that the client's copy of a file is good.
-    pub(crate) fn not_modified(headers: HeaderMap) -> Self {
+    pub(crate) fn not_modified(headers: Fields) -> Self {
         let mut answer = Self::new(StatusCode::NOT_MODIFIED, headers, Bytes::new());
         answer.head.content_length = None;
         answer
     }
 
     /// The answer with these fields besides.
-    pub(crate) fn with(mut self, fields: HeaderMap) -> Self {
-        self.head.headers.extend(fields);
+    pub(crate) fn with(mut self, fields: Fields) -> Self {
+        for field in fields.iter() {
+            self.head.headers.insert(field.name_ref(), field.value());
+        }
         self
     }
 

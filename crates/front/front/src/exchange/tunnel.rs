@@ -9,16 +9,17 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Tunnel as Backend};
 use thiserror::Error;
 
 use crate::client::{BodyPart, ClientError};
 use crate::counters::Reason;
 use crate::deadlines::Tick;
+use crate::exchange::Exchange;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Causes;
 use crate::exchange::scene::Scene;
-use crate::exchange::{Exchange, logged};
 
 /// Why a tunnel ended before both sides had closed.
 #[derive(Debug, Error)]
@@ -321,7 +322,7 @@ impl Exchange<'_> {
             logged.detach();
         }
         if let Some(id) = &mut self.decided.given_id {
-            logged::detach(id);
+            *id = Bytes::copy_from_slice(id);
         }
     }
 }

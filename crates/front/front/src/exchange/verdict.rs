@@ -14,7 +14,7 @@ use bytes::Bytes;
 use catamaran_files::Directory;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
 use crate::counters::Reason;
@@ -80,7 +80,7 @@ pub(crate) struct Forward<'s> {
     /// The tunnel that the request asks for, if the route allows it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'s>>>,
     /// The id that a trusted proxy gave the request. Most have none.
-    pub(crate) given_id: Option<Box<HeaderValue>>,
+    pub(crate) given_id: Option<Bytes>,
     /// What is to be counted besides.
     pub(crate) dropped: Option<Reason>,
     /// What the request is to the cache of its route, if there is one.
@@ -153,7 +153,7 @@ pub(crate) enum OwnContent {
     /// The page of this status, with the methods that files have.
     FileMethods(StatusCode),
     /// A redirect of this status to this place.
-    Redirect(StatusCode, HeaderValue),
+    Redirect(StatusCode, Vec<u8>),
     /// This file's answer to one of ACME's challenges; 404 if there is no such file.
     Challenge(PathBuf),
 }
@@ -183,7 +183,7 @@ enum OwnTarget<'s> {
     /// That this guard of the route refuses the client.
     Guard(Guard),
     /// That a client in clear is to go to this place at `https://`.
-    Https(HeaderValue),
+    Https(Vec<u8>),
     /// This file's answer to one of ACME's challenges.
     Challenge(PathBuf),
     /// That the client is to go elsewhere.
@@ -218,7 +218,7 @@ impl<'s> Redirection<'s> {
 
     /// The value of `Location`; `None` if it is what the client asked for. Of `values` its paths are left
     /// out.
-    fn location(&self, values: Values<'_>) -> Option<HeaderValue> {
+    fn location(&self, values: Values<'_>) -> Option<Vec<u8>> {
         let values = Values {
             path: &self.path,
             rest: &self.rest,
@@ -334,7 +334,7 @@ impl<'s> Case<'_, 's> {
             return Ok(None);
         };
         let location = head.authority.as_ref();
-        let location = location.and_then(|it| secured::location(it, &head.target, port));
+        let location = location.map(|it| secured::location(it, &head.target, port));
         let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
         Ok(Some(OwnTarget::Https(location.ok_or_else(nowhere)?)))
     }

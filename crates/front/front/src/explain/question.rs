@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use catamaran_http1::{Fault, Server, ServerEvent};
-use catamaran_message::RequestHead;
+use catamaran_message::name::{
+    CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use catamaran_message::{NameRef, RequestHead};
 use catamaran_tls::{Facts, Profile, Session};
 use h2::ext::Protocol;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri, Version};
 
 use crate::client::http2::websocket;
@@ -207,10 +208,13 @@ impl Http2Request {
 
 /// Whether a field is one of a connection, or names codings of one.
 fn is_of_connection(name: &HeaderName, value: &HeaderValue) -> bool {
-    let names = ["keep-alive", "proxy-connection"];
-    [CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(name)
-        || names.contains(&name.as_str())
-        || *name == TE && value != "trailers"
+    match name.into() {
+        NameRef::Known(TE) => value != "trailers",
+        NameRef::Known(
+            CONNECTION | KEEP_ALIVE | PROXY_CONNECTION | TRANSFER_ENCODING | UPGRADE,
+        ) => true,
+        NameRef::Known(_) | NameRef::Other(_) => false,
+    }
 }
 
 /// The first listener that has the URL's port and scheme, or else its scheme, or else the first.

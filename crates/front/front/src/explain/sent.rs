@@ -37,7 +37,7 @@ pub(super) fn request(
         request: preview.line,
         fields: preview.fields,
         attributes: preview.attributes,
-        set_cookie: cookie.map(|it| super::text(it.as_bytes())),
+        set_cookie: cookie.map(|it| super::text(it)),
         timeouts: timeouts(settings, rules),
         retries: upstream.retries_by(rules),
     })

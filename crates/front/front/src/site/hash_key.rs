@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use catamaran_balance::affinity::values;
 use catamaran_balance::hash::Key;
-use http::header::COOKIE;
+use catamaran_message::name::COOKIE;
 
 use crate::config::HashBy;
 use crate::site::Facts;
@@ -19,13 +19,13 @@ pub(super) fn key(by: &HashBy, facts: &Facts<'_>) -> Option<Key> {
         }),
         HashBy::Path => Some(Key::new(facts.path.route())),
         HashBy::Cookie(name) => {
-            let fields = headers.get_all(COOKIE).iter();
+            let fields = headers.get_all(COOKIE);
             let name = std::slice::from_ref(name);
-            let mut values = fields.flat_map(|field| values::cookies(field.as_bytes(), name));
+            let mut values = fields.flat_map(|field| values::cookies(field, name));
             values.next().map(Key::new)
         }
         HashBy::Header(name) => {
-            let value = headers.get(name)?.as_bytes();
+            let value = headers.get(name)?;
             (!value.is_empty()).then(|| Key::new(value))
         }
         HashBy::Query(name) => {

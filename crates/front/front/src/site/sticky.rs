@@ -12,7 +12,7 @@ use catamaran_balance::affinity::{
     Affinity, BackendOut, Decision, Home, Rules, Standing, Trace, values,
 };
 use catamaran_message::RequestHead;
-use http::header::COOKIE;
+use catamaran_message::name::COOKIE;
 
 use self::own_cookie::{Own, OwnCookie};
 use self::response_cookies::ResponseCookies;
@@ -67,9 +67,8 @@ impl Sticky {
             first,
             ..
         } = &self.config;
-        // Without a hash: there are few.
-        let fields = head.headers.iter().filter(|(name, _)| **name == COOKIE);
-        let cookies = fields.flat_map(|(_, field)| values::cookies(field.as_bytes(), cookies));
+        let fields = head.headers.get_all(COOKIE);
+        let cookies = fields.flat_map(|field| values::cookies(field, cookies));
         let parameters = values::parameters(&head.target.path, parameters);
         match first {
             IdFirst::Cookie => {
@@ -95,8 +94,8 @@ impl Sticky {
             first,
             ..
         } = &self.config;
-        let fields = head.headers.get_all(COOKIE).iter();
-        let cookies = fields.flat_map(|field| values::named(field.as_bytes(), cookies));
+        let fields = head.headers.get_all(COOKIE);
+        let cookies = fields.flat_map(|field| values::named(field, cookies));
         let cookies = cookies.map(|(name, value)| ("cookie", name, value));
         let parameters = values::named_parameters(&head.target.path, parameters);
         let parameters = parameters.map(|(name, value)| ("path parameter", name, value));

@@ -3,9 +3,9 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use catamaran_message::{BodyLength, Request};
+use catamaran_message::{BodyLength, Fields, Request};
 use catamaran_testkit::{Peer, Script};
-use http::{HeaderMap, Method};
+use http::Method;
 
 use super::*;
 use crate::client_facts::ClientFacts;
@@ -77,8 +77,7 @@ async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bo
         path: b"/",
         query: None,
         host: b"a",
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(0),
     };
     lease

@@ -9,9 +9,8 @@ use std::os::fd::AsFd;
 use std::task::Waker;
 use std::time::Duration;
 
-use catamaran_message::BodyLength;
+use catamaran_message::{BodyLength, Fields};
 use catamaran_transport::HIGH_WATER;
-use http::HeaderMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
@@ -85,7 +84,7 @@ async fn packets_that_were_asked_for_together_leave_together() {
     let config = BackendConfig::new(Protocol::Ajp, Address::Unix("unused".into()));
     let mut conn = Connection::new(stream, &config, None);
     conn.send_request(
-        &post(&HeaderMap::new(), 1_000_000),
+        &post(&Fields::new(), 1_000_000),
         &ClientFacts::local(),
         &config,
     )
@@ -170,7 +169,7 @@ async fn uploading(answer: &str) -> (Connection, std::net::TcpStream) {
     let (mut peer, _) = listener.accept().unwrap();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
     conn.send_request(
-        &post(&HeaderMap::new(), 1_000_000),
+        &post(&Fields::new(), 1_000_000),
         &ClientFacts::local(),
         &config,
     )
@@ -260,20 +259,19 @@ fn conn(stream: Stream) -> Connection {
     Connection::new(stream, &config, None)
 }
 
-fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
+fn post(headers: &Fields, body: u64) -> Request<'_> {
     Request {
         method: &http::Method::POST,
         path: b"/",
         query: None,
         host: b"a",
         headers,
-        extra: &[],
         body: BodyLength::Known(body),
     }
 }
 
 fn send(conn: &mut Connection, body: usize) {
-    let headers = HeaderMap::new();
+    let headers = Fields::new();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
     conn.send_request(&post(&headers, body as u64), &ClientFacts::local(), &config)
         .unwrap();

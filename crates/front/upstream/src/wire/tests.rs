@@ -2,10 +2,11 @@
 
 use std::task::{Context, Poll, Waker};
 
+use catamaran_message::Fields;
 use catamaran_testkit::ajp::{
     attribute, chunk, data, end_response, get_body_chunk, named, send_headers,
 };
-use http::{HeaderMap, Method};
+use http::Method;
 
 use super::*;
 use crate::config::Address;
@@ -39,8 +40,7 @@ impl Transcript {
             path: b"/a",
             query: None,
             host: b"h",
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body,
         };
         self.wire
@@ -249,8 +249,7 @@ fn an_ajp_backend_is_told_the_activation_in_the_words_of_mod_jk() {
             path: b"/a",
             query: None,
             host: b"h",
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body: BodyLength::Known(0),
         };
         let facts = ClientFacts {

@@ -1,8 +1,8 @@
 //! What a web server tells the container besides the head, and which requests are refused.
 //!
 //! Containers pass many texts on to the application without a check: Tomcat delivers line breaks in
-//! header values (which [`http::HeaderMap`] rules out already). So every text is checked here, before a
-//! byte is written.
+//! header values (which [`catamaran_message::Fields`] rules out already). So every other text is
+//! checked here, before a byte is written.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -116,13 +116,6 @@ impl fmt::Debug for Attribute<'_> {
 pub(super) fn check(request: &Request<'_>, facts: &Facts<'_>) -> Result<(), RequestError> {
     check_target(request)?;
     check_texts(facts)?;
-    if request
-        .extra
-        .iter()
-        .any(|(_, value)| field::has_control(value))
-    {
-        return Err(RequestError::Control("fields"));
-    }
     match request.body {
         BodyLength::Known(length) if i64::try_from(length).is_err() => {
             Err(RequestError::BodyTooLong)

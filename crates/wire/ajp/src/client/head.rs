@@ -5,11 +5,11 @@
 //! usual ones and Tomcat's, is removed.
 
 use bytes::Bytes;
-use catamaran_message::ResponseHead;
-use http::{StatusCode, header};
+use catamaran_message::name::CONTENT_LENGTH;
+use catamaran_message::{ResponseHead, Traits};
+use http::StatusCode;
 
 use crate::error::{FieldFault, ResponseFault};
-use crate::message::fields::FieldName;
 use crate::message::send_headers::SendHeaders;
 use crate::{exchange, field};
 
@@ -23,31 +23,23 @@ pub(super) fn read(
     head.status = status(view.status)?;
     head.reason = reason(view.reason, head.status, payload)?;
     field::make_room(&mut head.headers, view.fields.left(), fields_max)?;
-    let mut connection = None;
     for item in &mut view.fields {
         let item = item?;
-        if field::is_content_length(&item) {
+        let id = field::id(&item)?;
+        if id == Some(CONTENT_LENGTH) {
             take_content_length(head, item.value.unwrap_or_default())?;
             continue;
         }
         // Applications set values with white space around them, which is no part of a value (RFC 9110,
         // section 5.5) and which HTTP/2 forbids.
-        let (name, value) = field::read(&item, payload, field::trim)?;
-        if name == header::CONNECTION {
-            connection.get_or_insert_with(Vec::new).push(value);
-            continue;
-        }
-        // None that concerns the connection has a code.
-        let is_coded = matches!(item.name, FieldName::Coded(_));
-        if is_coded || !field::is_hop_by_hop(&name) {
-            let appended = head.headers.try_append(name, value);
-            appended.map_err(|_| FieldFault::TooMany { max: fields_max })?;
-        }
+        let value = field::trim(field::value(&item)?);
+        field::push(&mut head.headers, payload, &item, id, value);
     }
     view.finish()?;
-    for value in connection.iter().flatten() {
-        field::remove_nominated(&mut head.headers, value);
-    }
+    head.headers.keep(payload.clone());
+    head.headers.mark_nominated(&[]);
+    head.headers
+        .remove_all(Traits::HOP_BY_HOP.with(Traits::NOMINATED));
     if !may_have_length(head.status) {
         head.content_length = None;
     }
@@ -55,7 +47,7 @@ pub(super) fn read(
 }
 
 fn take_content_length(head: &mut ResponseHead, digits: &[u8]) -> Result<(), FieldFault> {
-    let length = field::decimal(field::trim(digits)).ok_or(FieldFault::ContentLength)?;
+    let length = field::content_length(field::trim(digits))?;
     match head.content_length.replace(length) {
         Some(first) if first != length => Err(FieldFault::ContentLength),
         _ => Ok(()),

@@ -2,25 +2,25 @@
 //!
 //! A name that starts with the byte `A0` is a code of two bytes; anything else is the length of a
 //! literal name, which must therefore be shorter than `A000`. The count in front is not trusted
-//! beyond what the payload can hold. [`Fields`] yields views in order and stops at the first fault.
+//! beyond what the payload can hold. [`ReceivedFields`] yields views in order and stops at the first fault.
 
-use http::HeaderName;
+use catamaran_message::{Field, Id};
 
-use crate::code::{self, FieldTable};
+use crate::code;
 use crate::error::DecodeError;
 use crate::wire::{Reader, Writer};
 
 /// The fields of one head, read one by one.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct ReceivedFields<'a> {
     reader: Reader<'a>,
     left: u16,
-    table: &'static FieldTable,
+    table: &'static [Id],
 }
 
 /// One field as it stands in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct ReceivedField<'a> {
     /// Its name.
     pub name: FieldName<'a>,
     /// Its value; `None` is the null string.
@@ -31,17 +31,14 @@ pub struct Field<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldName<'a> {
     /// A code, looked up.
-    Coded(&'static HeaderName),
+    Coded(Id),
     /// Spelt out; neither checked nor lowered.
     Literal(&'a [u8]),
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ReceivedFields<'a> {
     /// Reads the count, and leaves the fields for iteration.
-    pub(crate) fn read(
-        mut reader: Reader<'a>,
-        table: &'static FieldTable,
-    ) -> Result<Self, DecodeError> {
+    pub(crate) fn read(mut reader: Reader<'a>, table: &'static [Id]) -> Result<Self, DecodeError> {
         let left = reader.u16()?;
         if usize::from(left) * FIELD_BYTES_MIN > reader.rest().len() {
             return Err(DecodeError::FieldCount(left));
@@ -66,7 +63,7 @@ impl<'a> Fields<'a> {
         Ok(self.reader)
     }
 
-    fn field(&mut self) -> Result<Field<'a>, DecodeError> {
+    fn field(&mut self) -> Result<ReceivedField<'a>, DecodeError> {
         let name = match self.reader.u16()?.to_be_bytes() {
             [code::FIELD_CODE, number] => FieldName::Coded(
                 code::field_name(self.table, number).ok_or(DecodeError::FieldCode(number))?,
@@ -77,12 +74,12 @@ impl<'a> Fields<'a> {
             },
         };
         let value = self.reader.string()?;
-        Ok(Field { name, value })
+        Ok(ReceivedField { name, value })
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, DecodeError>;
+impl<'a> Iterator for ReceivedFields<'a> {
+    type Item = Result<ReceivedField<'a>, DecodeError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -95,12 +92,13 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Appends the name of a field, which is in lower case, as a code where `table` has one.
-#[inline]
-pub(crate) fn encode_name(name: &str, table: &FieldTable, writer: &mut Writer<'_>) {
-    match code::field_code(table, name) {
-        Some(number) => writer.array([code::FIELD_CODE, number]),
-        None => writer.string(name.as_bytes()),
+/// Appends a field under its code, or under its name as it came.
+// A call for each field would be a tenth of what the field takes.
+#[inline(always)]
+pub(crate) fn encode(field: Field<'_>, code: Option<u8>, writer: &mut Writer<'_>) {
+    match code {
+        Some(number) => writer.strings([code::FIELD_CODE, number], [field.value()]),
+        None => writer.strings([], [field.name(), field.value()]),
     }
 }
 

@@ -6,12 +6,14 @@
 //! by the server role, and the encoder writes only what every deployed container reads.
 
 use bytes::BytesMut;
-use http::{HeaderName, Method, header};
+use catamaran_message::name::{COOKIE, TRANSFER_ENCODING};
+use catamaran_message::{Field, Id, Traits};
+use http::Method;
 
 use crate::client::{Attribute, ClientConfig, Facts};
 use crate::code::{self, AttributeCode};
 use crate::error::DecodeError;
-use crate::message::fields::{self, Fields};
+use crate::message::fields::{self, ReceivedFields};
 use crate::packet::CLIENT_MAGIC;
 use crate::wire::{Reader, TooLarge, Writer};
 use crate::{BodyLength, IpText, Request, RequestError, field};
@@ -36,7 +38,7 @@ pub struct ForwardRequest<'a> {
     /// Whether the client came over TLS.
     pub is_ssl: bool,
     /// The fields; [`ForwardRequest::attributes`] follow the last one.
-    pub fields: Fields<'a>,
+    pub fields: ReceivedFields<'a>,
 }
 
 impl<'a> ForwardRequest<'a> {
@@ -59,7 +61,7 @@ impl<'a> ForwardRequest<'a> {
             server_name: reader.string()?,
             server_port: reader.u16()?,
             is_ssl: reader.bool()?,
-            fields: Fields::read(reader, &code::REQUEST_FIELDS)?,
+            fields: ReceivedFields::read(reader, &code::REQUEST_FIELDS)?,
         })
     }
 
@@ -200,33 +202,26 @@ fn encode_fields(
     writer: &mut Writer<'_>,
 ) -> Result<(), RequestError> {
     let count_at = writer.reserve_u16();
-    let mut fields = 0;
-    // A map yields the values of one name after the other.
-    let has_repeated = request.headers.len() > request.headers.keys_len();
+    let headers = request.headers;
+    let has_framing = headers.may_have(Traits::FRAMING);
+    let has_several_cookies = headers.get_all(COOKIE).nth(1).is_some();
     let mut cookies_done = false;
-    for (name, value) in request.headers {
-        if field::is_framing(name) {
+    let mut fields = 0;
+    for field in headers.iter() {
+        if has_framing && field.traits().has_any(Traits::FRAMING) {
             continue;
         }
-        if has_repeated && *name == header::COOKIE {
+        if has_several_cookies && field.is(COOKIE) {
             if std::mem::replace(&mut cookies_done, true) {
                 continue;
             }
-            let cookies = request.headers.get_all(header::COOKIE);
-            encode_name(name, writer)?;
-            writer.joined(cookies.iter().map(http::HeaderValue::as_bytes), b"; ");
+            writer.array(code::COOKIE_OF_REQUEST);
+            writer.joined(headers.get_all(COOKIE), b"; ");
         } else {
-            encode_name(name, writer)?;
-            writer.string(value.as_bytes());
+            check_name(field)?;
+            let code = field.id().and_then(Id::ajp_request_code);
+            fields::encode(field, code, writer);
         }
-        fields += 1;
-    }
-    for &(name, value) in request.extra {
-        if field::is_framing(name) {
-            continue;
-        }
-        encode_name(name, writer)?;
-        writer.string(value);
         fields += 1;
     }
     match request.body {
@@ -236,7 +231,7 @@ fn encode_fields(
             fields += 1;
         }
         BodyLength::Unknown if announce_chunked => {
-            encode_name(&header::TRANSFER_ENCODING, writer)?;
+            writer.string(TRANSFER_ENCODING.spelling().as_bytes());
             writer.string(b"chunked");
             fields += 1;
         }
@@ -251,14 +246,16 @@ fn encode_fields(
     }
 }
 
-fn encode_name(name: &HeaderName, writer: &mut Writer<'_>) -> Result<(), RequestError> {
-    let name = name.as_str();
-    let (bytes, max) = (name.len(), FIELD_NAME_BYTES_MAX);
-    if bytes > max {
-        return Err(RequestError::FieldNameTooLong { bytes, max });
+/// Checks that every container reads the name. Those of the table are short.
+#[inline]
+fn check_name(field: Field<'_>) -> Result<(), RequestError> {
+    if field.id().is_some() {
+        return Ok(());
     }
-    fields::encode_name(name, &code::REQUEST_FIELDS, writer);
-    Ok(())
+    match (field.name().len(), FIELD_NAME_BYTES_MAX) {
+        (bytes, max) if bytes > max => Err(RequestError::FieldNameTooLong { bytes, max }),
+        _ => Ok(()),
+    }
 }
 
 fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {

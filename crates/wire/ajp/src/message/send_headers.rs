@@ -4,14 +4,14 @@
 //! fields: a web server that gets none may show the fields of the response before.
 
 use bytes::BytesMut;
-use catamaran_message::{BodyLength, Response};
-use http::{StatusCode, header};
+use catamaran_message::{BodyLength, Id, Response, Traits};
+use http::StatusCode;
 
+use crate::code;
 use crate::error::DecodeError;
-use crate::message::fields::{self, Fields};
+use crate::message::fields::{self, ReceivedFields};
 use crate::packet::{PacketSize, SERVER_MAGIC};
 use crate::wire::{TooLarge, Writer};
-use crate::{code, field};
 
 /// A response head, borrowed from the payload.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct SendHeaders<'a> {
     /// The reason phrase; Tomcat sends the status in digits.
     pub reason: Option<&'a [u8]>,
     /// The fields; call [`SendHeaders::finish`] behind the last one.
-    pub fields: Fields<'a>,
+    pub fields: ReceivedFields<'a>,
 }
 
 impl<'a> SendHeaders<'a> {
@@ -34,7 +34,7 @@ impl<'a> SendHeaders<'a> {
         Ok(Self {
             status: reader.u16()?,
             reason: reader.string()?,
-            fields: Fields::read(reader, &code::RESPONSE_FIELDS)?,
+            fields: ReceivedFields::read(reader, &code::RESPONSE_FIELDS)?,
         })
     }
 
@@ -53,24 +53,24 @@ impl<'a> SendHeaders<'a> {
 /// # Errors
 /// [`TooLarge`] if it does not fit one packet; nothing is written then.
 pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Result<(), TooLarge> {
-    let table = &code::RESPONSE_FIELDS;
     let mut writer = Writer::packet(SERVER_MAGIC, out);
     writer.u8(code::SEND_HEADERS);
     writer.u16(head.status.as_u16());
     writer.string(head.reason.unwrap_or_else(|| usual_reason(head.status)));
     let count_at = writer.reserve_u16();
     let mut count = 0_u16;
-    let own = head
-        .headers
-        .iter()
-        .filter(|(name, _)| **name != header::CONTENT_LENGTH && !field::is_hop_by_hop(name));
-    for (name, value) in own.chain(head.extra.iter().copied()) {
-        fields::encode_name(name.as_str(), table, &mut writer);
-        writer.string(value.as_bytes());
+    let without = Traits::HOP_BY_HOP.with(Traits::FRAMING);
+    let skips = head.headers.may_have(without);
+    for field in head.headers.iter() {
+        if skips && field.traits().has_any(without) {
+            continue;
+        }
+        let code = field.id().and_then(Id::ajp_response_code);
+        fields::encode(field, code, &mut writer);
         count = count.saturating_add(1);
     }
     if let BodyLength::Known(length) = head.body {
-        fields::encode_name(header::CONTENT_LENGTH.as_str(), table, &mut writer);
+        writer.array(code::CONTENT_LENGTH_OF_RESPONSE);
         writer.decimal(length);
         count = count.saturating_add(1);
     }

@@ -8,11 +8,13 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, header};
+use catamaran_message::name::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use catamaran_message::{Fields, Traits};
+use http::Method;
 
 use crate::code::AttributeCode;
 use crate::error::{FieldFault, RequestFault};
-use crate::message::fields::Fields;
+use crate::message::fields::ReceivedFields;
 use crate::message::forward_request::{ForwardRequest, ReceivedAttribute};
 use crate::{BodyLength, field};
 
@@ -40,7 +42,7 @@ pub struct RequestHead {
     pub is_ssl: bool,
     /// End-to-end fields; without Content-Length and Transfer-Encoding, which `body`
     /// stands for.
-    pub headers: HeaderMap,
+    pub headers: Fields,
     /// How long the body is. Unknown without a Content-Length: web servers announce no absence of
     /// a body, so ask when the application reads, not before.
     pub body: BodyLength,
@@ -156,32 +158,36 @@ fn line(
 
 /// The fields, the length of the body that they announce, and whether it came in chunks.
 fn read_fields(
-    fields: &mut Fields<'_>,
+    fields: &mut ReceivedFields<'_>,
     payload: &Bytes,
     fields_max: usize,
-) -> Result<(HeaderMap, BodyLength, bool), RequestFault> {
-    let mut headers = HeaderMap::new();
+) -> Result<(Fields, BodyLength, bool), RequestFault> {
+    let mut headers = Fields::new();
     field::make_room(&mut headers, fields.left(), fields_max)?;
     let mut length = None;
     let mut chunked = false;
     for item in fields {
-        let (name, value) = field::read(&item?, payload, |text| text)?;
-        if name == header::CONTENT_LENGTH {
-            let number = field::content_length(&value)?;
-            if length.replace(number).is_some() {
-                return Err(FieldFault::ContentLength.into());
+        let item = item?;
+        let id = field::id(&item)?;
+        let value = field::value(&item)?;
+        match id {
+            Some(CONTENT_LENGTH) => {
+                let number = field::content_length(value)?;
+                if length.replace(number).is_some() {
+                    return Err(FieldFault::ContentLength.into());
+                }
             }
-        } else if name == header::TRANSFER_ENCODING {
-            let is_chunked = value.as_bytes().eq_ignore_ascii_case(b"chunked");
-            if !is_chunked || std::mem::replace(&mut chunked, true) {
-                return Err(FieldFault::TransferEncoding.into());
+            Some(TRANSFER_ENCODING) => {
+                let is_chunked = value.eq_ignore_ascii_case(b"chunked");
+                if !is_chunked || std::mem::replace(&mut chunked, true) {
+                    return Err(FieldFault::TransferEncoding.into());
+                }
             }
-        } else if !field::is_hop_by_hop(&name) {
-            headers
-                .try_append(name, value)
-                .map_err(|_| FieldFault::TooMany { max: fields_max })?;
+            Some(id) if id.traits().has_any(Traits::HOP_BY_HOP) => {}
+            id => field::push(&mut headers, payload, &item, id, value),
         }
     }
+    headers.keep(payload.clone());
     match length {
         Some(_) if chunked => Err(FieldFault::TransferEncoding.into()),
         Some(length) => Ok((headers, BodyLength::Known(length), false)),

@@ -8,7 +8,8 @@
 use bytes::BytesMut;
 use catamaran_ajp::client::{KnownHead, Skimmed};
 use catamaran_ajp::{BodyLength, Client, ClientConfig, ClientEvent, Fault, Request};
-use http::{HeaderMap, Method};
+use catamaran_message::Fields;
+use http::Method;
 
 use crate::FACTS;
 use crate::raw::{
@@ -120,8 +121,7 @@ impl WebServer {
             path: b"/",
             query: None,
             host: b"localhost",
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body,
         };
         self.client

@@ -10,7 +10,8 @@ use catamaran_ajp::{
     Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Request, Response, Server,
     ServerConfig, ServerEvent,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ fn method() -> impl Strategy<Value = Method> {
 }
 
 /// Fields that a codec passes on as they are.
-fn headers() -> impl Strategy<Value = HeaderMap> {
+fn headers() -> impl Strategy<Value = Fields> {
     let coded = prop::sample::select(vec![
         "accept",
         "host",
@@ -44,16 +45,11 @@ fn headers() -> impl Strategy<Value = HeaderMap> {
     let name = prop_oneof![coded.prop_map(str::to_owned), "x-[a-z0-9-]{1,60}"];
     let value = "[ -~\\t\u{80}-\u{ff}]{0,60}";
     vec((name, value), 0..20).prop_map(|fields| {
-        let pairs = fields.into_iter().map(|(name, value)| {
-            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        let pairs = fields.iter().map(|(name, value)| {
             let value = value.trim_matches([' ', '\t']);
-            (name, HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            (name.as_str(), value)
         });
-        let mut headers = HeaderMap::new();
-        for (name, value) in pairs {
-            headers.append(name, value);
-        }
-        headers
+        pairs.collect()
     })
 }
 
@@ -66,15 +62,10 @@ fn body_length() -> impl Strategy<Value = BodyLength> {
 }
 
 /// A field with which a client tries to say how its body is framed.
-fn claim_of_framing() -> impl Strategy<Value = (HeaderName, HeaderValue)> {
+fn claim_of_framing() -> impl Strategy<Value = (&'static str, &'static str)> {
     let name = prop::sample::select(vec!["content-length", "transfer-encoding"]);
     let value = prop::sample::select(vec!["0", "7", "chunked", "identity", "gzip, chunked", ""]);
-    (name, value).prop_map(|(name, value)| {
-        (
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        )
-    })
+    (name, value)
 }
 
 /// The fields of a FORWARD_REQUEST's payload that say how long the body is.
@@ -83,7 +74,7 @@ fn framing_fields(payload: &[u8]) -> Vec<(&'static str, String)> {
     for field in ForwardRequest::decode(payload).unwrap().fields {
         let field = field.unwrap();
         let name = match &field.name {
-            FieldName::Coded(name) => name.as_str().as_bytes(),
+            FieldName::Coded(name) => name.spelling().as_bytes(),
             FieldName::Literal(name) => name,
         };
         for known in ["content-length", "transfer-encoding"] {
@@ -145,7 +136,6 @@ proptest! {
             query: query.as_ref().map(String::as_bytes),
             host: b"example.com",
             headers: &headers,
-            extra: &[],
             body,
         };
         let facts = Facts {
@@ -221,13 +211,12 @@ proptest! {
             status,
             reason: Some(reason.as_bytes()),
             headers: &headers,
-            extra: &[],
             body: length.map_or(BodyLength::Unknown, BodyLength::Known),
         };
         server.send_head(&head, &mut down).unwrap();
 
         let mut client = Client::new(ClientConfig::default());
-        client.send_request(&plain_get(&HeaderMap::new()), &FACTS, &mut up).unwrap();
+        client.send_request(&plain_get(&Fields::new()), &FACTS, &mut up).unwrap();
         let Some(ClientEvent::Head(head)) = client.receive(&mut down, &mut up).unwrap() else {
             panic!("no head");
         };
@@ -278,7 +267,7 @@ proptest! {
         bytes.extend(raw::end_response(1));
         let run = |lengths: &[usize]| {
             let mut client = Client::new(ClientConfig::default());
-            client.send_request(&plain_get(&HeaderMap::new()), &FACTS, &mut BytesMut::new()).unwrap();
+            client.send_request(&plain_get(&Fields::new()), &FACTS, &mut BytesMut::new()).unwrap();
             client.finish_body(&mut BytesMut::new()).unwrap();
             in_pieces(&bytes, lengths, |input, out| client.receive(input, out).unwrap())
         };
@@ -318,14 +307,13 @@ proptest! {
     }
 }
 
-fn plain_get(headers: &HeaderMap) -> Request<'_> {
+fn plain_get(headers: &Fields) -> Request<'_> {
     Request {
         method: &Method::GET,
         path: b"/",
         query: None,
         host: b"example.com",
         headers,
-        extra: &[],
         body: BodyLength::Unknown,
     }
 }

@@ -5,7 +5,8 @@
 
 use bytes::{Buf, BytesMut};
 use catamaran_ajp::{BodyLength, End, Fault, Response, Server, ServerConfig, ServerEvent};
-use http::{HeaderMap, StatusCode};
+use catamaran_message::Fields;
+use http::StatusCode;
 
 use crate::raw::Expect::{Abort, Drop, Refuse, Serve};
 use crate::raw::{self, App, Row, coded, data, get, named, post, server_rows, text};
@@ -94,8 +95,7 @@ impl Connector {
         let head = Response {
             status: StatusCode::OK,
             reason: None,
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body: BodyLength::Unknown,
         };
         // The head is out already when the owed packet has come.

@@ -6,7 +6,9 @@ use catamaran_ajp::{
     BodyLength, End, PacketSize, RequestHead, Response, ResponseError, Server, ServerConfig,
     ServerEvent,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use catamaran_message::Fields;
+use catamaran_message::name::{CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
+use http::StatusCode;
 
 use crate::raw::{self, attribute, coded, data, field, get, post, text, to_container};
 
@@ -69,7 +71,7 @@ impl Conn {
         self.server.want_body(&mut self.out);
     }
 
-    fn head(&mut self, status: u16, headers: &HeaderMap) {
+    fn head(&mut self, status: u16, headers: &Fields) {
         let head = response(status, headers);
         self.server.send_head(&head, &mut self.out).unwrap();
     }
@@ -88,26 +90,25 @@ impl Conn {
     }
 }
 
-fn length(length: u64) -> HeaderMap {
-    HeaderMap::from_iter([(header::CONTENT_LENGTH, length.into())])
+fn length(length: u64) -> Fields {
+    Fields::from_iter([(CONTENT_LENGTH, length.to_string())])
 }
 
 /// A head with these fields, of which Content-Length says how long the body is.
-fn response(status: u16, headers: &HeaderMap) -> Response<'_> {
-    let length = headers.get(header::CONTENT_LENGTH);
+fn response(status: u16, headers: &Fields) -> Response<'_> {
+    let length = headers.text_of(CONTENT_LENGTH);
     Response {
         status: StatusCode::from_u16(status).unwrap(),
         reason: None,
         headers,
-        extra: &[],
         body: length.map_or(BodyLength::Unknown, |length| {
-            BodyLength::Known(length.to_str().unwrap().parse().unwrap())
+            BodyLength::Known(length.parse().unwrap())
         }),
     }
 }
 
-fn no_fields() -> HeaderMap {
-    HeaderMap::new()
+fn no_fields() -> Fields {
+    Fields::new()
 }
 
 #[test]
@@ -525,17 +526,14 @@ fn a_larger_packet_size_takes_larger_chunks() {
 #[test]
 fn a_head_that_cannot_be_sent_leaves_room_for_another() {
     let mut conn = Conn::after(&get());
-    let too_large = HeaderMap::from_iter([(
-        HeaderName::from_static("a"),
-        HeaderValue::from_str(&"v".repeat(9000)).unwrap(),
-    )]);
+    let too_large = Fields::from_iter([("a", "v".repeat(9000))]);
     let Conn { server, out, .. } = &mut conn;
     let mut send = |head: &Response<'_>| server.send_head(head, out);
     assert!(matches!(
         send(&response(200, &too_large)),
         Err(ResponseError::HeadTooLarge { max: 8188, .. })
     ));
-    let none = HeaderMap::new();
+    let none = Fields::new();
     let split = Response {
         reason: Some(b"a\r\nb"),
         ..response(200, &none)
@@ -572,19 +570,13 @@ fn fields_of_one_connection_do_not_travel() {
         "Upgrade",
     ];
     let mut request = get();
-    let mut headers = HeaderMap::new();
+    let mut headers = Fields::new();
     for name in hop {
         request = request.field(field(name, "x"));
-        headers.insert(
-            HeaderName::try_from(name).unwrap(),
-            HeaderValue::from_static("x"),
-        );
+        headers.insert(name, "x");
     }
-    headers.insert(
-        header::TRANSFER_ENCODING,
-        HeaderValue::from_static("chunked"),
-    );
-    headers.insert("x-end", HeaderValue::from_static("y"));
+    headers.insert(TRANSFER_ENCODING, "chunked");
+    headers.insert("x-end", "y");
     let mut conn = Conn::new();
     let head = conn.request(&request);
     assert_eq!(head.headers.len(), 1, "{:?}", head.headers);
@@ -596,13 +588,12 @@ fn fields_of_one_connection_do_not_travel() {
 }
 
 #[test]
-fn the_length_is_that_of_the_body_and_further_fields_follow_the_others() {
+fn the_length_is_that_of_the_body_behind_the_other_fields() {
     let mut conn = Conn::after(&get());
     let mut headers = length(9);
-    headers.insert("x-own", HeaderValue::from_static("1"));
-    let date = HeaderValue::from_static("now");
+    headers.insert("x-own", "1");
+    headers.insert(DATE, "now");
     let head = Response {
-        extra: &[(&header::DATE, &date)],
         body: BodyLength::Known(4),
         ..response(200, &headers)
     };

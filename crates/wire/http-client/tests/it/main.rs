@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, ServerAddress};
+use catamaran_http_client::name::IF_MATCH;
+use catamaran_http_client::{BlockingClient, ClientAnswer, ClientRequest, Fields, ServerAddress};
 use catamaran_testkit::{Address, Peer, Script};
 use http::Method;
-use http::header::IF_MATCH;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 fn connect(address: &Address) -> BlockingClient {
@@ -53,14 +53,14 @@ fn a_response_is_read_by_its_framing_and_the_connection_used_again() {
 fn a_body_is_announced_and_unix_sockets_are_reached() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let expected = b"POST / HTTP/1.1\r\nHost: h\r\nif-match: *\r\nContent-Length: 2\r\n\r\nhi";
+    let expected = b"POST / HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\nContent-Length: 2\r\n\r\nhi";
     let peer = Peer::start_unix(&path, |_| {
         let script = Script::new().expect(expected.len());
         script.send(b"HTTP/1.1 204 No Content\r\n\r\n").finish()
     });
     let request = ClientRequest {
         method: &Method::POST,
-        fields: &[(&IF_MATCH, b"*")],
+        fields: &Fields::from_iter([(IF_MATCH, b"*")]),
         body: b"hi",
         ..ClientRequest::get("/", "h")
     };

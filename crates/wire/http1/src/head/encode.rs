@@ -1,13 +1,11 @@
 //! Writes heads, in one pass over their fields.
 //!
-//! Framing and connection fields are never taken from a map: the roles decide on them and hand
+//! Framing and connection fields are never taken from a list: the roles decide on them and hand
 //! them over as [`Announcement`] and connection option.
 
 use bytes::BytesMut;
-use catamaran_message::Request;
-use catamaran_message::field::is_hop_by_hop;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use catamaran_message::{Fields, Request, Traits};
+use http::StatusCode;
 
 use crate::head::status_line;
 
@@ -29,24 +27,16 @@ pub(crate) enum ConnectionOption<'a> {
     Upgrade(&'a [u8]),
 }
 
-/// Whether a field concerns only one connection or the framing on it.
-pub(crate) fn is_connection_field(name: &HeaderName) -> bool {
-    *name == CONTENT_LENGTH || is_hop_by_hop(name)
-}
-
 /// Writes status line and fields of a response; [`end_head`] follows.
 pub(crate) fn begin_response(
     status: StatusCode,
     reason: Option<&[u8]>,
-    headers: &HeaderMap,
+    headers: &Fields,
     out: &mut BytesMut,
 ) {
     out.reserve(HEAD_BYTES_USUAL);
     status_line::write(status, reason, out);
-    let end_to_end = headers
-        .iter()
-        .filter(|(name, _)| !is_connection_field(name));
-    write_fields(end_to_end, out);
+    headers.write_lines(OF_CONNECTION, out);
 }
 
 /// Writes request line, Host and fields of a request; [`end_head`] follows.
@@ -62,21 +52,11 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(request.host);
     out.extend_from_slice(b"\r\n");
-    let is_ours = |name: &HeaderName| {
-        *name == HOST
-            || *name == EXPECT
-            || is_connection_field(name)
-            || name.as_str() == "http2-settings"
-    };
-    let others = request.headers.iter().filter(|(name, _)| !is_ours(name));
-    write_fields(others, out);
-    for (name, value) in request.extra.iter().filter(|(name, _)| !is_ours(name)) {
-        write_field(name.as_str().as_bytes(), value, out);
-    }
+    let headers = request.headers;
+    headers.write_lines(OF_CONNECTION.with(Traits::OF_CODEC), out);
 }
 
-/// Writes the fields that are this codec's own and the empty line. Their names are capitalised:
-/// some clients (older `ab`) look for them that way.
+/// Writes the fields that are this codec's own and the empty line.
 pub(crate) fn end_head(
     announcement: Announcement,
     connection: ConnectionOption<'_>,
@@ -104,22 +84,15 @@ pub(crate) fn end_head(
     });
 }
 
-/// Writes fields as they are.
-pub(crate) fn write_fields<'a>(
-    fields: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>,
-    out: &mut BytesMut,
-) {
-    for (name, value) in fields {
-        write_field(name.as_str().as_bytes(), value.as_bytes(), out);
-    }
-}
-
 fn write_field(name: &[u8], value: &[u8], out: &mut BytesMut) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
+
+/// What concerns only one connection, or the framing on it.
+const OF_CONNECTION: Traits = Traits::HOP_BY_HOP.with(Traits::FRAMING);
 
 /// Room made at once; most heads fit.
 const HEAD_BYTES_USUAL: usize = 1024;

@@ -1,19 +1,18 @@
 //! Decodes a request head and validates it as a whole.
 
-use catamaran_message::{Authority, BodyLength, Host, RequestHead, decode_target};
+use catamaran_message::{Authority, BodyLength, RequestHead, Traits, decode_target, host, name};
 use http::Version;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 
 use crate::body::FramingFields;
 use crate::error::Fault;
-use crate::head::fields::{self, Persistence, Verdict};
+use crate::head::persistence::Persistence;
 use crate::head::request_line;
 use crate::head::scan::RawHead;
 use crate::limits::Limits;
 use crate::syntax::list;
 
-/// Reads a complete request head into `head`, which is empty. Whether version and Connection field
-/// allow another request after this one.
+/// Judges a complete request head, whose fields are in `head`, and fills in what else it says. Whether version and
+/// Connection field allow another request after this one.
 pub(crate) fn decode(
     raw: &RawHead,
     limits: &Limits,
@@ -24,27 +23,24 @@ pub(crate) fn decode(
         return Err(Fault::TargetTooLong);
     }
     let (target, target_authority) = decode_target(&raw.bytes, line.target, &line.method)?;
+    head.headers.keep(raw.bytes.clone());
     let mut found = Found::default();
-    fields::decode(raw, &mut head.headers, |name, text| {
-        if *name == HOST {
-            let Host { authority, value } = Host::read(text, &raw.bytes)?;
-            if found.host.replace(authority).is_some() {
-                return Err(Fault::HostDuplicate);
+    for field in head.headers.iter() {
+        match field.id() {
+            Some(name::HOST) => {
+                let authority = host::read(field.value(), &raw.bytes)?;
+                if found.host.replace(authority).is_some() {
+                    return Err(Fault::HostDuplicate);
+                }
             }
-            return Ok(value.map_or(Verdict::Keep, Verdict::KeepAs));
-        } else if *name == CONTENT_LENGTH {
-            found.framing.take_content_length(text)?;
-            return Ok(Verdict::Drop);
-        } else if *name == TRANSFER_ENCODING {
-            found.framing.take_transfer_encoding(text)?;
-            return Ok(Verdict::Drop);
-        } else if *name == CONNECTION {
-            found.persistence.take(text);
-        } else if *name == EXPECT {
-            found.expectations.take(text);
+            Some(name::CONTENT_LENGTH) => found.framing.take_content_length(field.value())?,
+            Some(name::TRANSFER_ENCODING) => found.framing.take_transfer_encoding(field.value())?,
+            Some(name::CONNECTION) => found.persistence.take(field.value()),
+            Some(name::EXPECT) => found.expectations.take(field.value()),
+            _ => {}
         }
-        Ok(Verdict::Keep)
-    })?;
+    }
+    head.headers.remove_all(Traits::FRAMING);
     let version = line.version;
     if found.host.is_none() && version != Version::HTTP_10 {
         return Err(Fault::HostMissing);

@@ -1,16 +1,11 @@
 //! Decodes a response head and validates it as a whole.
 
-use catamaran_message::ResponseHead;
-use catamaran_message::field::remove_nominated;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING, UPGRADE,
-};
-use http::{HeaderName, HeaderValue, StatusCode, Version};
+use catamaran_message::{Fields, Id, ResponseHead, Traits, name};
+use http::{StatusCode, Version};
 
 use crate::body::{Decoder, FramingFields};
 use crate::error::Fault;
-use crate::head::encode::is_connection_field;
-use crate::head::fields::{self, Persistence, Verdict};
+use crate::head::persistence::Persistence;
 use crate::head::scan::RawHead;
 use crate::head::status_line;
 use crate::syntax::list;
@@ -31,7 +26,7 @@ pub(crate) struct RequestTraits<'a> {
     pub(crate) upgrade: Option<&'a [u8]>,
 }
 
-/// Reads a complete response head into `head`, which is empty.
+/// Judges a complete response head, whose fields are in `head`, and fills in what else it says.
 pub(crate) fn decode(
     raw: &RawHead,
     asked: RequestTraits<'_>,
@@ -39,16 +34,36 @@ pub(crate) fn decode(
 ) -> Result<Rest, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
-    let mut found = Found::default();
-    fields::decode(raw, &mut head.headers, |name, text| found.judge(name, text))?;
-    for value in &found.nominations {
-        remove_nominated(&mut head.headers, value);
+    let headers = &mut head.headers;
+    headers.keep(raw.bytes.clone());
+    let found = Found::in_fields(headers)?;
+    let upgrade = match status {
+        StatusCode::SWITCHING_PROTOCOLS => {
+            Some(found.upgraded(headers, asked.upgrade, line.version)?)
+        }
+        _ => None,
+    };
+    if found.nominates {
+        headers.mark_nominated(&[]);
     }
-    if status == StatusCode::SWITCHING_PROTOCOLS {
-        let upgrade = found.upgraded(asked.upgrade, line.version)?;
-        head.headers.insert(UPGRADE, upgrade);
-        head.status = status;
-        head.reason = line.reason;
+    headers.remove_all(
+        Traits::HOP_BY_HOP
+            .with(Traits::FRAMING)
+            .with(Traits::NOMINATED),
+    );
+    // Of these the first one counts.
+    for (count, id) in [
+        (found.locations, name::LOCATION),
+        (found.content_types, name::CONTENT_TYPE),
+    ] {
+        if count > 1 {
+            keep_first(headers, id);
+        }
+    }
+    head.status = status;
+    head.reason = line.reason;
+    if let Some(upgrade) = upgrade {
+        headers.insert(name::UPGRADE, upgrade);
         head.content_length = None;
         return Ok(Rest {
             decoder: Decoder::UntilClose,
@@ -62,8 +77,6 @@ pub(crate) fn decode(
     // A server that announces a body where none can be may well send it, and later than we look.
     let may_send_more = status == StatusCode::NO_CONTENT && found.framing.announces_body();
     let ends_with_stream = matches!(decoder, Decoder::UntilClose);
-    head.status = status;
-    head.reason = line.reason;
     head.content_length = announced.filter(|_| !has_no_framing);
     Ok(Rest {
         decoder,
@@ -77,71 +90,64 @@ pub(crate) fn decode(
 struct Found {
     framing: FramingFields,
     persistence: Persistence,
-    has_location: bool,
-    has_content_type: bool,
-    /// Connection fields that name others.
-    nominations: Vec<HeaderValue>,
-    /// Upgrade fields.
-    upgrades: Vec<HeaderValue>,
+    locations: usize,
+    content_types: usize,
+    /// A Connection field names others.
+    nominates: bool,
 }
 
 impl Found {
-    fn judge(&mut self, name: &HeaderName, text: &[u8]) -> Result<Verdict, Fault> {
-        if *name == CONTENT_LENGTH {
-            self.framing.take_content_length(text)?;
-        } else if *name == TRANSFER_ENCODING {
-            self.framing.take_transfer_encoding(text)?;
-        } else if *name == CONNECTION {
-            self.persistence.take(text);
-            if !list(text).all(is_plain_option) {
-                self.nominations.push(copy(text)?);
+    fn in_fields(headers: &Fields) -> Result<Self, Fault> {
+        let mut found = Self::default();
+        for field in headers.iter() {
+            match field.id() {
+                Some(name::CONTENT_LENGTH) => found.framing.take_content_length(field.value())?,
+                Some(name::TRANSFER_ENCODING) => {
+                    found.framing.take_transfer_encoding(field.value())?;
+                }
+                Some(name::CONNECTION) => {
+                    found.persistence.take(field.value());
+                    found.nominates |= !list(field.value()).all(is_plain_option);
+                }
+                Some(name::LOCATION) => found.locations += 1,
+                Some(name::CONTENT_TYPE) => found.content_types += 1,
+                _ => {}
             }
-        } else if *name == LOCATION {
-            return Ok(keep_first(&mut self.has_location));
-        } else if *name == CONTENT_TYPE {
-            return Ok(keep_first(&mut self.has_content_type));
-        } else if !is_connection_field(name) && name.as_str() != "proxy-authenticate" {
-            return Ok(Verdict::Keep);
-        } else if *name == UPGRADE {
-            self.upgrades.push(copy(text)?);
         }
-        Ok(Verdict::Drop)
+        Ok(found)
     }
 
     /// The Upgrade field of a 101, which must name the protocol that was asked for and no other, and
     /// announce no body (RFC 9110 section 7.8).
-    fn upgraded(&self, asked: Option<&[u8]>, version: Version) -> Result<HeaderValue, Fault> {
-        let options = |value: &HeaderValue| {
-            list(value.as_bytes()).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
-        };
-        let named = self.nominations.iter().any(options);
+    fn upgraded(
+        &self,
+        headers: &Fields,
+        asked: Option<&[u8]>,
+        version: Version,
+    ) -> Result<Vec<u8>, Fault> {
+        let is_upgrade = |option: &[u8]| option.eq_ignore_ascii_case(b"upgrade");
+        let named = headers
+            .get_all(name::CONNECTION)
+            .any(|value| list(value).any(is_upgrade));
         let framed = self.framing.announces_body();
-        match (asked, &self.upgrades[..]) {
+        let upgrades: Vec<&[u8]> = headers.get_all(name::UPGRADE).collect();
+        match (asked, &upgrades[..]) {
             (Some(asked), [only])
                 if named
                     && !framed
                     && version == Version::HTTP_11
-                    && only.as_bytes().eq_ignore_ascii_case(asked) =>
+                    && only.eq_ignore_ascii_case(asked) =>
             {
-                Ok(only.clone())
+                Ok(only.to_vec())
             }
             _ => Err(Fault::Upgraded),
         }
     }
 }
 
-/// The value, of a field that does not stay in the map.
-fn copy(text: &[u8]) -> Result<HeaderValue, Fault> {
-    HeaderValue::from_bytes(text).map_err(|_| Fault::FieldValue)
-}
-
-/// Of fields that may stand only once the first one counts.
-fn keep_first(seen: &mut bool) -> Verdict {
-    if std::mem::replace(seen, true) {
-        Verdict::Drop
-    } else {
-        Verdict::Keep
-    }
+fn keep_first(headers: &mut Fields, id: Id) {
+    let mut is_behind = false;
+    headers.retain(|field| field.id() != Some(id) || !std::mem::replace(&mut is_behind, true));
 }
 
 fn is_plain_option(option: &[u8]) -> bool {

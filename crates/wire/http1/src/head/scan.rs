@@ -1,42 +1,29 @@
-//! Finds the end of a head as its bytes arrive, and keeps it within limits.
+//! Reads the lines of a head as its bytes arrive, and keeps it within limits.
 //!
 //! A scan remembers how far it has read, so a head that arrives one byte at a time costs no more than
 //! one that arrives at once. What it refuses depends on the bytes alone, and not on how they were
 //! split: a limit applies at the first byte beyond it, whether the line is complete or not.
+//!
+//! Each field line is read once: its end and any control character in it are the same search.
 
 use bytes::{Buf, Bytes, BytesMut};
+use catamaran_message::{Fields, name};
 use memchr::memchr;
 
 use crate::conn::Role;
 use crate::error::Fault;
 use crate::head::request_line;
+use crate::head::words::{first_byte, first_control};
 use crate::limits::Limits;
-use crate::syntax::is_token;
+use crate::syntax::{is_token, is_token_text, trim};
 
-/// A complete head, not yet taken apart.
+/// A complete head, whose fields have been read.
 #[derive(Debug)]
 pub(crate) struct RawHead {
     /// All of it, the empty line at its end too.
     pub(crate) bytes: Bytes,
     /// Length of the start line without its ending.
     pub(crate) start_line: usize,
-    /// Where the first field line begins.
-    pub(crate) fields_at: usize,
-    /// Number of field lines.
-    pub(crate) fields: usize,
-    /// Offsets of the LFs of the first field lines, as far as they were found when the head was
-    /// completed; 0 is not known.
-    field_ends: [u32; ENDS_KEPT],
-}
-
-impl RawHead {
-    /// The offset of the LF that ends the field line of this index, which begins at `at`.
-    pub(crate) fn field_end(&self, index: usize, at: usize) -> Option<usize> {
-        match self.field_ends.get(index) {
-            Some(&end @ 1..) => usize::try_from(end).ok(),
-            _ => memchr(b'\n', self.bytes.get(at..)?).map(|offset| at + offset),
-        }
-    }
 }
 
 /// How far the search for the end of a head has come. Offsets are from the head's first byte,
@@ -50,7 +37,6 @@ pub(crate) struct Scan {
     /// Complete lines.
     lines: usize,
     start_line: usize,
-    fields_at: usize,
     /// Empty lines skipped before the head.
     skipped: usize,
 }
@@ -58,18 +44,28 @@ pub(crate) struct Scan {
 /// Longer methods are refused; the longest registered one has 17 bytes.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
 
+/// Where a line ends, or how far it goes.
+enum LineEnd {
+    /// It is complete: its length without its ending, and where the next one begins.
+    At { end: usize, next: usize },
+    /// More bytes are needed.
+    Later,
+}
+
 impl Scan {
     /// Whether no byte of a head was seen.
     pub(crate) fn is_untouched(&self) -> bool {
         self.scanned == 0
     }
 
-    /// Takes the head out of `input` once all of it is there.
+    /// Takes the head out of `input` once all of it is there. Its fields are read into `fields`, which were empty
+    /// at its first byte.
     pub(crate) fn advance(
         &mut self,
         role: Role,
         limits: &Limits,
         input: &mut BytesMut,
+        fields: &mut Fields,
     ) -> Result<Option<RawHead>, Fault> {
         if self.scanned == 0 && !self.begin(role, limits, input)? {
             return Ok(None);
@@ -79,48 +75,63 @@ impl Scan {
             .min(limits.line_bytes)
             .min(limits.target_bytes);
         let may_pass_limits = input.len() > limit_min;
-        let mut field_ends = [0; ENDS_KEPT];
         loop {
-            let lf = memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset);
-            if may_pass_limits {
-                self.check_size(role, limits, input, lf)?;
+            if self.lines > 0 && !may_pass_limits {
+                self.read_plain_lines(limits, input, fields);
             }
-            let Some(lf) = lf else {
-                self.scanned = input.len();
+            let found = match self.lines {
+                0 => self.start_line_end(input),
+                _ => self.field_line_end(input),
+            };
+            if may_pass_limits {
+                self.check_size(role, limits, input, found)?;
+            }
+            let LineEnd::At { end, next } = self.judge_end(role, input, found)? else {
                 return Ok(None);
             };
-            let cr = lf > self.line_at && input[lf - 1] == b'\r';
-            if !cr && role == Role::Server {
-                return Err(Fault::BareLf);
+            if end == self.line_at {
+                let bytes = input.split_to(next).freeze();
+                let start_line = std::mem::take(self).start_line;
+                return Ok(Some(RawHead { bytes, start_line }));
             }
-            let line_end = lf - usize::from(cr);
-            if line_end == self.line_at {
-                let bytes = input.split_to(lf + 1).freeze();
-                let scan = std::mem::take(self);
-                let (start_line, fields_at) = (scan.start_line, scan.fields_at);
-                let fields = scan.lines - 1;
-                return Ok(Some(RawHead {
-                    bytes,
-                    start_line,
-                    fields_at,
-                    fields,
-                    field_ends,
-                }));
-            }
-            if self.lines == 0 && role == Role::Server && !has_version(&input[..line_end]) {
-                // Whoever speaks HTTP/0.9 waits for an answer to this line, not for more lines.
-                request_line::decode(&input[..line_end])?;
-            }
-            if let Some(field) = self.lines.checked_sub(1)
-                && let Some(end) = field_ends.get_mut(field)
-            {
-                // Zero in a head of four gigabytes, which no limit allows.
-                *end = u32::try_from(lf).unwrap_or(0);
-            }
-            self.end_line(line_end, lf + 1);
-            if self.lines - 1 > limits.fields {
+            if self.lines == 0 {
+                if role == Role::Server && !has_version(&input[..end]) {
+                    // Whoever speaks HTTP/0.9 waits for an answer to this line, not for more lines.
+                    request_line::decode(&input[..end])?;
+                }
+                self.start_line = end;
+            } else if self.lines > limits.fields {
                 return Err(Fault::TooManyFields);
+            } else {
+                let line = &input[self.line_at..end];
+                read_field(line, self.line_at, next - end == 2, fields)?;
             }
+            self.lines += 1;
+            self.line_at = next;
+            self.scanned = next;
+        }
+    }
+
+    /// Reads field lines as nearly all are: whole ones that end in CR LF and have no fault. Whatever else comes is
+    /// left to the rules one by one.
+    #[inline]
+    fn read_plain_lines(&mut self, limits: &Limits, input: &[u8], fields: &mut Fields) {
+        let (mut at, mut lines) = (self.line_at, self.lines);
+        while lines <= limits.fields {
+            let rest = &input[at..];
+            let Some(end @ 1..) = first_control(rest) else {
+                break;
+            };
+            if !rest[end..].starts_with(b"\r\n")
+                || read_field(&rest[..end], at, true, fields).is_err()
+            {
+                break;
+            }
+            at += end + 2;
+            lines += 1;
+        }
+        if at > self.line_at {
+            (self.line_at, self.lines, self.scanned) = (at, lines, at);
         }
     }
 
@@ -147,24 +158,66 @@ impl Scan {
         }
     }
 
-    fn end_line(&mut self, line_end: usize, next_line: usize) {
-        if self.lines == 0 {
-            self.start_line = line_end;
-            self.fields_at = next_line;
-        }
-        self.lines += 1;
-        self.line_at = next_line;
-        self.scanned = next_line;
+    /// Where the LF of the start line is; what else is in it is judged when it is taken apart.
+    fn start_line_end(&self, input: &[u8]) -> Option<usize> {
+        memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset)
     }
 
-    /// Checks the current line, up to `lf` or so far, against the limits on lines and heads. Of
+    /// Where the LF of a field line is, or what is wrong with it: a control character other than a tab, or a CR
+    /// without LF behind it.
+    #[inline]
+    fn field_line_end(&self, input: &[u8]) -> Option<usize> {
+        let rest = &input[self.scanned..];
+        let at = first_control(rest)?;
+        let lf = self.scanned + at + 1;
+        match rest[at..] {
+            [b'\r', _, ..] => Some(lf),
+            // What follows it is to be seen.
+            [b'\r'] => None,
+            _ => Some(lf - 1),
+        }
+    }
+
+    /// What was found at the end of a line.
+    fn judge_end(
+        &mut self,
+        role: Role,
+        input: &[u8],
+        found: Option<usize>,
+    ) -> Result<LineEnd, Fault> {
+        let Some(at) = found else {
+            // A CR at the end is looked at again.
+            let is_open = self.lines > 0 && input.last() == Some(&b'\r');
+            self.scanned = input.len() - usize::from(is_open);
+            return Ok(LineEnd::Later);
+        };
+        if input[at] != b'\n' {
+            let line = &input[self.line_at..at];
+            let colon = line.iter().position(|byte| *byte == b':');
+            let is_named = colon.is_some_and(|colon| is_token_text(&line[..colon]));
+            return Err(match is_named {
+                true => Fault::FieldValue,
+                false => Fault::FieldName,
+            });
+        }
+        let has_cr = at > self.line_at && input[at - 1] == b'\r';
+        if !has_cr && role == Role::Server {
+            return Err(Fault::BareLf);
+        }
+        Ok(LineEnd::At {
+            end: at - usize::from(has_cr),
+            next: at + 1,
+        })
+    }
+
+    /// Checks the current line, up to `end` or so far, against the limits on lines and heads. Of
     /// two limits passed, the one whose first byte beyond comes first is named.
     fn check_size(
         &self,
         role: Role,
         limits: &Limits,
         input: &[u8],
-        lf: Option<usize>,
+        end: Option<usize>,
     ) -> Result<(), Fault> {
         let line_max = if self.lines == 0 && role == Role::Server {
             // Method, target, version and the spaces between them.
@@ -174,8 +227,8 @@ impl Scan {
         };
         // One more for the CR.
         let line_end_max = self.line_at.saturating_add(line_max).saturating_add(1);
-        let line_is_long = lf.unwrap_or(input.len()) > line_end_max;
-        let head_is_large = lf.map_or(input.len(), |lf| lf + 1) > limits.head_bytes;
+        let line_is_long = end.unwrap_or(input.len()) > line_end_max;
+        let head_is_large = end.map_or(input.len(), |end| end + 1) > limits.head_bytes;
         match (line_is_long, head_is_large) {
             (false, false) => Ok(()),
             (true, false) => Err(self.long_line(role, input)),
@@ -196,11 +249,50 @@ impl Scan {
     }
 }
 
+/// Reads a field line, which begins at `at` and has no control characters but tabs. `has_crlf` says that CR LF ends
+/// it.
+#[inline(always)]
+fn read_field(line: &[u8], at: usize, has_crlf: bool, fields: &mut Fields) -> Result<(), Fault> {
+    let colon = first_byte(line, b':').ok_or(Fault::FieldName)?;
+    let (name, rest) = (&line[..colon], &line[colon + 1..]);
+    let id = name::find(name);
+    // Neither a space before the colon nor one that folds a line can be part of a name.
+    if id.is_none() && !is_token_text(name) || name.len() > NAME_BYTES_MAX {
+        return Err(Fault::FieldName);
+    }
+    let value_at = at + colon + 1;
+    let (from, len, is_line) = match rest {
+        // As nearly all are written.
+        [b' ', first, .., last] if !is_space(*first) && !is_space(*last) => {
+            (value_at + 1, rest.len() - 1, has_crlf)
+        }
+        _ => {
+            let value = trim(rest);
+            let before = rest.len() - trim_start(rest).len();
+            (value_at + before, value.len(), false)
+        }
+    };
+    fields.push(id, at..at + colon, from..from + len, is_line);
+    Ok(())
+}
+
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// Without spaces and tabs at the beginning.
+fn trim_start(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    text
+}
+
 /// Whether a request line ends as one of HTTP/1.x does. That it is well-formed is for later.
 fn has_version(line: &[u8]) -> bool {
     let version = line.last_chunk::<9>();
     version.is_some_and(|version| version.starts_with(b" HTTP/1."))
 }
 
-/// How many field lines' ends are kept: most heads have no more fields.
-const ENDS_KEPT: usize = 16;
+/// A longer name is no name: the list of fields counts no further.
+const NAME_BYTES_MAX: usize = 65_535;

@@ -1,6 +1,7 @@
 //! A skimmer and a client see the same, however the bytes are cut; only that one keeps nothing.
 
-use http::{HeaderMap, Method};
+use catamaran_message::Fields;
+use http::Method;
 use proptest::prelude::*;
 
 use super::*;
@@ -71,7 +72,7 @@ fn read(stream: &[u8], to_head: bool) -> Story {
     let mut story = Story::default();
     let (method, headers) = (
         if to_head { Method::HEAD } else { Method::GET },
-        HeaderMap::new(),
+        Fields::new(),
     );
     let request = Request {
         method: &method,
@@ -79,7 +80,6 @@ fn read(stream: &[u8], to_head: bool) -> Story {
         query: None,
         host: b"h",
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(0),
     };
     client.send_request(&request, &mut BytesMut::new()).unwrap();

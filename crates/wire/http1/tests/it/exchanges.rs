@@ -5,14 +5,14 @@ use catamaran_http1::{
     BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, Response, ResponseError,
     Server, ServerEvent,
 };
-use http::{HeaderMap, Method, StatusCode};
+use catamaran_message::Fields;
+use http::{Method, StatusCode};
 
 fn respond(server: &mut Server, status: StatusCode) -> String {
     let head = Response {
         status,
         reason: None,
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(2),
     };
     let mut out = BytesMut::new();
@@ -29,8 +29,7 @@ fn post(client: &mut Client, body: BodyLength) -> BytesMut {
         path: b"/",
         query: None,
         host: b"a",
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body,
     };
     client.send_request(&request, &mut out).unwrap();
@@ -227,8 +226,7 @@ fn nothing_is_sent_on_a_connection_that_is_over() {
         path: b"/",
         query: None,
         host: b"a",
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(0),
     };
     let mut out = BytesMut::new();
@@ -245,8 +243,7 @@ fn nothing_is_sent_on_a_connection_that_is_over() {
     let head = Response {
         status: StatusCode::OK,
         reason: None,
-        headers: &HeaderMap::new(),
-        extra: &[],
+        headers: &Fields::new(),
         body: BodyLength::Known(0),
     };
     assert_eq!(

@@ -493,15 +493,15 @@ fn a_head_keeps_its_fields_but_not_its_framing() {
     let fields: Vec<(&str, &[u8])> = head
         .headers
         .iter()
-        .map(|(name, value)| (name.as_str(), value.as_bytes()))
+        .map(|field| (std::str::from_utf8(field.name()).unwrap(), field.value()))
         .collect();
     let expected: [(&str, &[u8]); 6] = [
-        ("host", b"a"),
-        ("cookie", b"a"),
-        ("cookie", b"b"),
-        ("connection", b"x"),
-        ("x-y", "\u{e9}".as_bytes()),
-        ("z", b""),
+        ("Host", b"a"),
+        ("Cookie", b"a"),
+        ("Cookie", b"b"),
+        ("Connection", b"x"),
+        ("X-Y", "\u{e9}".as_bytes()),
+        ("Z", b""),
     ];
     assert_eq!(fields, expected);
 }

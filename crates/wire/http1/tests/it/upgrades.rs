@@ -5,17 +5,17 @@ use catamaran_http1::{
     BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, Response, ResponseError,
     Server, ServerEvent,
 };
-use http::header::UPGRADE;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use catamaran_message::Fields;
+use catamaran_message::name::UPGRADE;
+use http::{HeaderValue, Method, StatusCode};
 
-fn get(headers: &HeaderMap, body: BodyLength) -> Request<'_> {
+fn get(headers: &Fields, body: BodyLength) -> Request<'_> {
     Request {
         method: &Method::GET,
         path: b"/",
         query: None,
         host: b"a",
         headers,
-        extra: &[],
         body,
     }
 }
@@ -23,25 +23,24 @@ fn get(headers: &HeaderMap, body: BodyLength) -> Request<'_> {
 fn asking() -> (Client, BytesMut) {
     let mut client = Client::new(Limits::response());
     let mut out = BytesMut::new();
-    let headers = HeaderMap::new();
+    let headers = Fields::new();
     client
         .send_upgrade(&get(&headers, BodyLength::Known(0)), b"websocket", &mut out)
         .unwrap();
     (client, out)
 }
 
-fn switching(token: &'static str) -> HeaderMap {
+fn switching(token: &'static str) -> Fields {
     [(UPGRADE, HeaderValue::from_static(token))]
         .into_iter()
         .collect()
 }
 
-fn answer(headers: &HeaderMap) -> Response<'_> {
+fn answer(headers: &Fields) -> Response<'_> {
     Response {
         status: StatusCode::SWITCHING_PROTOCOLS,
         reason: None,
         headers,
-        extra: &[],
         body: BodyLength::Unknown,
     }
 }
@@ -69,7 +68,7 @@ fn bytes_go_both_ways_as_they_are() {
     server.send_data(data.as_bytes(), &mut down);
     let event = client.receive(&mut down).unwrap();
     assert!(
-        matches!(event, Some(ClientEvent::Upgraded(head)) if head.headers[UPGRADE] == "websocket")
+        matches!(event, Some(ClientEvent::Upgraded(head)) if head.headers.text_of(UPGRADE) == Some("websocket"))
     );
     let event = client.receive(&mut down).unwrap();
     assert_eq!(event, Some(ClientEvent::Body(data.into())));
@@ -104,7 +103,9 @@ fn a_101_is_taken_whole_however_it_is_cut() {
             events.push(event);
         }
         let mut data = Vec::new();
-        assert!(matches!(&events[0], ClientEvent::Upgraded(head) if head.headers["x"] == "y"));
+        assert!(
+            matches!(&events[0], ClientEvent::Upgraded(head) if head.headers.text_of("x") == Some("y"))
+        );
         for event in &events[1..] {
             let ClientEvent::Body(bytes) = event else {
                 panic!("{event:?}");
@@ -132,7 +133,7 @@ fn only_the_protocol_that_was_asked_for_opens() {
         assert_eq!(client.receive(&mut input), Err(Fault::Upgraded), "{bad}");
     }
     let mut client = Client::new(Limits::response());
-    let headers = HeaderMap::new();
+    let headers = Fields::new();
     let plain = get(&headers, BodyLength::Known(0));
     client.send_request(&plain, &mut BytesMut::new()).unwrap();
     let mut input = BytesMut::from(GOOD.as_bytes());
@@ -153,7 +154,7 @@ fn another_status_is_an_ordinary_response() {
         &b"HTTP/1.1 200 OK\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nokmore"[..],
     );
     let event = client.receive(&mut input).unwrap();
-    assert!(matches!(event, Some(ClientEvent::Head(head)) if !head.headers.contains_key(UPGRADE)));
+    assert!(matches!(event, Some(ClientEvent::Head(head)) if !head.headers.contains(UPGRADE)));
     assert_eq!(
         client.receive(&mut input),
         Ok(Some(ClientEvent::Body("ok".into())))
@@ -165,7 +166,7 @@ fn another_status_is_an_ordinary_response() {
 #[test]
 fn no_tunnel_is_opened_beside_a_body_or_for_http_10() {
     let mut client = Client::new(Limits::response());
-    let headers = HeaderMap::new();
+    let headers = Fields::new();
     for body in [BodyLength::Known(1), BodyLength::Unknown] {
         let sent = client.send_upgrade(&get(&headers, body), b"x", &mut BytesMut::new());
         assert_eq!(sent, Err(RequestError::OutOfTurn));

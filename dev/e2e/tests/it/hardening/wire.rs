@@ -7,8 +7,8 @@
 //! account is left out if it is exactly right.
 
 use bytes::BytesMut;
-use catamaran_ajp::{BodyLength, Response, Server, ServerConfig, ServerEvent};
-use http::{HeaderMap, StatusCode};
+use catamaran_ajp::{BodyLength, Fields, Response, Server, ServerConfig, ServerEvent};
+use http::StatusCode;
 
 use super::backend::{Conn, Front};
 
@@ -99,10 +99,9 @@ fn ajp_request(packet: Vec<u8>, front: Front) -> (Vec<u8>, Request) {
         request.line.push('?');
         request.line.push_str(&latin1(query));
     }
-    for (name, value) in &head.headers {
-        let field = (name.to_string(), latin1(value.as_bytes()));
-        request.fields.push(field);
-    }
+    let fields = head.headers.iter();
+    let fields = fields.map(|field| (field.lower_name(), latin1(field.value())));
+    request.fields = fields.collect();
     request.length = match head.body {
         BodyLength::Known(length) => Some(length),
         BodyLength::Unknown => None,
@@ -246,8 +245,7 @@ impl Request {
         let head = Response {
             status: StatusCode::OK,
             reason: None,
-            headers: &HeaderMap::new(),
-            extra: &[],
+            headers: &Fields::new(),
             body: BodyLength::Known(length as u64),
         };
         if server.send_head(&head, &mut out).is_ok() {

@@ -1,6 +1,6 @@
 //! `[route.request_headers]` and `[route.response_headers]`: what a route changes of fields.
 
-use catamaran_front::config::{FieldRule, Placeholder, Template, is_hop_by_hop};
+use catamaran_front::config::{FieldRule, NameRef, Placeholder, Template, Traits};
 use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -106,7 +106,7 @@ pub(crate) fn reserved_of_requests(name: &HeaderName) -> Option<&'static str> {
 
 /// Why a field is none that a route may change.
 fn ours(name: &HeaderName, of_request: bool) -> Option<&'static str> {
-    if is_hop_by_hop(name) {
+    if NameRef::from(name).traits().has_any(Traits::HOP_BY_HOP) {
         return Some("which concerns one connection only");
     }
     match name.as_str() {

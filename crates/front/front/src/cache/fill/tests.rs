@@ -12,12 +12,12 @@ fn head(content_length: Option<u64>, is_stored: bool) -> FillHead {
     FillHead {
         status: StatusCode::OK,
         reason: None,
-        headers: HeaderMap::new(),
+        headers: Fields::new(),
         content_length,
         age: 0,
         storing: match is_stored {
             true => Ok(Audience {
-                selection: Selection::new(Vec::new(), &HeaderMap::new()),
+                selection: Selection::new(Vec::new(), &Fields::new()),
                 terms: TERMS,
             }),
             false => Err("no-store"),

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1::ResponseError;
-use catamaran_message::{BodyLength, RequestHead};
+use catamaran_message::{BodyLength, Fields, RequestHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::LeftBehind;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode};
 use tokio::task::yield_now;
 
@@ -24,7 +24,7 @@ use crate::client::http2::session::{PIECE_MAX, Session};
 use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
 use crate::client::pace::{Pace, Turn, Turns, Waits};
-use crate::client::{BodyPart, ClientError, Fields};
+use crate::client::{BodyPart, ClientError};
 use crate::deadlines::{Deadline, Tick};
 
 /// The client's side of one exchange.
@@ -134,7 +134,7 @@ impl H2Stream {
     }
 
     /// Whether a 101 with these fields agrees to what the client asks for.
-    pub(crate) fn is_agreement(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_agreement(&self, headers: &Fields) -> bool {
         match &self.tunnel {
             Tunnel::Asked(Some(handshake)) => handshake.is_answered(headers),
             Tunnel::Asked(None) => true,
@@ -145,15 +145,14 @@ impl H2Stream {
     /// Begins a tunnel with the fields of a 101, which a client of HTTP/2 is told as 200.
     pub(crate) fn send_upgrade(
         &mut self,
-        mut headers: HeaderMap,
-        extra: Fields<'_>,
+        headers: &mut Fields,
     ) -> Result<StatusCode, ResponseError> {
         let handshake = match &self.tunnel {
             Tunnel::Asked(handshake) => handshake.as_deref(),
             Tunnel::None | Tunnel::Open => None,
         };
-        websocket::clean_answer(&mut headers, handshake);
-        self.send_head(StatusCode::OK, headers, extra, BodyLength::Unknown)?;
+        websocket::clean_answer(headers, handshake);
+        self.send_head(StatusCode::OK, headers, BodyLength::Unknown)?;
         self.tunnel = Tunnel::Open;
         Ok(StatusCode::OK)
     }
@@ -255,34 +254,33 @@ impl H2Stream {
 
     /// Sends 100 (Continue).
     pub(crate) fn send_continue(&mut self) {
-        self.send_informational(StatusCode::CONTINUE, &HeaderMap::new());
+        self.send_informational(StatusCode::CONTINUE, &Fields::new());
     }
 
     /// Passes an interim response on, unless the client takes nothing: no window holds such heads back, so they would
     /// wait in memory.
-    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &Fields) {
         if !self.session.is_blocked() {
             self.send_informational(status, headers);
         }
     }
 
-    fn send_informational(&mut self, status: StatusCode, headers: &HeaderMap) {
+    fn send_informational(&mut self, status: StatusCode, headers: &Fields) {
         if !matches!(self.response, State::Awaited) {
             return;
         }
         let mut response = http::Response::new(());
         *response.status_mut() = status;
-        *response.headers_mut() = headers.clone();
+        *response.headers_mut() = headers.to_map();
         // A client that has left is noticed elsewhere.
         self.respond.send_informational(response).ok();
     }
 
-    /// Takes the head of the response: its own fields, and those that follow them.
+    /// Takes the head of the response.
     pub(crate) fn send_head(
         &mut self,
         status: StatusCode,
-        headers: HeaderMap,
-        extra: Fields<'_>,
+        headers: &Fields,
         body: BodyLength,
     ) -> Result<(), ResponseError> {
         if !matches!(self.response, State::Awaited) {
@@ -293,16 +291,12 @@ impl H2Stream {
         }
         let mut response = http::Response::new(());
         *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        let headers = response.headers_mut();
-        for (name, value) in extra {
-            headers.append(*name, HeaderValue::clone(value));
-        }
+        *response.headers_mut() = headers.to_map();
         let has_none = status == StatusCode::NO_CONTENT;
         if let BodyLength::Known(length) = body
             && !has_none
         {
-            headers.insert(CONTENT_LENGTH, length.into());
+            response.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
         self.is_bodiless = has_none || self.is_head || status == StatusCode::NOT_MODIFIED;
         self.left = match body {

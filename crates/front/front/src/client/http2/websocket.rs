@@ -8,8 +8,8 @@
 use aws_lc_rs::{digest, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
-use http::{HeaderMap, HeaderValue};
+use catamaran_message::Fields;
+use catamaran_message::name::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 
 /// What the backend must answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Handshake {
     /// Sees to the key in the fields of a request that asks for WebSocket: one of the client's stays, else the
     /// front makes one. `None` if it asks for another protocol, or if the system has no random bytes, without
     /// which the backend refuses.
-    pub(crate) fn begin(headers: &mut HeaderMap) -> Option<Self> {
+    pub(crate) fn begin(headers: &mut Fields) -> Option<Self> {
         if !asks(headers) {
             return None;
         }
@@ -38,7 +38,7 @@ impl Handshake {
         rand::fill(&mut nonce).ok()?;
         let key = STANDARD.encode(nonce);
         let handshake = Self::of_key(&key);
-        headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_str(&key).ok()?);
+        headers.insert(SEC_WEBSOCKET_KEY, &key);
         Some(handshake)
     }
 
@@ -52,39 +52,39 @@ impl Handshake {
     }
 
     /// Whether these fields of a 101 answer the key.
-    pub(crate) fn is_answered(&self, headers: &HeaderMap) -> bool {
-        let mut answers = headers.get_all(SEC_WEBSOCKET_ACCEPT).iter();
+    pub(crate) fn is_answered(&self, headers: &Fields) -> bool {
+        let mut answers = headers.get_all(SEC_WEBSOCKET_ACCEPT);
         let (first, second) = (answers.next(), answers.next());
-        first.is_some_and(|it| it.as_bytes() == self.accept.as_bytes()) && second.is_none()
+        first == Some(self.accept.as_bytes()) && second.is_none()
     }
 }
 
 /// Writes into the fields of a request what stands for the key in explanations: each request gets another.
-pub(crate) fn suppose_key(headers: &mut HeaderMap) {
+pub(crate) fn suppose_key(headers: &mut Fields) {
     if asks(headers) && clients_key(headers).is_none() {
-        headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(SUPPOSED_KEY));
+        headers.insert(SEC_WEBSOCKET_KEY, SUPPOSED_KEY);
     }
 }
 
 /// Whether a request asks for WebSocket.
-fn asks(headers: &HeaderMap) -> bool {
+fn asks(headers: &Fields) -> bool {
     let protocol = headers.get(UPGRADE);
-    protocol.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+    protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"))
 }
 
 /// The key that the client sent, if it is one.
-fn clients_key(headers: &HeaderMap) -> Option<&str> {
-    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
+fn clients_key(headers: &Fields) -> Option<&str> {
+    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY);
     let (first, None) = (keys.next()?, keys.next()) else {
         return None;
     };
-    let key = first.to_str().ok()?;
+    let key = std::str::from_utf8(first).ok()?;
     let nonce = STANDARD.decode(key).ok()?;
     (nonce.len() == NONCE_LEN).then_some(key)
 }
 
 /// Removes from a 101 what a client of HTTP/2 is not to see: the answer, unless the key was its own.
-pub(crate) fn clean_answer(headers: &mut HeaderMap, handshake: Option<&Handshake>) {
+pub(crate) fn clean_answer(headers: &mut Fields, handshake: Option<&Handshake>) {
     headers.remove(UPGRADE);
     if !handshake.is_some_and(|handshake| handshake.is_clients) {
         headers.remove(SEC_WEBSOCKET_ACCEPT);
@@ -108,27 +108,27 @@ mod tests {
     fn the_answer_is_that_of_the_rfc() {
         let handshake = Handshake::of_key("dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(handshake.accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        let mut answer = HeaderMap::new();
+        let mut answer = Fields::new();
         assert!(!handshake.is_answered(&answer), "none");
-        let right = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        answer.insert(SEC_WEBSOCKET_ACCEPT, right.clone());
+        let right = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+        answer.insert(SEC_WEBSOCKET_ACCEPT, right);
         assert!(handshake.is_answered(&answer));
         answer.append(SEC_WEBSOCKET_ACCEPT, right);
         assert!(!handshake.is_answered(&answer), "two");
-        answer.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static("other"));
+        answer.insert(SEC_WEBSOCKET_ACCEPT, "other");
         assert!(!handshake.is_answered(&answer), "another");
     }
 
     #[test]
     fn a_key_of_the_clients_stays_and_its_answer_is_passed_on() {
-        let mut headers = HeaderMap::new();
-        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-        let sent = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        headers.insert(SEC_WEBSOCKET_KEY, sent.clone());
+        let mut headers = Fields::new();
+        headers.insert(UPGRADE, "websocket");
+        let sent = "dGhlIHNhbXBsZSBub25jZQ==";
+        headers.insert(SEC_WEBSOCKET_KEY, sent);
         let handshake = Handshake::begin(&mut headers).unwrap();
-        assert_eq!(headers[SEC_WEBSOCKET_KEY], sent);
-        let mut answer = HeaderMap::new();
-        let right = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(headers.text_of(SEC_WEBSOCKET_KEY), Some(sent));
+        let mut answer = Fields::new();
+        let right = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
         answer.insert(SEC_WEBSOCKET_ACCEPT, right);
         assert!(handshake.is_answered(&answer));
         clean_answer(&mut answer, Some(&handshake));
@@ -139,27 +139,26 @@ mod tests {
 
     #[test]
     fn the_front_makes_the_key_if_the_client_sent_none_or_several() {
-        let mut headers = HeaderMap::new();
-        headers.insert(UPGRADE, HeaderValue::from_static("WebSocket"));
+        let mut headers = Fields::new();
+        headers.insert(UPGRADE, "WebSocket");
         for short in ["", "bm9uY2U=", "no key"] {
-            headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(short));
+            headers.insert(SEC_WEBSOCKET_KEY, short);
             Handshake::begin(&mut headers).unwrap();
-            assert_ne!(headers[SEC_WEBSOCKET_KEY], short);
+            assert_ne!(headers.text_of(SEC_WEBSOCKET_KEY), Some(short));
         }
         headers.remove(SEC_WEBSOCKET_KEY);
-        let sent = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        headers.append(SEC_WEBSOCKET_KEY, sent.clone());
-        headers.append(SEC_WEBSOCKET_KEY, sent.clone());
+        let sent = "dGhlIHNhbXBsZSBub25jZQ==";
+        headers.append(SEC_WEBSOCKET_KEY, sent);
+        headers.append(SEC_WEBSOCKET_KEY, sent);
         let handshake = Handshake::begin(&mut headers).unwrap();
-        let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
-        let key = keys.next().unwrap().to_str().unwrap();
-        assert_eq!(keys.next(), None);
+        assert_eq!(headers.get_all(SEC_WEBSOCKET_KEY).count(), 1);
+        let key = headers.text_of(SEC_WEBSOCKET_KEY).unwrap();
         assert_ne!(key, sent);
         assert_eq!(STANDARD.decode(key).unwrap().len(), 16);
         assert_eq!(handshake, Handshake::of_key(key));
-        headers.insert(UPGRADE, HeaderValue::from_static("other"));
+        headers.insert(UPGRADE, "other");
         headers.remove(SEC_WEBSOCKET_KEY);
         assert_eq!(Handshake::begin(&mut headers), None);
-        assert!(!headers.contains_key(SEC_WEBSOCKET_KEY));
+        assert!(!headers.contains(SEC_WEBSOCKET_KEY));
     }
 }

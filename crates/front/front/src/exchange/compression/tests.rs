@@ -8,18 +8,8 @@ use super::*;
 use crate::worker::encoders::EncoderMemory;
 
 /// A head with these lines.
-fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-    let line = |(name, value): &(&'static str, &'static str)| {
-        (
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        )
-    };
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines.iter().map(line) {
-        headers.append(name, value);
-    }
-    headers
+fn fields(lines: &[(&'static str, &'static str)]) -> Fields {
+    lines.iter().copied().collect()
 }
 
 fn request(method: Method, lines: &[(&'static str, &'static str)]) -> RequestHead {
@@ -36,7 +26,7 @@ fn config() -> CompressConfig {
 
 fn html(lines: &[(&'static str, &'static str)]) -> ResponseHead {
     let mut headers = fields(lines);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+    headers.insert(CONTENT_TYPE, "text/html");
     ResponseHead {
         status: StatusCode::OK,
         headers,
@@ -65,7 +55,8 @@ fn the_client_chooses_the_coding() {
         let request = request(Method::GET, &[("accept-encoding", accepted)]);
         assert_eq!(settled(&request, &mut head), expected, "{accepted}");
         assert_eq!(
-            head.headers[VARY], "Accept-Encoding",
+            head.headers.text_of(VARY),
+            Some("Accept-Encoding"),
             "whoever asks: {accepted}"
         );
     }
@@ -122,8 +113,12 @@ fn a_304_has_the_tag_of_what_it_stands_for() {
             ..ResponseHead::default()
         };
         offer.mark_unmodified(&mut head, &html(&[]), |_| is_kept);
-        assert_eq!(head.headers[ETAG], expected, "{accepted} {is_kept}");
-        assert_eq!(head.headers[VARY], "Accept-Encoding");
+        assert_eq!(
+            head.headers.text_of(ETAG),
+            Some(expected),
+            "{accepted} {is_kept}"
+        );
+        assert_eq!(head.headers.text_of(VARY), Some("Accept-Encoding"));
     }
 }
 
@@ -154,7 +149,7 @@ fn what_must_stay_as_it_is_does() {
         let mut head = html(&[line, ("etag", "\"a\"")]);
         assert_eq!(settled(&gzip, &mut head), None, "{line:?}");
         assert!(
-            !head.headers.contains_key(VARY),
+            !head.headers.contains(VARY),
             "{line:?}: all clients get the same"
         );
     }
@@ -184,7 +179,7 @@ fn what_must_stay_as_it_is_does() {
     }
     for content_type in ["image/png", "application/octet-stream"] {
         let mut head = html(&[]);
-        let value = HeaderValue::from_static(content_type);
+        let value = content_type.as_bytes();
         head.headers.insert(CONTENT_TYPE, value);
         assert_eq!(settled(&gzip, &mut head), None, "{content_type}");
     }
@@ -198,48 +193,43 @@ fn the_head_is_that_of_the_coded_body() {
     for (etag, expected) in [("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\""), ("a", "a")] {
         let mut head = html(&[("etag", etag), ("accept-ranges", "bytes")]);
         describe(&mut head, Coding::Gzip);
-        assert_eq!(head.headers[ETAG], expected);
-        assert_eq!(head.headers[CONTENT_ENCODING], "gzip");
-        assert!(!head.headers.contains_key(ACCEPT_RANGES));
+        assert_eq!(head.headers.text_of(ETAG), Some(expected));
+        assert_eq!(head.headers.text_of(CONTENT_ENCODING), Some("gzip"));
+        assert!(!head.headers.contains(ACCEPT_RANGES));
         assert_eq!(head.content_length, None);
     }
     let mut head = html(&[("etag", "\"a\"")]);
     let request = request(Method::HEAD, &[("accept-encoding", "gzip")]);
     assert_eq!(settled(&request, &mut head), None, "there is no body");
     assert_eq!(
-        head.headers[CONTENT_ENCODING], "gzip",
+        head.headers.text_of(CONTENT_ENCODING),
+        Some("gzip"),
         "and the fields are those of GET"
     );
     assert_eq!(
-        (&head.headers[ETAG], head.content_length),
-        (&HeaderValue::from_static("W/\"a\""), None)
+        (head.headers.text_of(ETAG).unwrap(), head.content_length),
+        ("W/\"a\"", None)
     );
 }
 
 #[test]
 fn vary_is_added_to_the_line_there_is() {
     for (lines, expected) in [
-        (&[][..], &["Accept-Encoding"][..]),
-        (&[("vary", "Cookie")], &["Cookie, Accept-Encoding"]),
+        (&[][..], "Accept-Encoding"),
+        (&[("vary", "Cookie")], "Cookie, Accept-Encoding"),
         (
             &[("vary", "Cookie"), ("vary", "Origin")],
-            &["Cookie, Accept-Encoding"],
+            "Cookie, Origin, Accept-Encoding",
         ),
         (
             &[("vary", "Cookie, accept-ENCODING")],
-            &["Cookie, accept-ENCODING"],
+            "Cookie, accept-ENCODING",
         ),
-        (&[("vary", "*")], &["*"]),
+        (&[("vary", "*")], "*"),
     ] {
         let mut headers = fields(lines);
         vary(&mut headers);
-        let first: Vec<_> = headers.get_all(VARY).iter().take(1).collect();
-        assert_eq!(first, expected);
-        assert_eq!(
-            headers.get_all(VARY).iter().count(),
-            lines.len().max(1),
-            "{lines:?}"
-        );
+        assert_eq!(headers, fields(&[("vary", expected)]), "{lines:?}");
     }
 }
 

@@ -1,29 +1,28 @@
 //! What stays and what goes; the numbers are rows of the hostile-request table.
 
 use super::*;
-use crate::exchange::forwarded;
 
-fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, usize) {
-    let mut headers = HeaderMap::new();
-    for &(name, value) in fields {
-        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
-        headers.append(name, HeaderValue::from_static(value));
-    }
+fn cleaned(fields: &[(&str, &str)]) -> (Vec<(String, String)>, usize) {
+    let mut headers = Fields::from_iter(fields.iter().copied());
     let underscored = clean_request(
         &mut headers,
         &["sm_user".to_owned()],
+        true,
         &mut Withheld::default(),
     );
-    field::join_cookies(&mut headers);
+    headers.join_cookies();
     let mut left: Vec<_> = headers
         .iter()
-        .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
+        .map(|field| {
+            let value = String::from_utf8_lossy(field.value()).into_owned();
+            (field.lower_name(), value)
+        })
         .collect();
     left.sort();
     (left, underscored)
 }
 
-fn check(fields: &[(&'static str, &'static str)], left: &[(&str, &str)]) {
+fn check(fields: &[(&str, &str)], left: &[(&str, &str)]) {
     let left: Vec<_> = left
         .iter()
         .map(|&(name, value)| (name.to_owned(), value.to_owned()))
@@ -44,21 +43,64 @@ fn end_to_end_fields_stay() {
 
 /// A request that has no other fields is not looked through for them.
 #[test]
-fn no_rule_removes_a_usual_field() {
-    for name in USUAL {
-        let headers =
-            HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))]);
-        assert!(are_usual(&headers), "{name}");
-        let mut cleaned = headers.clone();
-        let mut withheld = Withheld::new(true);
-        assert_eq!(clean_request(&mut cleaned, &[], &mut withheld), 0, "{name}");
-        forwarded::remove_claims(&mut cleaned, &mut withheld);
-        assert!(withheld.into_fields().is_none(), "{name}");
-        assert_eq!(cleaned, headers, "{name}");
-        assert_ne!(*name, CONNECTION.as_str(), "it names others");
+fn what_a_browser_sends_stays_without_a_look() {
+    let names = [
+        "host",
+        "user-agent",
+        "accept",
+        "accept-language",
+        "accept-encoding",
+        "referer",
+        "dnt",
+        "cookie",
+        "upgrade-insecure-requests",
+        "sec-fetch-dest",
+        "sec-fetch-mode",
+        "sec-fetch-site",
+        "sec-fetch-user",
+        "priority",
+        "pragma",
+        "cache-control",
+        "origin",
+        "range",
+        "if-none-match",
+        "if-modified-since",
+        "content-type",
+        "authorization",
+        "sec-ch-ua",
+        "sec-ch-ua-mobile",
+        "sec-ch-ua-platform",
+        "x-requested-with",
+    ];
+    let headers = Fields::from_iter(names.map(|name| (name, "1")));
+    assert!(!headers.may_have(JUDGED));
+    for name in [
+        CONNECTION.into(),
+        NameRef::from("x-other"),
+        "x-forwarded-for".into(),
+    ] {
+        assert!(
+            Fields::from_iter([(name, "1")]).may_have(JUDGED),
+            "{name:?}"
+        );
     }
-    let odd = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
-    assert!(!are_usual(&odd));
+}
+
+#[test]
+fn what_nobody_gets_is_kept_for_a_cache() {
+    let mut headers = Fields::from_iter([
+        ("connection", "x-own"),
+        ("x-own", "1"),
+        ("X-Forwarded-For", "2"),
+        ("x_a", "3"),
+        ("te", "4"),
+    ]);
+    let mut withheld = Withheld::new(true);
+    clean_request(&mut headers, &[], false, &mut withheld);
+    assert!(headers.is_empty(), "{headers:?}");
+    let kept = withheld.into_fields().expect("they are kept");
+    let expected = [("x-own", "1"), ("x-forwarded-for", "2"), ("x_a", "3")];
+    assert_eq!(*kept, Fields::from_iter(expected));
 }
 
 #[test]
@@ -91,12 +133,12 @@ fn forwards_are_counted_down() {
         ("+1", "+1", true),
         ("x", "x", true),
     ] {
-        let mut headers = HeaderMap::new();
-        headers.insert(MAX_FORWARDS, HeaderValue::from_static(value));
+        let mut headers = Fields::new();
+        headers.insert(MAX_FORWARDS, value);
         assert_eq!(count_forwards(&mut headers), goes_on, "{value}");
-        assert_eq!(headers[MAX_FORWARDS], left);
+        assert_eq!(headers.text_of(MAX_FORWARDS), Some(left));
     }
-    assert!(count_forwards(&mut HeaderMap::new()));
+    assert!(count_forwards(&mut Fields::new()));
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use catamaran_message::ResponseHead;
-use http::{HeaderMap, StatusCode, Version};
+use catamaran_message::{Fields, ResponseHead};
+use http::{StatusCode, Version};
 
 use crate::deadlines::Tick;
 use crate::exchange::relay::{Relay, RelayError};
@@ -22,7 +22,7 @@ pub(super) struct Interims {
 
 impl Interims {
     /// Counts one more with these fields. `false` if there are too many of this second.
-    fn admit(&mut self, headers: &HeaderMap, now: Tick) -> bool {
+    fn admit(&mut self, headers: &Fields, now: Tick) -> bool {
         if self.since.is_none_or(|since| now >= since + SECOND) {
             *self = Self {
                 since: Some(now),
@@ -30,7 +30,7 @@ impl Interims {
             };
         }
         let lines = headers.iter();
-        let lines = lines.map(|(name, value)| name.as_str().len() + value.len());
+        let lines = lines.map(|field| field.name().len() + field.value().len());
         self.count += 1;
         self.bytes += lines.sum::<usize>();
         self.count <= PER_SECOND_MAX && self.bytes <= BYTES_PER_SECOND_MAX

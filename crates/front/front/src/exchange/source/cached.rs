@@ -14,20 +14,19 @@ use bytes::{Buf, Bytes};
 use catamaran_cache::{Millis, date, freshness};
 use catamaran_message::ResponseHead;
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
+use catamaran_message::name::{
+    AGE, CACHE_STATUS, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
+};
 use catamaran_message::range::{self, RangeSelection};
 use catamaran_upstream::{Culprit, Event};
-use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
-};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use thiserror::Error;
 
 use crate::boxed::in_box;
 use crate::cache::counts::CacheResult;
 use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
 use crate::cache::hot::StoredResponse;
-use crate::cache::object::Object;
 use crate::cache::store::Found;
 use crate::cache::{self, CACHE_NAME};
 use crate::exchange::body_fields;
@@ -236,7 +235,7 @@ impl<'a> CachedSource<'a> {
         let reader = match &mut self.from {
             From::Stored(response, result, _) => {
                 let tells = self.asked.cache.config.cache_status;
-                let cached = CachedHead::stored(response.object(), *result, self.now, tells);
+                let cached = CachedHead::stored(response, *result, self.now, tells);
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
             From::Fill(reader) => reader,
@@ -282,8 +281,9 @@ impl<'a> CachedSource<'a> {
                     (false, false) => CacheResult::Collapsed,
                 };
                 let tells = self.asked.cache.config.cache_status;
-                let cached = CachedHead::stored(&object, result, cache::now(), tells);
-                self.from = From::Stored(StoredResponse::Received(object), result, 0);
+                let response = StoredResponse::Received(object);
+                let cached = CachedHead::stored(&response, result, cache::now(), tells);
+                self.from = From::Stored(response, result, 0);
                 Ok(Event::Head(self.begin(cached)))
             }
             FillNews::NotShared(status) => Err(match status {
@@ -303,7 +303,7 @@ impl<'a> CachedSource<'a> {
         let mut headers = fill.headers.clone();
         let status = fill.status.as_u16();
         if fill.age > 0 || !leads {
-            headers.insert(AGE, fill.age.into());
+            headers.insert(AGE, itoa::Buffer::new().format(fill.age));
         }
         let (result, what) = match (&fill.storing, leads) {
             (Ok(_), true) => (
@@ -321,7 +321,7 @@ impl<'a> CachedSource<'a> {
         }
         self.asked.cache.tell(&mut headers, &what);
         if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
-            headers.append(SET_COOKIE, cookie.clone());
+            headers.append(SET_COOKIE, cookie);
         }
         CachedHead {
             head: Box::new(ResponseHead {
@@ -329,7 +329,6 @@ impl<'a> CachedSource<'a> {
                 reason: fill.reason.clone(),
                 headers,
                 content_length: fill.content_length,
-                ..ResponseHead::default()
             }),
             result,
             age: fill.age,
@@ -350,8 +349,11 @@ impl<'a> CachedSource<'a> {
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
         self.window = (!is_bodiless).then_some(ALL);
         // Most requests want all of it: fields are read for the others.
-        if head.status == StatusCode::OK && conditions.keys().any(is_asked) {
-            head.expand();
+        if head.status == StatusCode::OK
+            && [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE]
+                .iter()
+                .any(|name| conditions.contains(*name))
+        {
             self.judge(&mut head);
         }
         head
@@ -361,12 +363,12 @@ impl<'a> CachedSource<'a> {
     fn judge(&mut self, head: &mut ResponseHead) {
         let asked = self.request.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
-        let etag = head.headers.get(ETAG).cloned();
+        let etag = head.headers.get(ETAG).map(<[u8]>::to_vec);
         let made = freshness::date_of(&head.headers);
         let changed = head.headers.get(LAST_MODIFIED);
-        let changed = changed.and_then(|it| date::parse(it.as_bytes()));
+        let changed = changed.and_then(date::parse);
         let validators = Validators {
-            etag: etag.as_ref().map(HeaderValue::as_bytes),
+            etag: etag.as_deref(),
             modified: changed.or(made).map(|at| at / 1000),
             is_modified_strong: changed.is_some() && changed < made,
         };
@@ -415,47 +417,30 @@ struct CachedHead {
 }
 
 impl CachedHead {
-    /// The head of what is stored, at this time, and with what the cache did if that is told. Its fields stay lines:
-    /// most clients are sent lines, and hardly anybody reads them.
-    fn stored(object: &Object, result: CacheResult, now: Millis, tells: bool) -> Self {
+    /// The head of what is stored, at this time, and with what the cache did if that is told.
+    fn stored(response: &StoredResponse, result: CacheResult, now: Millis, tells: bool) -> Self {
+        let object = response.object();
         let stored = &object.head;
         let age = stored.stored(false).age(now);
-        let left = i64::from(stored.terms.lifetime) - i64::from(age);
-        let (mut age_digits, mut digits) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let [what, number, more] = status_parts(result, left, stored.status, &mut digits);
-        let parts = [
-            "age: ",
-            age_digits.format(age),
-            "\r\n",
-            "cache-status: ",
-            CACHE_NAME,
-            what,
-            number,
-            more,
-            "\r\n",
-        ];
-        let parts = parts.map(str::as_bytes);
-        let lines = stored.fields.with(match tells {
-            true => &parts,
-            false => &parts[..3],
-        });
+        let mut headers = response.fields().clone();
+        headers.append(AGE, itoa::Buffer::new().format(age));
+        if tells {
+            let left = i64::from(stored.terms.lifetime) - i64::from(age);
+            let mut digits = itoa::Buffer::new();
+            let parts = status_parts(result, left, stored.status, &mut digits);
+            headers.append(CACHE_STATUS, [&[CACHE_NAME], &parts[..]].concat().concat());
+        }
         Self {
             head: in_box(|| ResponseHead {
                 status: stored.status,
                 reason: stored.reason().cloned(),
-                lines,
+                headers,
                 content_length: Some(object.len()),
-                ..ResponseHead::default()
             }),
             result,
             age,
         }
     }
-}
-
-/// Whether a field may make less of a response than all of it.
-fn is_asked(name: &HeaderName) -> bool {
-    *name == IF_NONE_MATCH || *name == IF_MODIFIED_SINCE || *name == RANGE
 }
 
 /// What the cache did with what is stored, as `Cache-Status` has it behind the front's name.

@@ -6,10 +6,13 @@
 
 use bytes::Bytes;
 use catamaran_http1::{Fault, Limits};
-use catamaran_message::{Authority, BodyLength, Host, RequestHead, Scheme, decode_target, field};
+use catamaran_message::field::is_token_text;
+use catamaran_message::name::{CONTENT_LENGTH, EXPECT, HOST, UPGRADE};
+use catamaran_message::{
+    Authority, BodyLength, Fields, RequestHead, Scheme, decode_target, field, host,
+};
 use catamaran_upstream::Culprit;
 use h2::ext::Protocol;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
@@ -40,9 +43,10 @@ pub(crate) fn read(
     ended: bool,
     limits: &Limits,
 ) -> Result<Box<RequestHead>, Refusal> {
-    let (method, uri, mut headers) = (parts.method, parts.uri, parts.headers);
+    let (method, uri) = (parts.method, parts.uri);
+    let mut headers = Fields::from(&parts.headers);
     // Clients split the field for the sake of compression (RFC 9113, section 8.2.3): the one that it was counts.
-    field::join_cookies(&mut headers);
+    headers.join_cookies();
     check_fields(&headers, limits)?;
     let protocol = parts.extensions.get::<Protocol>();
     if method == Method::CONNECT && protocol.is_none() {
@@ -93,26 +97,25 @@ pub(crate) fn read(
 }
 
 /// The protocol of an extended CONNECT as HTTP/1.1 names it: a token (RFC 8441, section 4).
-fn upgrade(protocol: &str) -> Result<HeaderValue, Refusal> {
-    let malformed = Refusal::Reset("h2-pseudo");
-    // A name of a field is a token as well.
-    let is_token = HeaderName::from_bytes(protocol.as_bytes()).is_ok();
-    let value = HeaderValue::from_str(protocol).ok().filter(|_| is_token);
-    value.ok_or(malformed)
+fn upgrade(protocol: &str) -> Result<&str, Refusal> {
+    let is_token = is_token_text(protocol.as_bytes());
+    is_token
+        .then_some(protocol)
+        .ok_or(Refusal::Reset("h2-pseudo"))
 }
 
 /// The limits of fields, and their values, in which the crate lets white space pass at the ends.
-fn check_fields(headers: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
+fn check_fields(headers: &Fields, limits: &Limits) -> Result<(), Refusal> {
     if headers.len() > limits.fields {
         return Err(Fault::TooManyFields.into());
     }
-    for (name, value) in headers {
-        let value = value.as_bytes();
+    for field in headers.iter() {
+        let value = field.value();
         if value.trim_ascii().len() != value.len() {
             return Err(Refusal::Reset("h2-field-value"));
         }
         // As a line of HTTP/1.1 it would have a colon and a space.
-        if name.as_str().len() + 2 + value.len() > limits.line_bytes {
+        if field.name().len() + 2 + value.len() > limits.line_bytes {
             return Err(Fault::FieldTooLong.into());
         }
     }
@@ -120,17 +123,14 @@ fn check_fields(headers: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
 }
 
 /// Whom the request is for: `:authority`, or else Host, which says the same if both are there.
-fn authority(named: Option<&str>, headers: &HeaderMap) -> Result<Authority, Refusal> {
-    let mut hosts = headers.get_all(HOST).iter();
+fn authority(named: Option<&str>, headers: &Fields) -> Result<Authority, Refusal> {
+    let mut hosts = headers.get_all(HOST);
     let host = hosts.next();
     if hosts.next().is_some() {
         return Err(Fault::HostDuplicate.into());
     }
-    let parse = |text: &[u8]| {
-        let host = Host::read_apart(text).map_err(Fault::from);
-        host.map(|host| host.authority)
-    };
-    let host = host.map(|host| parse(host.as_bytes())).transpose()?;
+    let parse = |text: &[u8]| host::read_apart(text).map_err(Fault::from);
+    let host = host.map(parse).transpose()?;
     let named = named.map(|named| parse(named.as_bytes())).transpose()?;
     match (named, host) {
         (Some(named), Some(host)) if named != host => {
@@ -142,24 +142,21 @@ fn authority(named: Option<&str>, headers: &HeaderMap) -> Result<Authority, Refu
 }
 
 /// Takes the announced length out of the fields. The crate has compared it with what came.
-fn content_length(headers: &mut HeaderMap) -> Result<Option<u64>, Refusal> {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let Some(length) = lengths.next() else {
+fn content_length(headers: &mut Fields) -> Result<Option<u64>, Refusal> {
+    let Some(length) = headers.get(CONTENT_LENGTH) else {
         return Ok(None);
     };
-    if lengths.next().is_some() {
-        return Err(Refusal::Reset("h2-content-length"));
-    }
-    let length = field::decimal(length.as_bytes()).ok_or(Refusal::Reset("h2-content-length"))?;
+    let is_only = headers.get_all(CONTENT_LENGTH).nth(1).is_none();
+    let length = field::decimal(length).filter(|_| is_only);
     headers.remove(CONTENT_LENGTH);
-    Ok(Some(length))
+    length.map(Some).ok_or(Refusal::Reset("h2-content-length"))
 }
 
 /// Whether the client waits for 100 (RFC 9110, section 10.1.1).
-fn expects_continue(headers: &HeaderMap) -> Result<bool, Refusal> {
+fn expects_continue(headers: &Fields) -> Result<bool, Refusal> {
     let mut to_continue = false;
     for value in headers.get_all(EXPECT) {
-        for expectation in value.as_bytes().split(|byte| *byte == b',') {
+        for expectation in value.split(|byte| *byte == b',') {
             match expectation.trim_ascii() {
                 [] => {}
                 text if text.eq_ignore_ascii_case(b"100-continue") => to_continue = true,

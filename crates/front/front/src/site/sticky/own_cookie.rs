@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catamaran_balance::affinity::values;
+use catamaran_message::Fields;
+use catamaran_message::name::COOKIE;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::header::COOKIE;
-use http::{HeaderMap, HeaderValue};
 use sha2::Sha256;
 
 use crate::config::{StickyCookie, UpstreamConfig};
@@ -37,28 +37,18 @@ impl OwnCookie {
 
     /// Reads the cookie and removes it from the fields. One without a value names nobody, as if there were
     /// none, and is removed, too.
-    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Own {
+    pub(crate) fn take(&self, headers: &mut Fields) -> Own {
         let name = std::slice::from_ref(&self.name);
         let fields = headers.get_all(COOKIE);
         let mut found = fields
-            .iter()
-            .flat_map(|field| values::cookies_even_empty(field.as_bytes(), name))
+            .flat_map(|field| values::cookies_even_empty(field, name))
             .peekable();
         found.peek()?;
         let value = found.find(|value| !value.is_empty());
         let own = value.map(|value| self.members.get(value).copied());
         drop(found);
-        let without = |field: &HeaderValue| match values::without(field.as_bytes(), &self.name) {
-            Some(rest) => HeaderValue::from_bytes(&rest)
-                .ok()
-                .filter(|it| !it.is_empty()),
-            None => Some(field.clone()),
-        };
-        let kept: Vec<_> = fields.iter().filter_map(without).collect();
-        headers.remove(COOKIE);
-        for field in kept {
-            headers.append(COOKIE, field);
-        }
+        headers.change(COOKIE, |field| values::without(field, &self.name));
+        headers.retain(|field| !field.is(COOKIE) || !field.value().is_empty());
         own
     }
 }

@@ -1,8 +1,10 @@
 //! Cookies of a response: the ids of the sessions that it begins, and the front's own.
 
+use bytes::Bytes;
 use catamaran_balance::affinity::values;
-use http::header::{CACHE_CONTROL, SET_COOKIE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use catamaran_message::Fields;
+use catamaran_message::name::{CACHE_CONTROL, SET_COOKIE};
+use http::StatusCode;
 
 use super::own_cookie::values_of;
 use crate::config::{SameSite, StickyConfig, StickyCookie, UpstreamConfig};
@@ -14,7 +16,7 @@ pub(crate) struct ResponseCookies {
     sessions: Vec<String>,
     /// Each member's `Set-Cookie` of the front's own, for connections without TLS and with it. Empty
     /// if the front has none.
-    own: Box<[[HeaderValue; 2]]>,
+    own: Box<[[Bytes; 2]]>,
 }
 
 impl ResponseCookies {
@@ -35,22 +37,20 @@ impl ResponseCookies {
     }
 
     /// The ids of sessions that a response begins.
-    pub(crate) fn begun<'r>(&'r self, headers: &'r HeaderMap) -> impl Iterator<Item = &'r [u8]> {
-        // Without a hash: there are few.
-        let fields = headers.iter().filter(|(name, _)| **name == SET_COOKIE);
-        fields.flat_map(|(_, field)| {
-            let pair = field.as_bytes().split(|&byte| byte == b';').next();
+    pub(crate) fn begun<'r>(&'r self, headers: &'r Fields) -> impl Iterator<Item = &'r [u8]> {
+        headers.get_all(SET_COOKIE).flat_map(|field| {
+            let pair = field.split(|&byte| byte == b';').next();
             values::cookies(pair.unwrap_or_default(), &self.sessions)
         })
     }
 
     /// The `Set-Cookie` that leads to a member, if there is one.
-    pub(crate) fn own(&self, member: usize, secure: bool) -> Option<&HeaderValue> {
+    pub(crate) fn own(&self, member: usize, secure: bool) -> Option<&Bytes> {
         Some(&self.own.get(member)?[usize::from(secure)])
     }
 }
 
-fn field(config: &StickyCookie, value: &str, secure: bool) -> HeaderValue {
+fn field(config: &StickyCookie, value: &str, secure: bool) -> Bytes {
     let StickyCookie {
         name,
         path,
@@ -63,23 +63,19 @@ fn field(config: &StickyCookie, value: &str, secure: bool) -> HeaderValue {
         SameSite::None => "None",
     };
     let secure = if secure { "; Secure" } else { "" };
-    let field = format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}");
-    HeaderValue::from_str(&field).unwrap_or_else(|_| HeaderValue::from_static(""))
+    format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}").into()
 }
 
 /// Whether a response may carry a cookie of one client: not if a cache would hand it to others.
-pub(crate) fn may_carry_cookie(status: StatusCode, headers: &HeaderMap) -> bool {
-    let shared = |field: &HeaderValue| {
-        field
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .any(|directive| {
-                let mut parts = directive.split(|&byte| byte == b'=');
-                let name = parts.next().unwrap_or_default().trim_ascii();
-                name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
-            })
+pub(crate) fn may_carry_cookie(status: StatusCode, headers: &Fields) -> bool {
+    let shared = |field: &[u8]| {
+        field.split(|&byte| byte == b',').any(|directive| {
+            let mut parts = directive.split(|&byte| byte == b'=');
+            let name = parts.next().unwrap_or_default().trim_ascii();
+            name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
+        })
     };
-    status != StatusCode::NOT_MODIFIED && !headers.get_all(CACHE_CONTROL).iter().any(shared)
+    status != StatusCode::NOT_MODIFIED && !headers.get_all(CACHE_CONTROL).any(shared)
 }
 
 #[cfg(test)]
@@ -98,9 +94,9 @@ mod tests {
             ("max-age=5,s-maxage=7", false),
             ("x=public-key", true),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.append(CACHE_CONTROL, HeaderValue::from_static("max-age=1"));
-            headers.append(CACHE_CONTROL, HeaderValue::from_static(control));
+            let mut headers = Fields::new();
+            headers.append(CACHE_CONTROL, "max-age=1");
+            headers.append(CACHE_CONTROL, control);
             assert_eq!(may_carry_cookie(StatusCode::OK, &headers), may, "{control}");
             assert!(!may_carry_cookie(StatusCode::NOT_MODIFIED, &headers));
         }

@@ -1,4 +1,5 @@
-use http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use catamaran_message::Fields;
 
 use super::own_cookie::VALUE_LEN;
 use super::*;
@@ -17,10 +18,8 @@ fn sticky(cookie: StickyCookie) -> Sticky {
     Sticky::new(&upstream).expect("sticky")
 }
 
-fn text(field: Option<&HeaderValue>) -> &str {
-    field
-        .and_then(|field| field.to_str().ok())
-        .expect("a field")
+fn text(field: Option<&Bytes>) -> &str {
+    std::str::from_utf8(field.expect("a field")).expect("text")
 }
 
 #[test]
@@ -34,11 +33,11 @@ fn the_cookie_leads_back_and_names_nobody() {
         assert_eq!(pair.len(), "ROUTEID=".len() + VALUE_LEN);
         let secure = text(sticky.response_cookies.own(member, true));
         assert_eq!(secure, format!("{field}; Secure"));
-        let mut headers = HeaderMap::new();
+        let mut headers = Fields::new();
         let received = format!("x=1; {pair}; y=2");
-        headers.append(COOKIE, HeaderValue::from_str(&received).expect("a field"));
+        headers.append(COOKIE, received);
         assert_eq!(own.take(&mut headers), Some(Some(member)));
-        assert_eq!(headers[COOKIE], "x=1; y=2");
+        assert_eq!(headers.text_of(COOKIE), Some("x=1; y=2"));
         assert_eq!(own.take(&mut headers), None);
     }
 }
@@ -52,14 +51,13 @@ fn a_cookie_without_a_value_is_taken_out_as_well() {
         ("ROUTEID=\"\"; ROUTEID= ", None),
         ("x=1; ROUTEID=; y=2", Some("x=1; y=2")),
     ] {
-        let mut headers = HeaderMap::new();
-        headers.append(COOKIE, HeaderValue::from_static(received));
+        let mut headers = Fields::new();
+        headers.append(COOKIE, received);
         assert_eq!(own.take(&mut headers), None, "{received}");
-        let kept = headers.get(COOKIE).map(|it| it.to_str().expect("text"));
-        assert_eq!(kept, left, "{received}");
+        assert_eq!(headers.text_of(COOKIE), left, "{received}");
     }
-    let mut headers = HeaderMap::new();
-    headers.append(COOKIE, HeaderValue::from_static("ROUTEID=; ROUTEID=forged"));
+    let mut headers = Fields::new();
+    headers.append(COOKIE, "ROUTEID=; ROUTEID=forged");
     assert_eq!(own.take(&mut headers), Some(None));
     assert!(headers.is_empty());
 }
@@ -68,11 +66,11 @@ fn a_cookie_without_a_value_is_taken_out_as_well() {
 fn a_cookie_of_nobody_is_taken_out_as_well() {
     let sticky = sticky(StickyCookie::new("ROUTEID"));
     let own = sticky.own_cookie.as_ref().expect("a cookie");
-    let mut headers = HeaderMap::new();
-    headers.append(COOKIE, HeaderValue::from_static("ROUTEID=forged"));
-    headers.append(COOKIE, HeaderValue::from_static("x=1"));
-    headers.append(COOKIE, HeaderValue::from_static("ROUTEID=again; y=2"));
+    let mut headers = Fields::new();
+    headers.append(COOKIE, "ROUTEID=forged");
+    headers.append(COOKIE, "x=1");
+    headers.append(COOKIE, "ROUTEID=again; y=2");
     assert_eq!(own.take(&mut headers), Some(None));
-    let left: Vec<_> = headers.get_all(COOKIE).iter().collect();
-    assert_eq!(left, ["x=1", "y=2"]);
+    let left: Vec<_> = headers.get_all(COOKIE).collect();
+    assert_eq!(left, [b"x=1", b"y=2"]);
 }

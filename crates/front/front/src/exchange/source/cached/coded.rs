@@ -131,7 +131,7 @@ impl Drop for CodingJob {
 fn plain_head(object: &Object) -> ResponseHead {
     ResponseHead {
         status: object.head.status,
-        headers: object.head.fields.to_map(),
+        headers: object.head.fields.clone(),
         content_length: Some(object.len()),
         ..ResponseHead::default()
     }

@@ -1,0 +1,701 @@
+//! The fields of a head: one list, in the order received.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::{BufMut, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::field::{is_token, is_token_text, is_value, is_value_text};
+use crate::name::{self, Id, NameRef, Traits};
+
+/// The fields of a head in the order received, repeated ones included.
+///
+/// Names and values are ranges of the head's own bytes, so that a field takes no memory of its own; what is added
+/// or changed is written behind them. A name of the table ([`name`]) is its number. Values have no control
+/// characters but tabs: in what is added one becomes a space (RFC 9110, section 5.5), and a byte that no name has
+/// becomes `_`.
+#[derive(Default)]
+pub struct Fields {
+    /// The head as received, or what a store keeps of it.
+    received: Bytes,
+    /// Lines of HTTP/1.1 that were added. Ranges beyond `received` are ranges of these.
+    added: Vec<u8>,
+    entries: Vec<Entry>,
+    /// The bits of the names of the table that are there, and of some that were.
+    names: u64,
+    /// All traits that a field has, or had.
+    traits: Traits,
+}
+
+/// One field.
+#[derive(Clone, Copy)]
+struct Entry {
+    name_at: u32,
+    value_at: u32,
+    value_len: u32,
+    /// 0: it is written nowhere but in the table.
+    name_len: u16,
+    name: EntryName,
+    flags: u8,
+}
+
+/// A number of the table, or none.
+type EntryName = Option<Id>;
+
+impl Entry {
+    #[inline]
+    fn traits(self) -> Traits {
+        let own = match self.name {
+            Some(id) => id.traits(),
+            None => Traits::UNKNOWN,
+        };
+        match self.flags & IS_NOMINATED {
+            0 => own,
+            _ => own.with(Traits::NOMINATED),
+        }
+    }
+
+    fn is_line(self) -> bool {
+        self.flags & IS_LINE != 0
+    }
+
+    /// Behind the line.
+    fn line_end(self) -> u32 {
+        self.value_at + self.value_len + 2
+    }
+}
+
+/// One field of a list.
+#[derive(Clone, Copy)]
+pub struct Field<'f> {
+    fields: &'f Fields,
+    entry: &'f Entry,
+}
+
+impl<'f> Field<'f> {
+    /// Its number in the table of names.
+    #[inline]
+    #[must_use]
+    pub fn id(self) -> Option<Id> {
+        self.entry.name
+    }
+
+    /// Its name as it came. Names are the same in any case of letters: [`Self::is`] compares them.
+    #[inline]
+    #[must_use]
+    pub fn name(self) -> &'f [u8] {
+        match (self.entry.name_len, self.entry.name) {
+            (0, Some(id)) => id.spelling().as_bytes(),
+            (len, _) => self.fields.text(self.entry.name_at, len.into()),
+        }
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn value(self) -> &'f [u8] {
+        let Entry {
+            value_at,
+            value_len,
+            ..
+        } = *self.entry;
+        self.fields.text(value_at, value_len)
+    }
+
+    /// What its name is.
+    #[inline]
+    #[must_use]
+    pub fn traits(self) -> Traits {
+        self.entry.traits()
+    }
+
+    /// Whether it has this name.
+    #[inline]
+    #[must_use]
+    pub fn is<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
+        match (name.into(), self.entry.name) {
+            (NameRef::Known(sought), its) => its == Some(sought),
+            (NameRef::Other(sought), None) => self.name().eq_ignore_ascii_case(sought),
+            (NameRef::Other(_), Some(_)) => false,
+        }
+    }
+
+    /// Its name, to look for.
+    #[inline]
+    #[must_use]
+    pub fn name_ref(self) -> NameRef<'f> {
+        match self.entry.name {
+            Some(id) => NameRef::Known(id),
+            None => NameRef::Other(self.name()),
+        }
+    }
+
+    /// Its name in lower case.
+    #[must_use]
+    pub fn lower_name(self) -> String {
+        String::from_utf8_lossy(self.name()).to_ascii_lowercase()
+    }
+
+    /// Its name as the `http` crate has it; `None` if it is none there.
+    #[must_use]
+    pub fn header_name(self) -> Option<HeaderName> {
+        match self.entry.name {
+            Some(id) => Some(id.header_name().clone()),
+            None => HeaderName::from_bytes(self.name()).ok(),
+        }
+    }
+}
+
+impl Fields {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            received: Bytes::new(),
+            added: Vec::new(),
+            entries: Vec::new(),
+            names: 0,
+            traits: Traits::NONE,
+        }
+    }
+
+    /// Becomes empty. Its memory is kept for the next head, unless that is much.
+    pub fn clear(&mut self) {
+        self.received = Bytes::new();
+        self.names = 0;
+        self.traits = Traits::NONE;
+        match self.entries.capacity() {
+            0..=KEPT_FIELDS_MAX => self.entries.clear(),
+            _ => self.entries = Vec::new(),
+        }
+        match self.added.capacity() {
+            0..=KEPT_BYTES_MAX => self.added.clear(),
+            _ => self.added = Vec::new(),
+        }
+    }
+
+    /// How many lines of fields there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Makes room for so many fields more.
+    pub fn reserve(&mut self, count: usize) {
+        self.entries.reserve(count);
+    }
+
+    /// Adds a field of the head that is being received: where its name and its value are. `is_line` says that
+    /// they stand as [`Self::write_lines`] writes them. What was read is kept by [`Self::keep`].
+    #[inline]
+    pub fn push(&mut self, id: Option<Id>, name: Range<usize>, value: Range<usize>, is_line: bool) {
+        self.enter(Entry {
+            name_at: offset(name.start),
+            value_at: offset(value.start),
+            value_len: offset(value.len()),
+            name_len: u16::try_from(name.len()).unwrap_or(u16::MAX),
+            name: id,
+            flags: if is_line { IS_LINE } else { 0 },
+        });
+    }
+
+    /// Adds a field whose name is given by its number alone.
+    #[inline]
+    pub fn push_coded(&mut self, id: Id, value: Range<usize>) {
+        self.push(Some(id), 0..0, value, false);
+    }
+
+    /// The bytes in which the fields that were [pushed](Self::push) are. Nothing was added before.
+    #[inline]
+    pub fn keep(&mut self, head: Bytes) {
+        debug_assert!(self.added.is_empty() && self.received.is_empty());
+        self.received = head;
+    }
+
+    #[inline]
+    fn enter(&mut self, entry: Entry) {
+        if let Some(id) = entry.name {
+            self.names |= id.bit();
+        }
+        self.traits = self.traits.with(entry.traits());
+        self.entries.push(entry);
+    }
+
+    #[inline]
+    fn text(&self, at: u32, len: u32) -> &[u8] {
+        let (at, len) = (at as usize, len as usize);
+        let (bytes, at) = match at.checked_sub(self.received.len()) {
+            None => (&self.received[..], at),
+            Some(at) => (&self.added[..], at),
+        };
+        bytes.get(at..at + len).unwrap_or_default()
+    }
+
+    /// All of them, in order.
+    #[inline]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
+        let entries = self.entries.iter();
+        entries.map(move |entry| Field {
+            fields: self,
+            entry,
+        })
+    }
+
+    /// Whether any field may have one of these traits. One that had is not forgotten.
+    #[inline]
+    #[must_use]
+    pub fn may_have(&self, traits: Traits) -> bool {
+        self.traits.has_any(traits)
+    }
+
+    /// Whether a name may be there: quick, and wrong only if it says that it may.
+    #[inline]
+    fn may_name(&self, name: NameRef<'_>) -> bool {
+        match name {
+            NameRef::Known(id) => self.names & id.bit() != 0,
+            NameRef::Other(_) => self.traits.has_any(Traits::UNKNOWN),
+        }
+    }
+
+    /// The fields of this name.
+    #[inline]
+    fn named<'n>(
+        &self,
+        name: NameRef<'n>,
+    ) -> impl DoubleEndedIterator<Item = Field<'_>> + Clone + use<'_, 'n> {
+        let entries = match self.may_name(name) {
+            true => &self.entries[..],
+            false => &[],
+        };
+        let fields = entries.iter().map(move |entry| Field {
+            fields: self,
+            entry,
+        });
+        fields.filter(move |field| field.is(name))
+    }
+
+    /// The value of the first field of this name.
+    #[inline]
+    #[must_use]
+    pub fn get<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&[u8]> {
+        self.named(name.into()).next().map(Field::value)
+    }
+
+    /// The same as text. `None` if it is not all ASCII.
+    #[must_use]
+    pub fn text_of<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&str> {
+        let value = self.get(name).filter(|value| value.is_ascii())?;
+        std::str::from_utf8(value).ok()
+    }
+
+    /// The values of all fields of this name.
+    #[inline]
+    pub fn get_all<'n, N: Into<NameRef<'n>>>(
+        &self,
+        name: N,
+    ) -> impl DoubleEndedIterator<Item = &[u8]> + Clone + use<'_, 'n, N> {
+        self.named(name.into()).map(Field::value)
+    }
+
+    /// Whether there is a field of this name.
+    #[inline]
+    #[must_use]
+    pub fn contains<'n>(&self, name: impl Into<NameRef<'n>>) -> bool {
+        self.named(name.into()).next().is_some()
+    }
+
+    /// Adds a field behind the others.
+    pub fn append<'n>(&mut self, name: impl Into<NameRef<'n>>, value: impl AsRef<[u8]>) {
+        let entry = self.write(name.into(), value.as_ref());
+        self.enter(entry);
+    }
+
+    /// Sets the only field of this name: where the first one was, or behind the others.
+    pub fn insert<'n>(&mut self, name: impl Into<NameRef<'n>>, value: impl AsRef<[u8]>) {
+        let name = name.into();
+        let entry = self.write(name, value.as_ref());
+        let Some(first) = self.position(name) else {
+            return self.enter(entry);
+        };
+        self.entries[first] = entry;
+        self.remove_behind(first, name);
+    }
+
+    /// Removes all fields of this name. Whether there were any.
+    pub fn remove<'n>(&mut self, name: impl Into<NameRef<'n>>) -> bool {
+        let name = name.into();
+        let Some(first) = self.position(name) else {
+            return false;
+        };
+        self.remove_behind(first, name);
+        self.entries.remove(first);
+        true
+    }
+
+    /// Leaves the fields for which `is_kept` says so.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(Field<'_>) -> bool) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.retain(|entry| {
+            is_kept(Field {
+                fields: self,
+                entry,
+            })
+        });
+        self.entries = entries;
+    }
+
+    /// Removes the fields that have one of these traits.
+    #[inline]
+    pub fn remove_all(&mut self, traits: Traits) {
+        if self.may_have(traits) {
+            self.retain(|field| !field.traits().has_any(traits));
+        }
+    }
+
+    /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except for some.
+    pub fn mark_nominated(&mut self, except: &[Id]) {
+        let Some(first) = self.position(name::CONNECTION.into()) else {
+            return;
+        };
+        let mut entries = std::mem::take(&mut self.entries);
+        let connections: Vec<Entry> = entries[first..]
+            .iter()
+            .filter(|entry| entry.name == Some(name::CONNECTION))
+            .copied()
+            .collect();
+        for connection in &connections {
+            let value = self.text(connection.value_at, connection.value_len);
+            let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            for option in options.filter(|option| !option.is_empty()) {
+                let option = NameRef::read(option);
+                let fields = &*self;
+                for entry in &mut entries {
+                    let field = Field {
+                        fields,
+                        entry: &*entry,
+                    };
+                    let is_named = field.is(option);
+                    if is_named && !entry.name.is_some_and(|id| except.contains(&id)) {
+                        entry.flags |= IS_NOMINATED;
+                    }
+                }
+            }
+        }
+        let is_any = entries.iter().any(|entry| entry.flags & IS_NOMINATED != 0);
+        self.entries = entries;
+        if is_any {
+            self.traits = self.traits.with(Traits::NOMINATED);
+        }
+    }
+
+    /// Sets each value of a name to what `change` makes of it; `None` leaves it as it is.
+    pub fn change<'n>(
+        &mut self,
+        name: impl Into<NameRef<'n>>,
+        mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+    ) {
+        let name = name.into();
+        if !self.may_name(name) {
+            return;
+        }
+        for index in 0..self.entries.len() {
+            let field = Field {
+                fields: self,
+                entry: &self.entries[index],
+            };
+            if field.is(name)
+                && let Some(value) = change(field.value())
+            {
+                self.entries[index] = self.write(name, &value);
+            }
+        }
+    }
+
+    /// Makes one field of all those of a name, `separator` between their values, and `last` behind them. `false` if
+    /// there is none.
+    pub fn join<'n>(
+        &mut self,
+        name: impl Into<NameRef<'n>>,
+        separator: &[u8],
+        last: Option<&[u8]>,
+    ) -> bool {
+        let name = name.into();
+        let values: Vec<&[u8]> = self.named(name).map(Field::value).collect();
+        if values.is_empty() {
+            return false;
+        }
+        let joined = [&values[..], last.as_slice()].concat().join(separator);
+        self.insert(name, joined);
+        true
+    }
+
+    /// Makes one `Cookie` field of several, as servlet containers expect (RFC 6265, section 5.4). `true` if there
+    /// were several.
+    pub fn join_cookies(&mut self) -> bool {
+        let has_several = self.get_all(name::COOKIE).nth(1).is_some();
+        has_several && self.join(name::COOKIE, b"; ", None)
+    }
+
+    /// Writes the fields as lines of HTTP/1.1, but for those that have one of the traits `without`.
+    pub fn write_lines(&self, without: Traits, out: &mut impl BufMut) {
+        let skips = self.may_have(without);
+        let mut run = 0..0;
+        for entry in &self.entries {
+            if skips && entry.traits().has_any(without) {
+                continue;
+            }
+            if entry.is_line() {
+                // Lines that stand side by side are copied at once.
+                if entry.name_at != run.end || entry.name_at as usize == self.received.len() {
+                    out.put_slice(self.text(run.start, run.end - run.start));
+                    run.start = entry.name_at;
+                }
+                run.end = entry.line_end();
+                continue;
+            }
+            out.put_slice(self.text(run.start, run.end - run.start));
+            run = 0..0;
+            let field = Field {
+                fields: self,
+                entry,
+            };
+            out.put_slice(field.name());
+            out.put_slice(b": ");
+            out.put_slice(field.value());
+            out.put_slice(b"\r\n");
+        }
+        out.put_slice(self.text(run.start, run.end - run.start));
+    }
+
+    /// The same fields in as little memory as they need, and what follows them in the same, piece by piece.
+    #[must_use]
+    pub fn packed<T: AsRef<[u8]>>(&self, rest: &[T]) -> Self {
+        let lines: usize = self
+            .iter()
+            .map(|field| field.name().len() + field.value().len() + 4)
+            .sum();
+        let following: usize = rest.iter().map(|piece| piece.as_ref().len()).sum();
+        let mut packed = Self {
+            added: Vec::with_capacity(lines + following),
+            entries: Vec::with_capacity(self.entries.len()),
+            ..Self::new()
+        };
+        for field in self.iter() {
+            let entry = packed.write_line(field.entry.name, field.name(), field.value());
+            packed.enter(entry);
+        }
+        let mut bytes = std::mem::take(&mut packed.added);
+        for piece in rest {
+            bytes.extend_from_slice(piece.as_ref());
+        }
+        packed.received = bytes.into();
+        packed
+    }
+
+    /// What follows the fields, if they were [packed](Self::packed).
+    #[must_use]
+    pub fn rest(&self) -> Bytes {
+        let end = self.entries.last().map_or(0, |last| last.line_end());
+        self.received.slice(end as usize..)
+    }
+
+    /// Bytes of memory that they take beside themselves, and what follows them.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.received.len() + self.added.len() + size_of_val(&self.entries[..])
+    }
+
+    /// The same fields in the same memory, whose users are counted anew. Threads that share the memory of one list wait
+    /// for each other to count; each may have its own list by this.
+    #[must_use]
+    pub fn counted_anew(&self) -> Self {
+        Self {
+            received: Bytes::from_owner(self.received.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Whether another is a copy of these that shares their memory.
+    #[must_use]
+    pub fn shares_memory(&self, other: &Self) -> bool {
+        !self.received.is_empty() && self.received.as_ptr() == other.received.as_ptr()
+    }
+
+    /// A value as bytes that share the memory of the head, if it is of the head's.
+    #[must_use]
+    pub fn share(&self, value: &[u8]) -> Bytes {
+        let received = self.received.as_ptr_range();
+        match value.is_empty() || !received.contains(&value.as_ptr()) {
+            true => Bytes::copy_from_slice(value),
+            false => self.received.slice_ref(value),
+        }
+    }
+
+    /// As a map of the `http` crate.
+    #[must_use]
+    pub fn to_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.len());
+        for field in self.iter() {
+            let value = HeaderValue::from_maybe_shared(self.share(field.value()));
+            if let (Some(name), Ok(value)) = (field.header_name(), value) {
+                // A map that is full is one that no codec would have made.
+                map.try_append(name, value).ok();
+            }
+        }
+        map
+    }
+
+    fn position(&self, name: NameRef<'_>) -> Option<usize> {
+        match self.may_name(name) {
+            true => self.iter().position(|field| field.is(name)),
+            false => None,
+        }
+    }
+
+    fn remove_behind(&mut self, first: usize, name: NameRef<'_>) {
+        let mut index = 0;
+        self.retain(|field| {
+            index += 1;
+            index <= first + 1 || !field.is(name)
+        });
+    }
+
+    /// Writes a line of a field that is ours.
+    fn write(&mut self, name: NameRef<'_>, value: &[u8]) -> Entry {
+        match name {
+            NameRef::Known(id) => self.write_line(Some(id), id.spelling().as_bytes(), value),
+            NameRef::Other(text) => self.write_line(None, text, value),
+        }
+    }
+
+    fn write_line(&mut self, id: Option<Id>, name: &[u8], value: &[u8]) -> Entry {
+        self.added.reserve(name.len() + value.len() + 4);
+        let name_at = self.received.len() + self.added.len();
+        let at = self.added.len();
+        self.added.extend_from_slice(name);
+        if id.is_none() && !is_token_text(name) {
+            mend(&mut self.added[at..], is_token, b'_');
+        }
+        self.added.extend_from_slice(b": ");
+        let at = self.added.len();
+        self.added.extend_from_slice(value);
+        if !is_value_text(value) {
+            mend(&mut self.added[at..], is_value, b' ');
+        }
+        self.added.extend_from_slice(b"\r\n");
+        Entry {
+            name_at: offset(name_at),
+            value_at: offset(name_at + name.len() + 2),
+            value_len: offset(value.len()),
+            name_len: u16::try_from(name.len()).unwrap_or(u16::MAX),
+            name: id,
+            flags: IS_LINE,
+        }
+    }
+}
+
+impl Clone for Fields {
+    fn clone(&self) -> Self {
+        let mut clone = Self::new();
+        clone.clone_from(self);
+        clone
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.received = source.received.clone();
+        self.added.clone_from(&source.added);
+        self.entries.clone_from(&source.entries);
+        self.names = source.names;
+        self.traits = source.traits;
+    }
+}
+
+impl PartialEq for Fields {
+    /// Whether both have the same names and values in the same order.
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = |(one, other): (Field<'_>, Field<'_>)| {
+            one.is(other.name_ref()) && one.value() == other.value()
+        };
+        self.len() == other.len() && self.iter().zip(other.iter()).all(is_same)
+    }
+}
+
+impl Eq for Fields {}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = self.iter();
+        f.debug_map()
+            .entries(fields.map(|field| (text(field.name()), text(field.value()))))
+            .finish()
+    }
+}
+
+impl From<&HeaderMap> for Fields {
+    fn from(map: &HeaderMap) -> Self {
+        let lines = map
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 4);
+        let mut fields = Self {
+            added: Vec::with_capacity(lines.sum()),
+            entries: Vec::with_capacity(map.len()),
+            ..Self::new()
+        };
+        fields.extend(map);
+        // What is shared of a value later is not copied then.
+        fields.received = std::mem::take(&mut fields.added).into();
+        fields
+    }
+}
+
+impl<'n, N: Into<NameRef<'n>>, V: AsRef<[u8]>> FromIterator<(N, V)> for Fields {
+    fn from_iter<T: IntoIterator<Item = (N, V)>>(fields: T) -> Self {
+        let mut list = Self::new();
+        list.extend(fields);
+        list
+    }
+}
+
+impl<'n, N: Into<NameRef<'n>>, V: AsRef<[u8]>> Extend<(N, V)> for Fields {
+    fn extend<T: IntoIterator<Item = (N, V)>>(&mut self, fields: T) {
+        for (name, value) in fields {
+            self.append(name, value);
+        }
+    }
+}
+
+fn mend(text: &mut [u8], is_allowed: fn(u8) -> bool, instead: u8) {
+    for byte in text.iter_mut().filter(|byte| !is_allowed(**byte)) {
+        *byte = instead;
+    }
+}
+
+/// Where something is in a head. None is as long as what is cut off here, which no limit allows.
+#[inline]
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Name, colon, space, value and CR LF follow one another in the bytes of the head.
+const IS_LINE: u8 = 1;
+/// `Connection` names it.
+const IS_NOMINATED: u8 = 2;
+
+/// Most heads have fewer fields.
+const KEPT_FIELDS_MAX: usize = 48;
+
+/// Most heads need less for what is added.
+const KEPT_BYTES_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests;

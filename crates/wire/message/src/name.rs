@@ -1,0 +1,470 @@
+//! Names of fields: those of one table by a number each, and all others by their bytes.
+//!
+//! The table has every name that a protocol abbreviates (AJP13's codes, the static tables of HPACK and QPACK), every
+//! name that most requests or responses have, and every name that the front treats in a way of its own. What the
+//! front must know of such a name is said in its row, so that looking at a field is looking at a number.
+
+use std::sync::LazyLock;
+
+use http::HeaderName;
+
+/// The number of a name in the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u8);
+
+/// What a name is, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits(u16);
+
+impl Traits {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// It concerns one connection only (RFC 9110, section 7.6.1), apart from what Connection itself names.
+    pub const HOP_BY_HOP: Self = Self(1);
+    /// It says where a body ends.
+    pub const FRAMING: Self = Self(1 << 1);
+    /// It is never forwarded with a request: harmful or useless behind a front.
+    pub const NOT_FORWARDED: Self = Self(1 << 2);
+    /// It is never stored with a response.
+    pub const NOT_STORED: Self = Self(1 << 3);
+    /// It says who the client is, or which certificate it showed.
+    pub const CLAIM: Self = Self(1 << 4);
+    /// It makes a request depend on what the client has.
+    pub const CONDITION: Self = Self(1 << 5);
+    /// In a request over HTTP/1.1 the codec itself writes it, or nobody.
+    pub const OF_CODEC: Self = Self(1 << 6);
+    /// It is in no table: whoever treats names in a way of his own looks at its bytes.
+    pub const UNKNOWN: Self = Self(1 << 7);
+    /// `Connection` names it, so it concerns one connection only.
+    pub const NOMINATED: Self = Self(1 << 8);
+
+    /// Those of both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether both have one in common.
+    #[must_use]
+    #[inline]
+    pub const fn has_any(self, of: Self) -> bool {
+        self.0 & of.0 != 0
+    }
+}
+
+/// A name to look for.
+#[derive(Clone, Copy, Debug)]
+pub enum NameRef<'n> {
+    /// One of the table.
+    Known(Id),
+    /// Another one, in any case of letters.
+    Other(&'n [u8]),
+}
+
+impl<'n> NameRef<'n> {
+    /// The name that is spelt so, in any case of letters. The bytes need be no name.
+    #[inline]
+    #[must_use]
+    pub fn read(text: &'n [u8]) -> Self {
+        find(text).map_or(Self::Other(text), Self::Known)
+    }
+
+    /// Its text: as it was written, or as the RFCs have it.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(self) -> &'n [u8] {
+        match self {
+            Self::Known(id) => id.spelling().as_bytes(),
+            Self::Other(text) => text,
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    #[must_use]
+    pub fn traits(self) -> Traits {
+        match self {
+            Self::Known(id) => id.traits(),
+            Self::Other(_) => Traits::UNKNOWN,
+        }
+    }
+}
+
+impl From<Id> for NameRef<'_> {
+    #[inline]
+    fn from(id: Id) -> Self {
+        Self::Known(id)
+    }
+}
+
+impl<'n> From<&'n HeaderName> for NameRef<'n> {
+    #[inline]
+    fn from(name: &'n HeaderName) -> Self {
+        Self::read(name.as_str().as_bytes())
+    }
+}
+
+impl<'n> From<&'n str> for NameRef<'n> {
+    #[inline]
+    fn from(name: &'n str) -> Self {
+        Self::read(name.as_bytes())
+    }
+}
+
+impl Id {
+    /// All names of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..COUNT).map(|index| Self(u8::try_from(index).unwrap_or(u8::MAX)))
+    }
+
+    #[inline]
+    fn row(self) -> &'static Row {
+        &ROWS[usize::from(self.0)]
+    }
+
+    /// The name as the RFCs write it.
+    #[inline]
+    #[must_use]
+    pub fn spelling(self) -> &'static str {
+        self.row().spelling
+    }
+
+    /// What it is.
+    #[inline]
+    #[must_use]
+    pub fn traits(self) -> Traits {
+        self.row().traits
+    }
+
+    /// The low byte of its code in a request of AJP13.
+    #[inline]
+    #[must_use]
+    pub fn ajp_request_code(self) -> Option<u8> {
+        self.row().ajp_request
+    }
+
+    /// The low byte of its code in a response of AJP13.
+    #[inline]
+    #[must_use]
+    pub fn ajp_response_code(self) -> Option<u8> {
+        self.row().ajp_response
+    }
+
+    /// As the `http` crate has it.
+    #[must_use]
+    pub fn header_name(self) -> &'static HeaderName {
+        static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
+            // Kept forever, so that threads which clone a name count no references.
+            let text = |row: &Row| &*row.spelling.to_ascii_lowercase().leak();
+            ROWS.iter().map(text).map(HeaderName::from_static).collect()
+        });
+        &NAMES[usize::from(self.0)]
+    }
+
+    /// Its bit in a set of names. Names at the front of the table have one of their own; others share them.
+    #[inline]
+    pub(crate) fn bit(self) -> u64 {
+        1 << (self.0 & 63)
+    }
+}
+
+impl AsRef<str> for Id {
+    fn as_ref(&self) -> &str {
+        self.spelling()
+    }
+}
+
+impl std::fmt::Debug for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.spelling())
+    }
+}
+
+impl PartialEq<HeaderName> for Id {
+    fn eq(&self, other: &HeaderName) -> bool {
+        self.spelling().eq_ignore_ascii_case(other.as_str())
+    }
+}
+
+/// What is known of a name.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    spelling: &'static str,
+    traits: Traits,
+    ajp_request: Option<u8>,
+    ajp_response: Option<u8>,
+}
+
+impl Row {
+    const fn new(spelling: &'static str) -> Self {
+        Self {
+            spelling,
+            traits: Traits::NONE,
+            ajp_request: None,
+            ajp_response: None,
+        }
+    }
+
+    const fn is(mut self, traits: Traits) -> Self {
+        self.traits = self.traits.with(traits);
+        self
+    }
+
+    /// Its code in a request of AJP13.
+    const fn request(mut self, code: u8) -> Self {
+        self.ajp_request = Some(code);
+        self
+    }
+
+    /// Its code in a response of AJP13.
+    const fn response(mut self, code: u8) -> Self {
+        self.ajp_response = Some(code);
+        self
+    }
+}
+
+/// Defines the table and a constant for each of its rows.
+macro_rules! names {
+    ($($constant:ident $spelling:literal $(.$method:ident($argument:expr))*;)*) => {
+        const TABLE: [Row; COUNT] = [$(Row::new($spelling)$(.$method($argument))*),*];
+
+        #[allow(
+            non_camel_case_types,
+            clippy::upper_case_acronyms,
+            reason = "named as the constants"
+        )]
+        #[derive(Clone, Copy)]
+        enum Position { $($constant),* }
+
+        const COUNT: usize = [$(Position::$constant),*].len();
+
+        $(
+            #[doc = concat!("`", $spelling, "`")]
+            pub const $constant: Id = Id(Position::$constant as u8);
+        )*
+    };
+}
+
+// The first 64 are those that most heads have.
+names! {
+    HOST "Host".request(0x0B).is(Traits::OF_CODEC);
+    USER_AGENT "User-Agent".request(0x0E);
+    ACCEPT "Accept".request(0x01);
+    ACCEPT_LANGUAGE "Accept-Language".request(0x04);
+    ACCEPT_ENCODING "Accept-Encoding".request(0x03);
+    ACCEPT_CHARSET "Accept-Charset".request(0x02);
+    AUTHORIZATION "Authorization".request(0x05);
+    CONNECTION "Connection".request(0x06).is(HOP_BY_HOP);
+    CONTENT_TYPE "Content-Type".request(0x07).response(0x01);
+    CONTENT_LENGTH "Content-Length".request(0x08).response(0x03).is(Traits::FRAMING);
+    COOKIE "Cookie".request(0x09);
+    PRAGMA "Pragma".request(0x0C);
+    REFERER "Referer".request(0x0D);
+    CACHE_CONTROL "Cache-Control";
+    ORIGIN "Origin";
+    RANGE "Range";
+    IF_NONE_MATCH "If-None-Match".is(Traits::CONDITION);
+    IF_MODIFIED_SINCE "If-Modified-Since".is(Traits::CONDITION);
+    UPGRADE_INSECURE_REQUESTS "Upgrade-Insecure-Requests";
+    DNT "DNT";
+    SEC_GPC "Sec-GPC";
+    SEC_FETCH_DEST "Sec-Fetch-Dest";
+    SEC_FETCH_MODE "Sec-Fetch-Mode";
+    SEC_FETCH_SITE "Sec-Fetch-Site";
+    SEC_FETCH_USER "Sec-Fetch-User";
+    SEC_CH_UA "Sec-CH-UA";
+    SEC_CH_UA_MOBILE "Sec-CH-UA-Mobile";
+    SEC_CH_UA_PLATFORM "Sec-CH-UA-Platform";
+    PRIORITY "Priority";
+    X_REQUESTED_WITH "X-Requested-With";
+    TRANSFER_ENCODING "Transfer-Encoding".is(HOP_BY_HOP).is(Traits::FRAMING);
+    KEEP_ALIVE "Keep-Alive".is(HOP_BY_HOP);
+    VIA "Via";
+    X_FORWARDED_FOR "X-Forwarded-For".is(Traits::CLAIM);
+    X_FORWARDED_HOST "X-Forwarded-Host".is(Traits::CLAIM);
+    X_FORWARDED_PORT "X-Forwarded-Port".is(Traits::CLAIM);
+    X_FORWARDED_PROTO "X-Forwarded-Proto".is(Traits::CLAIM);
+    X_REQUEST_ID "X-Request-Id";
+    DATE "Date".response(0x04);
+    SERVER "Server";
+    SET_COOKIE "Set-Cookie".response(0x07);
+    LAST_MODIFIED "Last-Modified".response(0x05);
+    ETAG "ETag";
+    LOCATION "Location".response(0x06);
+    VARY "Vary";
+    EXPIRES "Expires";
+    AGE "Age".is(Traits::NOT_STORED);
+    ACCEPT_RANGES "Accept-Ranges";
+    CONTENT_ENCODING "Content-Encoding";
+    CONTENT_LANGUAGE "Content-Language".response(0x02);
+    CONTENT_RANGE "Content-Range";
+    CONTENT_DISPOSITION "Content-Disposition";
+    CONTENT_LOCATION "Content-Location";
+    CONTENT_SECURITY_POLICY "Content-Security-Policy";
+    STRICT_TRANSPORT_SECURITY "Strict-Transport-Security";
+    X_CONTENT_TYPE_OPTIONS "X-Content-Type-Options";
+    X_FRAME_OPTIONS "X-Frame-Options";
+    X_XSS_PROTECTION "X-XSS-Protection";
+    REFERRER_POLICY "Referrer-Policy";
+    PERMISSIONS_POLICY "Permissions-Policy";
+    LINK "Link";
+    ALT_SVC "Alt-Svc";
+    X_POWERED_BY "X-Powered-By";
+    X_CACHE "X-Cache";
+    ACCESS_CONTROL_ALLOW_CREDENTIALS "Access-Control-Allow-Credentials";
+    ACCESS_CONTROL_ALLOW_HEADERS "Access-Control-Allow-Headers";
+    ACCESS_CONTROL_ALLOW_METHODS "Access-Control-Allow-Methods";
+    ACCESS_CONTROL_ALLOW_ORIGIN "Access-Control-Allow-Origin";
+    ACCESS_CONTROL_EXPOSE_HEADERS "Access-Control-Expose-Headers";
+    ACCESS_CONTROL_MAX_AGE "Access-Control-Max-Age";
+    ACCESS_CONTROL_REQUEST_HEADERS "Access-Control-Request-Headers";
+    ACCESS_CONTROL_REQUEST_METHOD "Access-Control-Request-Method";
+    ALLOW "Allow";
+    CACHE_STATUS "Cache-Status";
+    CACHE_TAG "Cache-Tag".is(Traits::NOT_STORED);
+    CDN_CACHE_CONTROL "CDN-Cache-Control";
+    CLIENT_CERT "Client-Cert".is(Traits::CLAIM);
+    CLIENT_CERT_CHAIN "Client-Cert-Chain".is(Traits::CLAIM);
+    CONTENT_SECURITY_POLICY_REPORT_ONLY "Content-Security-Policy-Report-Only";
+    COOKIE2 "Cookie2".request(0x0A);
+    CROSS_ORIGIN_EMBEDDER_POLICY "Cross-Origin-Embedder-Policy";
+    CROSS_ORIGIN_OPENER_POLICY "Cross-Origin-Opener-Policy";
+    CROSS_ORIGIN_RESOURCE_POLICY "Cross-Origin-Resource-Policy";
+    EARLY_DATA "Early-Data";
+    EXPECT "Expect".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
+    EXPECT_CT "Expect-CT";
+    FORWARDED "Forwarded".is(Traits::CLAIM);
+    FROM "From";
+    HTTP2_SETTINGS "HTTP2-Settings".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
+    IF_MATCH "If-Match".is(Traits::CONDITION);
+    IF_RANGE "If-Range";
+    IF_UNMODIFIED_SINCE "If-Unmodified-Since".is(Traits::CONDITION);
+    LAST_EVENT_ID "Last-Event-ID";
+    MAX_FORWARDS "Max-Forwards";
+    NEL "NEL";
+    PROXY "Proxy".is(Traits::NOT_FORWARDED);
+    PROXY_AUTHENTICATE "Proxy-Authenticate".is(HOP_BY_HOP);
+    PROXY_AUTHENTICATION_INFO "Proxy-Authentication-Info".is(Traits::NOT_STORED);
+    PROXY_AUTHORIZATION "Proxy-Authorization".is(Traits::NOT_FORWARDED).is(Traits::NOT_STORED);
+    PROXY_CONNECTION "Proxy-Connection".is(HOP_BY_HOP);
+    PURPOSE "Purpose";
+    REFRESH "Refresh";
+    REPORT_TO "Report-To";
+    RETRY_AFTER "Retry-After";
+    SAVE_DATA "Save-Data";
+    SEC_WEBSOCKET_ACCEPT "Sec-WebSocket-Accept";
+    SEC_WEBSOCKET_EXTENSIONS "Sec-WebSocket-Extensions";
+    SEC_WEBSOCKET_KEY "Sec-WebSocket-Key";
+    SEC_WEBSOCKET_PROTOCOL "Sec-WebSocket-Protocol";
+    SEC_WEBSOCKET_VERSION "Sec-WebSocket-Version";
+    SERVER_TIMING "Server-Timing";
+    SERVLET_ENGINE "Servlet-Engine".response(0x09);
+    SET_COOKIE2 "Set-Cookie2".response(0x08);
+    STATUS "Status".response(0x0A);
+    SURROGATE_CONTROL "Surrogate-Control";
+    SURROGATE_KEY "Surrogate-Key".is(Traits::NOT_STORED);
+    TE "TE".is(HOP_BY_HOP);
+    TIMING_ALLOW_ORIGIN "Timing-Allow-Origin";
+    TRACEPARENT "traceparent";
+    TRACESTATE "tracestate";
+    TRAILER "Trailer".is(HOP_BY_HOP);
+    UPGRADE "Upgrade".is(HOP_BY_HOP);
+    WARNING "Warning";
+    WWW_AUTHENTICATE "WWW-Authenticate".response(0x0B);
+    X_REAL_IP "X-Real-IP".is(Traits::CLAIM);
+}
+
+static ROWS: [Row; COUNT] = TABLE;
+
+/// The name of the table that is spelt so, in any case of letters.
+#[inline]
+#[must_use]
+pub fn find(text: &[u8]) -> Option<Id> {
+    let slot = SLOTS[slot(text, SEED)?];
+    // Slots that no name has are beyond the table.
+    let row = ROWS.get(usize::from(slot))?;
+    let spelling = row.spelling.as_bytes();
+    // Nearly all are spelt as the RFCs have them, or in lower case.
+    (spelling == text || spelling.eq_ignore_ascii_case(text)).then_some(Id(slot))
+}
+
+/// The slot of a name: by its length and four of its bytes, without their case. `None` for one without bytes.
+const fn slot(text: &[u8], seed: u32) -> Option<usize> {
+    let len = text.len();
+    if len == 0 {
+        return None;
+    }
+    let sample = u32::from_le_bytes([text[0], text[len / 2], text[len - 1], text[len * 7 / 8]]);
+    let folded = (sample | 0x2020_2020) ^ (len as u32).wrapping_mul(0x0100_0193);
+    Some((folded.wrapping_mul(seed) >> (32 - SLOTS_BITS)) as usize)
+}
+
+/// The number of the name that has a slot.
+static SLOTS: [u8; 1 << SLOTS_BITS] = match slots(SEED) {
+    Some(slots) => slots,
+    None => panic!("two names have the same slot"),
+};
+
+const fn slots(seed: u32) -> Option<[u8; 1 << SLOTS_BITS]> {
+    let mut slots = [u8::MAX; 1 << SLOTS_BITS];
+    let mut index = 0;
+    while index < COUNT {
+        let Some(slot) = slot(TABLE[index].spelling.as_bytes(), seed) else {
+            return None;
+        };
+        if slots[slot] != u8::MAX {
+            return None;
+        }
+        slots[slot] = index as u8;
+        index += 1;
+    }
+    Some(slots)
+}
+
+const HOP_BY_HOP: Traits = Traits::HOP_BY_HOP.with(Traits::NOT_FORWARDED);
+
+/// A factor that gives each name a slot of its own.
+const SEED: u32 = {
+    let mut seed = 0x9E37_79B1_u32;
+    while slots(seed).is_none() {
+        seed = seed.wrapping_add(0x6C07_8964);
+    }
+    seed
+};
+
+const SLOTS_BITS: u32 = 11;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_in_any_case() {
+        for id in Id::all() {
+            let name = id.spelling();
+            for text in [
+                name.to_owned(),
+                name.to_ascii_lowercase(),
+                name.to_ascii_uppercase(),
+            ] {
+                assert_eq!(find(text.as_bytes()), Some(id), "{text}");
+            }
+            assert_eq!(find(format!("{name}x").as_bytes()), None, "{name}");
+            assert_eq!(id, *id.header_name());
+        }
+        for other in ["", "x", "hos\u{b4}", "x-forwarded-fox"] {
+            assert_eq!(find(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn codes_of_ajp_are_each_of_one_name() {
+        let codes = |of: fn(Id) -> Option<u8>| {
+            let mut codes: Vec<u8> = Id::all().filter_map(of).collect();
+            codes.sort_unstable();
+            codes
+        };
+        assert_eq!(codes(Id::ajp_request_code), (1..=14).collect::<Vec<_>>());
+        assert_eq!(codes(Id::ajp_response_code), (1..=11).collect::<Vec<_>>());
+    }
+}
