@@ -290,13 +290,14 @@ fn ajp_failure(fault: ajp::Fault) -> FailureKind {
 }
 
 fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
-    let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    let line = format!("HTTP/1.1 {}\r\n", head.status);
+    let mut text = BytesMut::from(line.as_bytes());
     head.headers.write_lines(Traits::NONE, &mut text);
     if let Some(length) = head.content_length {
         text.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
     text.extend_from_slice(b"\r\n");
-    text
+    text.into()
 }
 
 /// The value of the first Server field.

@@ -279,7 +279,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         down: &mut Downstream<'_>,
         upstream: &'a Upstream,
-        outgoing: Box<Outgoing<'a>>,
+        mut outgoing: Box<Outgoing<'a>>,
     ) -> Result<After, Stopped<'a>> {
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
@@ -288,6 +288,7 @@ impl<'a> Exchange<'a> {
             None => match self.decided.cache.take() {
                 None => {
                     upstream.retry_budget.request(self.scene.worker.index());
+                    outgoing.complete();
                     boxed(|| self.try_backends(upstream, down, &outgoing)).await
                 }
                 // Whether a backend is asked remains to be seen.
@@ -297,6 +298,7 @@ impl<'a> Exchange<'a> {
                     match planned.hit() {
                         Some(hit) => boxed(|| self.serve_hit(down, &outgoing, hit)).await,
                         None => {
+                            outgoing.complete();
                             boxed(|| self.serve_cached(upstream, down, &outgoing, planned)).await
                         }
                     }

@@ -138,6 +138,7 @@ impl Draft {
             Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
             Decision::Forward(mut forward) => {
+                forward.outgoing.complete();
                 forward.settle();
                 let rules = route.and_then(|route| route.rules.as_deref());
                 self.forward(site, rules, &forward);

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use catamaran_message::Fields;
-use http::HeaderName;
+use catamaran_message::{Fields, NameRef};
 
 /// A request id: 16 hexadecimal digits, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl fmt::Display for RequestId {
 
 /// The id that a trusted proxy sent in the field `name`, which stays. Otherwise the field is removed: the
 /// front writes its own.
-pub(crate) fn take_given(headers: &mut Fields, name: &HeaderName, trusted: bool) -> Option<Bytes> {
+pub(crate) fn take_given(headers: &mut Fields, name: NameRef<'_>, trusted: bool) -> Option<Bytes> {
     if trusted {
         let mut given = headers.get_all(name);
         if let (Some(only), None) = (given.next(), given.next())
@@ -98,13 +97,15 @@ const ID_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {
+    use catamaran_message::name::X_REQUEST_ID;
+
     use super::*;
 
     fn given(sent: &[&str], trusted: bool) -> (Vec<Vec<u8>>, Option<Bytes>) {
-        let name = HeaderName::from_static("x-request-id");
-        let mut headers: Fields = sent.iter().map(|value| (&name, value)).collect();
-        let given = take_given(&mut headers, &name, trusted);
-        (headers.get_all(&name).map(<[u8]>::to_vec).collect(), given)
+        let name = X_REQUEST_ID;
+        let mut headers: Fields = sent.iter().map(|value| (name, value)).collect();
+        let given = take_given(&mut headers, name.into(), trusted);
+        (headers.get_all(name).map(<[u8]>::to_vec).collect(), given)
     }
 
     #[test]

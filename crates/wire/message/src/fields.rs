@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use bytes::{BufMut, Bytes};
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::field::{is_token, is_token_text, is_value, is_value_text};
@@ -446,7 +446,7 @@ impl Fields {
     }
 
     /// Writes the fields as lines of HTTP/1.1, but for those that have one of the traits `without`.
-    pub fn write_lines(&self, without: Traits, out: &mut impl BufMut) {
+    pub fn write_lines(&self, without: Traits, out: &mut BytesMut) {
         let skips = self.may_have(without);
         let mut run = 0..0;
         for entry in &self.entries {
@@ -456,24 +456,24 @@ impl Fields {
             if entry.is_line() {
                 // Lines that stand side by side are copied at once.
                 if entry.name_at != run.end || entry.name_at as usize == self.received.len() {
-                    out.put_slice(self.text(run.start, run.end - run.start));
+                    out.extend_from_slice(self.text(run.start, run.end - run.start));
                     run.start = entry.name_at;
                 }
                 run.end = entry.line_end();
                 continue;
             }
-            out.put_slice(self.text(run.start, run.end - run.start));
+            out.extend_from_slice(self.text(run.start, run.end - run.start));
             run = 0..0;
             let field = Field {
                 fields: self,
                 entry,
             };
-            out.put_slice(field.name());
-            out.put_slice(b": ");
-            out.put_slice(field.value());
-            out.put_slice(b"\r\n");
+            out.extend_from_slice(field.name());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(field.value());
+            out.extend_from_slice(b"\r\n");
         }
-        out.put_slice(self.text(run.start, run.end - run.start));
+        out.extend_from_slice(self.text(run.start, run.end - run.start));
     }
 
     /// The same fields in as little memory as they need, and what follows them in the same, piece by piece.

@@ -29,6 +29,8 @@ impl Traits {
     pub const NOT_STORED: Self = Self(1 << 3);
     /// It says who the client is, or which certificate it showed.
     pub const CLAIM: Self = Self(1 << 4);
+    /// It says which certificate the client showed: a claim as well.
+    pub const CERTIFICATE: Self = Self(1 << 9);
     /// It makes a request depend on what the client has.
     pub const CONDITION: Self = Self(1 << 5);
     /// In a request over HTTP/1.1 the codec itself writes it, or nobody.
@@ -323,8 +325,8 @@ names! {
     CACHE_STATUS "Cache-Status";
     CACHE_TAG "Cache-Tag".is(Traits::NOT_STORED);
     CDN_CACHE_CONTROL "CDN-Cache-Control";
-    CLIENT_CERT "Client-Cert".is(Traits::CLAIM);
-    CLIENT_CERT_CHAIN "Client-Cert-Chain".is(Traits::CLAIM);
+    CLIENT_CERT "Client-Cert".is(CERTIFICATE);
+    CLIENT_CERT_CHAIN "Client-Cert-Chain".is(CERTIFICATE);
     CONTENT_SECURITY_POLICY_REPORT_ONLY "Content-Security-Policy-Report-Only";
     COOKIE2 "Cookie2".request(0x0A);
     CROSS_ORIGIN_EMBEDDER_POLICY "Cross-Origin-Embedder-Policy";
@@ -371,6 +373,7 @@ names! {
     UPGRADE "Upgrade".is(HOP_BY_HOP);
     WARNING "Warning";
     WWW_AUTHENTICATE "WWW-Authenticate".response(0x0B);
+    X_FORWARDED_PREFIX "X-Forwarded-Prefix".is(Traits::CLAIM);
     X_REAL_IP "X-Real-IP".is(Traits::CLAIM);
 }
 
@@ -422,6 +425,7 @@ const fn slots(seed: u32) -> Option<[u8; 1 << SLOTS_BITS]> {
 }
 
 const HOP_BY_HOP: Traits = Traits::HOP_BY_HOP.with(Traits::NOT_FORWARDED);
+const CERTIFICATE: Traits = Traits::CERTIFICATE.with(Traits::CLAIM);
 
 /// A factor that gives each name a slot of its own.
 const SEED: u32 = {

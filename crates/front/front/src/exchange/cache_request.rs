@@ -12,8 +12,11 @@ use catamaran_cache::key::{CacheKey, KeyBuilder, matches};
 use catamaran_cache::storable::Credentials;
 use catamaran_cache::vary::{RequestFields, accepted_codings};
 use catamaran_cache::verdict::Demand;
-use catamaran_message::name::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE};
-use catamaran_message::{BodyLength, Traits};
+use catamaran_message::name::{
+    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
+    X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
+};
+use catamaran_message::{BodyLength, Id, Traits};
 use catamaran_upstream::IpText;
 use http::{HeaderName, Method};
 use memchr::memchr2_iter;
@@ -112,6 +115,7 @@ fn key(
     let BesideFields {
         is_secure,
         host,
+        port,
         local,
         attributes,
         // One of the credentials.
@@ -122,6 +126,7 @@ fn key(
     key.part(Some(grounds.upstream.name.as_bytes()));
     key.part(Some(grounds.digest));
     key.part(grounds.sent.map(|_| forwarded));
+    key.part(port.map(u16::to_be_bytes).as_ref().map(|port| &port[..]));
     if grounds.upstream.tells_local_address() {
         key.part(Some(IpText::new(local).as_bytes()));
     }
@@ -135,7 +140,7 @@ fn key(
     for name in &config.key_fields {
         key.part(lines(request, name).as_deref());
     }
-    if !headers.may_have(Traits::CLAIM.with(Traits::UNKNOWN)) {
+    if !headers.may_have(Traits::CLAIM) {
         key.missing(CLAIMED.len());
         return key.finish();
     }
@@ -147,16 +152,20 @@ fn key(
 }
 
 /// All lines of a field in one.
-fn joined<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<Vec<u8>> {
-    let lines: Vec<&[u8]> = lines.collect();
-    (!lines.is_empty()).then(|| lines.join(&b", "[..]))
+fn joined<'l>(mut lines: impl Iterator<Item = &'l [u8]>) -> Option<Cow<'l, [u8]>> {
+    let first = lines.next()?;
+    let others: Vec<&[u8]> = lines.collect();
+    Some(match &others[..] {
+        [] => Cow::Borrowed(first),
+        others => [&[first], others].concat().join(&b", "[..]).into(),
+    })
 }
 
 /// All lines of a field of the request, as a backend gets it and as it came.
 fn lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     request.lines(name, &mut |line| all.push(line.to_vec()));
-    joined(all.iter().map(|line| &line[..]))
+    joined(all.iter().map(|line| &line[..])).map(Cow::into_owned)
 }
 
 /// The cookies that a client sent: names and values.
@@ -211,11 +220,16 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
     if has_parameters(&facts.path.forward) {
         return Some("path-parameters");
     }
-    let has = |names: &[&str]| names.iter().any(|name| head.headers.contains(*name));
-    if has(UNKEYED) {
+    let headers = &head.headers;
+    // Of the others none is in the table.
+    let has_others = headers.may_have(Traits::UNKNOWN);
+    if has_others && UNKEYED.iter().any(|name| headers.contains(*name)) {
         return Some("unkeyed-field");
     }
-    has(&["if-match", "if-unmodified-since", "if"]).then_some("precondition")
+    let has_condition = headers.contains(IF_MATCH)
+        || headers.contains(IF_UNMODIFIED_SINCE)
+        || has_others && headers.contains("if");
+    has_condition.then_some("precondition")
 }
 
 /// Whether a path has a parameter in any form, or a separator that only some see.
@@ -239,12 +253,12 @@ const UNKEYED: &[&str] = &[
 ];
 
 /// What trusted proxies say of the URL that the client asked for.
-const CLAIMED: [&str; 5] = [
-    "forwarded",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
+const CLAIMED: [Id; 5] = [
+    FORWARDED,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PROTO,
+    X_FORWARDED_PORT,
+    X_FORWARDED_PREFIX,
 ];
 
 #[cfg(test)]

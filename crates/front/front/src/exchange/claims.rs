@@ -18,7 +18,10 @@ pub(crate) fn is_claim(name: NameRef<'_>) -> bool {
 
 /// Whether a field says which certificate the client showed, or what its TLS was.
 pub(crate) fn is_certificate_claim(name: NameRef<'_>) -> bool {
-    is_claim(name) && fold(name.as_bytes()).is_some_and(|folded| tells_certificate(&folded))
+    match name {
+        NameRef::Known(id) => id.traits().has_any(Traits::CERTIFICATE),
+        NameRef::Other(text) => fold(text).is_some_and(|folded| tells_certificate(&folded)),
+    }
 }
 
 /// Whether a field is read as such a claim and is not spelt like one: a proxy that writes `X-Forwarded-For` itself may

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
 use catamaran_message::name::{COOKIE, HOST};
-use catamaran_message::{Authority, BodyLength, Fields, Id, NameRef, Request, RequestHead};
+use catamaran_message::{Authority, BodyLength, Fields, Id, NameRef, Request, RequestHead, Traits};
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
 use http::{HeaderName, Method, StatusCode, Version};
@@ -21,9 +21,10 @@ use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, Protocol, Q
 use crate::counters::{Culprit, Reason};
 use crate::exchange::forwarded::{self, Identity, Sender};
 use crate::exchange::header::{Withheld, clean_request};
+use crate::exchange::own_fields::{OwnFields, ToldClient};
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::verdict::Grounds;
-use crate::exchange::{certificate, claims, own_fields};
+use crate::exchange::{certificate, claims};
 use crate::path::NormalPath;
 use crate::peer::PeerFacts;
 use crate::request_id::{self, RequestId};
@@ -34,8 +35,10 @@ use crate::site::{Facts, Told, Upstream};
 /// A request on its way to a backend of one upstream.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
-    /// Its fields have been cleaned, and the front's own are among them.
+    /// Its fields have been cleaned.
     pub(super) head: Box<RequestHead>,
+    /// The front's own, as long as they are not among these.
+    own_fields: Option<OwnFields<'s>>,
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
     host: Bytes,
@@ -63,6 +66,8 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) is_secure: bool,
     /// The host that it asked for, and the port unless that is the usual one.
     pub(crate) host: &'r [u8],
+    /// The port that backends are told the client used, over HTTP.
+    pub(crate) port: Option<u16>,
     /// The address that it connected to.
     pub(crate) local: IpAddr,
     /// AJP13's attributes by name.
@@ -143,16 +148,31 @@ impl<'s> Original<'_, 's> {
         }
         let host = settle_host(&mut self.head, client);
         let attributes = self.take_attributes(&host, &mut withheld);
-        if over_http {
-            let (headers, own) = (&mut self.head.headers, self.head.authority.as_ref());
-            let port = forwarded::client_port(self.sender, headers, own, client.local);
-            own_fields::announce(headers, peer, identity, port, &host);
-        }
-        let given_id = self.sign();
+        let headers = &mut self.head.headers;
+        let id_name = site.server.request_id.as_ref().map(NameRef::from);
+        let given_id = id_name.and_then(|name| request_id::take_given(headers, name, peer.trusted));
+        let told = || ToldClient {
+            peer: *peer,
+            identity: *identity,
+            port: forwarded::client_port(
+                self.sender,
+                &self.head.headers,
+                self.head.authority.as_ref(),
+                client.local,
+            ),
+        };
+        let own_fields = OwnFields {
+            told: over_http.then(told),
+            via: site.via.as_deref(),
+            id: id_name
+                .filter(|_| given_id.is_none())
+                .map(|name| (name, self.grounds.id)),
+        };
         let token = "underscore-field-dropped";
         Ok(Made {
             outgoing: in_box(|| Outgoing {
                 head: self.head,
+                own_fields: Some(own_fields),
                 path,
                 host,
                 client,
@@ -183,26 +203,22 @@ impl<'s> Original<'_, 's> {
         let headers = &mut self.head.headers;
         Some(Attributes::take(wanted, headers, withheld, told))
     }
-
-    /// Adds the front's element to `Via`, and the request's id unless a trusted proxy gave it one, which is
-    /// returned.
-    fn sign(&mut self) -> Option<Bytes> {
-        let (site, headers) = (self.grounds.site, &mut self.head.headers);
-        if let Some(via) = &site.via {
-            own_fields::add_via(headers, via, self.head.version);
-        }
-        let name = site.server.request_id.as_ref()?;
-        let given_id = request_id::take_given(headers, name, self.sender.peer.trusted);
-        if given_id.is_none() {
-            headers.append(name, self.grounds.id.digits());
-        }
-        given_id
-    }
 }
 
 impl<'s> Outgoing<'s> {
+    /// Adds the front's own fields, unless they were added before: whoever asks a backend does so.
+    pub(crate) fn complete(&mut self) {
+        if let Some(own) = self.own_fields.take() {
+            let head = &mut *self.head;
+            own.add_to(&mut head.headers, &self.host, head.version);
+        }
+    }
+
     /// Changes the request as a route wants; returns what is left to do with its responses.
     pub(crate) fn pass<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
+        if !rules.request_fields().is_empty() {
+            self.complete();
+        }
         // Not `values`, which borrows of the whole request.
         let values = Values {
             authority: &self.host,
@@ -236,6 +252,7 @@ impl<'s> Outgoing<'s> {
 
     /// The request for an exchange of its own, with all the fields that a backend gets.
     pub(super) fn detach(&self) -> DetachedRequest {
+        debug_assert!(self.own_fields.is_none(), "a backend is to be asked");
         DetachedRequest {
             head: self.head.clone(),
             path: self.path.clone(),
@@ -259,6 +276,7 @@ impl<'s> Outgoing<'s> {
         let Self {
             // The line and the fields, as the backend and as the client have them.
             head: _,
+            own_fields,
             path: _,
             withheld: _,
             host,
@@ -289,6 +307,7 @@ impl<'s> Outgoing<'s> {
         BesideFields {
             is_secure: *secure,
             host,
+            port: own_fields.and_then(|own| Some(own.told?.port)),
             local: local.ip(),
             attributes: attributes.as_deref(),
             names_client: self.names_client(),
@@ -307,10 +326,12 @@ impl<'s> Outgoing<'s> {
     /// Whether a backend is told who the client is: by its certificate, or as a user.
     fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
-        let mut fields = self.head.headers.iter();
+        let headers = &self.head.headers;
+        let may_claim = headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN));
+        let mut fields = headers.iter();
         session.is_some_and(|session| session.facts.name_client())
             || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || fields.any(|field| claims::is_certificate_claim(field.name_ref()))
+            || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
     /// What the choice of a backend depends on.
@@ -496,6 +517,7 @@ impl DetachedRequest {
     pub(super) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
         Outgoing {
             head: self.head,
+            own_fields: None,
             path: self.path,
             host: self.host,
             client,
@@ -513,7 +535,17 @@ impl DetachedRequest {
 impl RequestFields for Outgoing<'_> {
     fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
         let name = NameRef::from(name);
-        self.head.headers.get_all(name).for_each(&mut *line);
+        let head = &self.head;
+        let mut completed;
+        let headers = match &self.own_fields {
+            None => &head.headers,
+            Some(own) => {
+                completed = head.headers.clone();
+                own.add_to(&mut completed, &self.host, head.version);
+                &completed
+            }
+        };
+        headers.get_all(name).for_each(&mut *line);
         for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
             // No field has such a byte: what a backend got is never taken for what it did not get.
             line(&[b"\x01", value].concat());

@@ -2,9 +2,9 @@ use super::*;
 use crate::name::{CONNECTION, COOKIE, DATE, HOST, SET_COOKIE, VIA};
 
 fn written(fields: &Fields, without: Traits) -> String {
-    let mut lines = Vec::new();
+    let mut lines = BytesMut::new();
     fields.write_lines(without, &mut lines);
-    String::from_utf8(lines).unwrap()
+    String::from_utf8(lines.to_vec()).unwrap()
 }
 
 /// A head of these lines as a codec reads it; a line without a space behind its colon is none that can be copied.

@@ -13,8 +13,16 @@ fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {
     let identity = identify(&peer(from), &networks(), &fields);
     clean_request(&mut fields, &[], from == PROXY, &mut Withheld::default());
     let via = Via::new("catamaran");
-    announce(&mut fields, &peer(from), &identity, 81, b"a:81");
-    add_via(&mut fields, &via, Version::HTTP_11);
+    let own = OwnFields {
+        told: Some(ToldClient {
+            peer: peer(from),
+            identity,
+            port: 81,
+        }),
+        via: Some(&via),
+        id: None,
+    };
+    own.add_to(&mut fields, b"a:81", Version::HTTP_11);
     fields
 }
 
