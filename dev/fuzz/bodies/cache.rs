@@ -5,13 +5,12 @@
 
 use catamaran_cache::directives::{Directives, SECONDS_MAX};
 use catamaran_cache::freshness::{self, FreshnessRules};
-use catamaran_cache::object;
 use catamaran_cache::storable::{
     self, Credentials, RequestFacts, RequestScope, ResponseFacts, SetCookie,
 };
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::verdict::{Demand, Stored, Verdict};
-use catamaran_cache::{merge, tags};
+use catamaran_cache::{merge, object, tags};
 use catamaran_message::Fields;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 

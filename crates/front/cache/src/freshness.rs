@@ -1,10 +1,10 @@
 //! How long a response is fresh, how old it is when it arrives, and for how long it may be used stale
 //! (RFC 9111, sections 4.2 and 4.2.4; RFC 5861).
 
-use catamaran_message::name::{AGE, CDN_CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED};
-use catamaran_message::{Fields, Id};
 use std::ops::RangeInclusive;
 
+use catamaran_message::name::{AGE, CDN_CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED};
+use catamaran_message::{Fields, Id};
 use http::StatusCode;
 use http::header::HeaderName;
 

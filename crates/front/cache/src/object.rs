@@ -117,12 +117,7 @@ impl ObjectHead {
 
 /// Removes what is not stored of a response's fields, and makes `Date` complete.
 pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
-    // No codec leaves any of framing. They are written as they are, so a mistake would be one in framing.
-    headers.remove_all(
-        Traits::NOT_STORED
-            .with(Traits::HOP_BY_HOP)
-            .with(Traits::FRAMING),
-    );
+    headers.remove_all(NOT_STORED);
     if set_cookie == SetCookie::Strip {
         headers.remove(SET_COOKIE);
     }
@@ -131,9 +126,40 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     }
 }
 
+/// Those of framing, too: no codec leaves any, but fields are sent as they are stored.
+const NOT_STORED: Traits = Traits::NOT_STORED
+    .with(Traits::HOP_BY_HOP)
+    .with(Traits::FRAMING);
+
 #[cfg(test)]
 mod tests {
+    use catamaran_message::Id;
+
     use super::*;
+
+    #[test]
+    fn these_are_not_stored() {
+        let names = Id::all().filter(|id| id.traits().has_any(NOT_STORED));
+        let mut names: Vec<&str> = names.map(Id::spelling).collect();
+        names.sort_unstable();
+        let expected = [
+            "Age",
+            "Cache-Tag",
+            "Connection",
+            "Content-Length",
+            "Keep-Alive",
+            "Proxy-Authenticate",
+            "Proxy-Authentication-Info",
+            "Proxy-Authorization",
+            "Proxy-Connection",
+            "Surrogate-Key",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+        ];
+        assert_eq!(names, expected);
+    }
 
     #[test]
     fn what_is_not_stored_is_removed() {

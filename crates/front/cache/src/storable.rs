@@ -1,7 +1,7 @@
 //! Whether a response may be stored, and on which terms it is then used (RFC 9111, section 3).
 
-use catamaran_message::name::{CONTENT_TYPE, ETAG, LAST_MODIFIED, SET_COOKIE};
-use catamaran_message::{Field, Fields};
+use catamaran_message::name::{CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE, SET_COOKIE};
+use catamaran_message::{Field, Fields, Traits};
 use http::{Method, StatusCode};
 
 use crate::directives::Directives;
@@ -43,10 +43,12 @@ impl RequestScope {
     /// What one field makes of a request. All names in `If-` are those of conditions.
     #[must_use]
     pub fn of_field(field: Field<'_>) -> Self {
-        match field.lower_name().as_str() {
-            "range" | "if-range" => Self::Range,
-            "if" | "a-im" => Self::Condition,
-            name if name.starts_with("if-") => Self::Condition,
+        let begin = field.name().get(..3).unwrap_or_default();
+        let is_in_if = begin.eq_ignore_ascii_case(b"if-");
+        match field.id() {
+            Some(RANGE | IF_RANGE) => Self::Range,
+            Some(id) if id.traits().has_any(Traits::CONDITION) => Self::Condition,
+            None if is_in_if || field.is("if") || field.is("a-im") => Self::Condition,
             _ => Self::Whole,
         }
     }
@@ -481,8 +483,10 @@ mod tests {
             ("range", Some(Refusal::Range)),
             ("if-range", Some(Refusal::Range)),
             ("if-none-match", Some(Refusal::Condition)),
-            ("if-schedule-tag-match", Some(Refusal::Condition)),
-            ("if", Some(Refusal::Condition)),
+            ("If-Schedule-Tag-Match", Some(Refusal::Condition)),
+            ("IF", Some(Refusal::Condition)),
+            ("A-IM", Some(Refusal::Condition)),
+            ("iffy", None),
             ("accept", None),
         ] {
             let headers = Fields::from_iter([(name, "x")]);
