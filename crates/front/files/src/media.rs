@@ -95,10 +95,8 @@ mod tests {
     #[test]
     fn extensions_have_the_types_of_the_web() {
         let mut config = FilesConfig::new("/srv");
-        let own = "application/own";
-        config
-            .types
-            .insert("own".to_owned(), HeaderValue::from_static(own));
+        let own = HeaderValue::from_static("application/own");
+        config.types.insert("own".to_owned(), own);
         for (name, expected) in [
             ("page.html", "text/html; charset=utf-8"),
             ("a/B.HTML", "text/html; charset=utf-8"),

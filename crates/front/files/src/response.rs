@@ -1,15 +1,15 @@
 //! What a request gets of a file: all of it, parts, or the news that its copy is good.
 
-use catamaran_message::Fields;
-use catamaran_message::name::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, VARY,
-};
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use catamaran_message::Fields;
 use catamaran_message::condition::{self, ConditionOutcome, Validators};
+use catamaran_message::name::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, VARY,
+};
 use catamaran_message::range::{self, ByteRange, RangeSelection};
 use http::{HeaderValue, Method, StatusCode};
 

@@ -157,10 +157,9 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use catamaran_coding::AcceptedCodings;
-    use http::Method;
-
     use catamaran_message::Fields;
     use catamaran_message::name::{ETAG, LAST_MODIFIED};
+    use http::Method;
 
     use super::*;
     use crate::config::{EtagRule, FilesConfig};
@@ -211,8 +210,7 @@ mod tests {
         let asked = Fields::new();
         match FileResponse::new(&Method::GET, &asked, &file, directory.config()) {
             FileResponse::Send(sending) => {
-                let tag = sending.headers.get(ETAG);
-                let tag = tag.map(|tag| String::from_utf8(tag.to_vec()).unwrap());
+                let tag = sending.headers.text_of(ETAG).map(str::to_owned);
                 (tag, sending.headers.contains(LAST_MODIFIED))
             }
             other => panic!("{other:?}"),

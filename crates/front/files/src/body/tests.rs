@@ -1,7 +1,7 @@
-use catamaran_message::Fields;
 use std::fs::File;
 use std::io::Write;
 
+use catamaran_message::Fields;
 use http::Method;
 use tempfile::NamedTempFile;
 

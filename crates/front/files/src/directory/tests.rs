@@ -1,7 +1,6 @@
-use catamaran_message::Fields;
-use catamaran_message::name::ACCEPT_ENCODING;
 use std::fs::{self, File};
 use std::io::Write;
+use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -10,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use catamaran_testkit::without_override;
-use http::HeaderValue;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use tempfile::TempDir;
 
@@ -49,12 +47,10 @@ impl Tree {
 }
 
 fn ask(directory: &Directory, path: &[u8], codings: &str) -> Result<Found, FindError> {
-    let mut headers = Fields::new();
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_str(codings).unwrap());
     let config = directory.config();
     let query = FileQuery {
         name: FileName::new(path, config).unwrap(),
-        codings: AcceptedCodings::of(headers.get_all(ACCEPT_ENCODING), &config.precompressed),
+        codings: AcceptedCodings::of(iter::once(codings.as_bytes()), &config.precompressed),
         ends_in_slash: path.ends_with(b"/"),
         wants_page: true,
     };

@@ -1,11 +1,9 @@
-use catamaran_message::Fields;
-use catamaran_message::name::ACCEPT_ENCODING;
 use std::fs::{self, File};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use catamaran_coding::{AcceptedCodings, Coding};
-use http::HeaderValue;
 use tempfile::TempDir;
 
 use super::*;
@@ -57,12 +55,10 @@ impl Stage {
     }
 
     fn query(&self, path: &str, codings: &'static str) -> FileQuery {
-        let mut headers = Fields::new();
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(codings));
         let config = self.directory.config();
         FileQuery {
             name: FileName::new(path.as_bytes(), config).unwrap(),
-            codings: AcceptedCodings::of(headers.get_all(ACCEPT_ENCODING), &config.precompressed),
+            codings: AcceptedCodings::of(iter::once(codings.as_bytes()), &config.precompressed),
             ends_in_slash: path.ends_with('/'),
             wants_page: true,
         }
