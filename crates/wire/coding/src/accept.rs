@@ -48,8 +48,8 @@ impl Coding {
 pub struct AcceptedCodings(ArrayVec<Coding, { Coding::ALL.len() }>);
 
 impl AcceptedCodings {
-    /// Those of `offered` that a request takes whose lines of `Accept-Encoding` these are. Equal ones are in the order of `offered`; those that are
-    /// less welcome to the client than the plain body are left out.
+    /// Those of `offered` that a request takes whose lines of `Accept-Encoding` these are. Equal ones are in the
+    /// order of `offered`; those that are less welcome to the client than the plain body are left out.
     #[must_use]
     pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]> + Clone, offered: &[Coding]) -> Self {
         let weight = |is_it: &dyn Fn(&[u8]) -> bool| weight(lines.clone(), is_it);
