@@ -505,7 +505,8 @@ impl Fields {
     #[must_use]
     pub fn rest(&self) -> Bytes {
         let end = self.entries.last().map_or(0, |last| last.line_end());
-        self.received.slice(end as usize..)
+        self.received
+            .slice((end as usize).min(self.received.len())..)
     }
 
     /// Bytes of memory that they take beside themselves, and what follows them.
