@@ -317,8 +317,8 @@ fn a_request_is_followed_by_its_id() {
     );
     let ask = line(page, "$ curl").trim_start_matches("$ ");
     let find = line(page, "$ grep").trim_start_matches("$ ");
-    let shown = page.lines().find(|line| line.starts_with("x-request-id: "));
-    let id = shown.unwrap().trim_start_matches("x-request-id: ");
+    let shown = page.lines().find(|line| line.starts_with("X-Request-Id: "));
+    let id = shown.unwrap().trim_start_matches("X-Request-Id: ");
     let find = find.replace(id, "$id");
     reader.types(&format!(
         "catamaran serve --config catamaran.toml 2> front.log &
