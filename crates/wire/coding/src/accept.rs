@@ -51,19 +51,36 @@ impl AcceptedCodings {
     /// Those of `offered` that a request takes whose lines of `Accept-Encoding` these are. Equal ones are in the
     /// order of `offered`; those that are less welcome to the client than the plain body are left out.
     #[must_use]
-    pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]> + Clone, offered: &[Coding]) -> Self {
-        let weight = |is_it: &dyn Fn(&[u8]) -> bool| weight(lines.clone(), is_it);
-        let identity = weight(&|token| token.eq_ignore_ascii_case(b"identity"));
-        let any = weight(&|token| token == b"*");
-        let mut weighed: ArrayVec<(Coding, u16), { Coding::ALL.len() }> = ArrayVec::new();
+    pub fn of<'l>(lines: impl Iterator<Item = &'l [u8]>, offered: &[Coding]) -> Self {
+        let mut of_codings: ArrayVec<(Coding, Option<u16>), { Coding::ALL.len() }> =
+            ArrayVec::new();
         for &coding in offered {
-            let own = weight(&|token| coding.is_named(token));
-            let weight = own.or(any).unwrap_or(0);
-            let is_known = weighed.iter().any(|(known, _)| *known == coding);
-            if weight > 0 && weight >= identity.unwrap_or(0) && !is_known {
-                weighed.push((coding, weight));
+            if !of_codings.iter().any(|(known, _)| *known == coding) {
+                of_codings.push((coding, None));
             }
         }
+        let (mut identity, mut any) = (None, None);
+        // The first element with a token counts.
+        for element in lines.flat_map(|line| line.split(|&byte| byte == b',')) {
+            let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+            let token = parts.next().unwrap_or_default();
+            let named = of_codings
+                .iter_mut()
+                .find(|(coding, _)| coding.is_named(token));
+            let weight = match named {
+                Some((_, weight)) => weight,
+                None if token == b"*" => &mut any,
+                None if token.eq_ignore_ascii_case(b"identity") => &mut identity,
+                None => continue,
+            };
+            weight.get_or_insert_with(|| parts.find_map(quality).unwrap_or(1000));
+        }
+        let weigh = |(coding, own): (Coding, Option<u16>)| (coding, own.or(any).unwrap_or(0));
+        let mut weighed: ArrayVec<_, { Coding::ALL.len() }> = of_codings
+            .into_iter()
+            .map(weigh)
+            .filter(|(_, weight)| *weight > 0 && *weight >= identity.unwrap_or(0))
+            .collect();
         // Stable: equal ones stay in the order of the offer.
         weighed.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         Self(weighed.into_iter().map(|(coding, _)| coding).collect())
@@ -73,15 +90,6 @@ impl AcceptedCodings {
     pub fn iter(&self) -> impl Iterator<Item = Coding> {
         self.0.iter().copied()
     }
-}
-
-/// The weight, in thousandths, of the first element with such a token; `None` if there is none.
-fn weight<'l>(lines: impl Iterator<Item = &'l [u8]>, is_it: &dyn Fn(&[u8]) -> bool) -> Option<u16> {
-    let mut elements = lines.flat_map(|line| line.split(|&byte| byte == b','));
-    elements.find_map(|element| {
-        let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        is_it(parts.next()?).then(|| parts.find_map(quality).unwrap_or(1000))
-    })
 }
 
 /// The value of `q=`, in thousandths; one that is malformed is 0.

@@ -327,11 +327,14 @@ names! {
     CDN_CACHE_CONTROL "CDN-Cache-Control";
     CLIENT_CERT "Client-Cert".is(CERTIFICATE);
     CLIENT_CERT_CHAIN "Client-Cert-Chain".is(CERTIFICATE);
+    CONTENT_DIGEST "Content-Digest";
+    CONTENT_MD5 "Content-MD5";
     CONTENT_SECURITY_POLICY_REPORT_ONLY "Content-Security-Policy-Report-Only";
     COOKIE2 "Cookie2".request(0x0A);
     CROSS_ORIGIN_EMBEDDER_POLICY "Cross-Origin-Embedder-Policy";
     CROSS_ORIGIN_OPENER_POLICY "Cross-Origin-Opener-Policy";
     CROSS_ORIGIN_RESOURCE_POLICY "Cross-Origin-Resource-Policy";
+    DIGEST "Digest";
     EARLY_DATA "Early-Data";
     EXPECT "Expect".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
     EXPECT_CT "Expect-CT";
@@ -352,6 +355,7 @@ names! {
     PURPOSE "Purpose";
     REFRESH "Refresh";
     REPORT_TO "Report-To";
+    REPR_DIGEST "Repr-Digest";
     RETRY_AFTER "Retry-After";
     SAVE_DATA "Save-Data";
     SEC_WEBSOCKET_ACCEPT "Sec-WebSocket-Accept";

@@ -94,6 +94,23 @@ pub enum FieldRule {
     Remove(HeaderName),
 }
 
+impl FieldRule {
+    /// The field.
+    pub(crate) fn name(&self) -> &HeaderName {
+        match self {
+            Self::Set(name, _) | Self::Add(name, _) | Self::Remove(name) => name,
+        }
+    }
+
+    /// What its value is made of, if it gets one.
+    pub(crate) fn template(&self) -> Option<&Template> {
+        match self {
+            Self::Set(_, template) | Self::Add(_, template) => Some(template),
+            Self::Remove(_) => None,
+        }
+    }
+}
+
 /// Where a client is sent instead of being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {

@@ -93,6 +93,15 @@ impl Placeholder {
 }
 
 impl Template {
+    /// The text, if it has no placeholders.
+    pub(crate) fn plain(&self) -> Option<&[u8]> {
+        match &*self.0 {
+            [] => Some(b""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// Reads a text in which only the placeholders `known` may stand. `{{` and `}}` stand for braces.
     ///
     /// # Errors

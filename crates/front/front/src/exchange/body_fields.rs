@@ -30,11 +30,13 @@ impl FieldScope {
 
     /// Whether a response may have the field from its route.
     pub(crate) fn takes<'n>(self, name: impl Into<NameRef<'n>>) -> bool {
-        let name = lower(name.into());
         match self {
             Self::Served => true,
-            Self::NotModified => !describes_body(&name),
-            Self::OwnPage => !describes_body(&name) && !describes_life(&name),
+            Self::NotModified => !describes_body(name.into().as_bytes()),
+            Self::OwnPage => {
+                let name = name.into().as_bytes();
+                !describes_body(name) && !describes_life(name)
+            }
         }
     }
 }
@@ -44,33 +46,44 @@ pub(crate) fn remove(headers: &mut Fields) {
     headers.retain(|field| FieldScope::OwnPage.takes(field.name_ref()));
 }
 
-fn lower(name: NameRef<'_>) -> String {
-    String::from_utf8_lossy(name.as_bytes()).to_ascii_lowercase()
-}
-
 /// Whether a field describes the bytes of a body, so that a 304 has it not (RFC 9110, section 15.4.5).
-fn describes_body(name: &str) -> bool {
-    match name.strip_prefix("content-") {
+fn describes_body(name: &[u8]) -> bool {
+    match name.split_at_checked(CONTENT.len()) {
         // These two describe no body: they hold for the page, and name the resource.
-        Some(rest) => !rest.starts_with("security-policy") && rest != "location",
-        None => matches!(name, "repr-digest" | "digest"),
+        Some((start, rest)) if start.eq_ignore_ascii_case(CONTENT) => {
+            let policy = rest.get(..SECURITY_POLICY.len());
+            !policy.is_some_and(|it| it.eq_ignore_ascii_case(SECURITY_POLICY))
+                && !rest.eq_ignore_ascii_case(b"location")
+        }
+        _ => is_one_of(name, &[b"repr-digest", b"digest"]),
     }
 }
 
 /// Whether a field says how long a response is good, for whom, or which version it is.
-fn describes_life(name: &str) -> bool {
+fn describes_life(name: &[u8]) -> bool {
     // The cache's own as well, such as `CDN-Cache-Control` (RFC 9213).
-    name.ends_with("cache-control")
-        || matches!(
+    let end = &name[name.len().saturating_sub(CACHE_CONTROL.len())..];
+    end.eq_ignore_ascii_case(CACHE_CONTROL)
+        || is_one_of(
             name,
-            "expires"
-                | "age"
-                | "pragma"
-                | "surrogate-control"
-                | "etag"
-                | "last-modified"
-                | "accept-ranges"
-                | "content-location"
-                | "set-cookie"
+            &[
+                b"expires",
+                b"age",
+                b"pragma",
+                b"surrogate-control",
+                b"etag",
+                b"last-modified",
+                b"accept-ranges",
+                b"content-location",
+                b"set-cookie",
+            ],
         )
 }
+
+fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
+    names.iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+const CONTENT: &[u8] = b"content-";
+const SECURITY_POLICY: &[u8] = b"security-policy";
+const CACHE_CONTROL: &[u8] = b"cache-control";

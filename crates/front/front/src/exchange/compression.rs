@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use catamaran_coding::{AcceptedCodings, Coding, Encoder, EncoderFault, StreamCoding, code};
 use catamaran_message::name::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MATCH,
-    RANGE, VARY,
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DIGEST, CONTENT_ENCODING, CONTENT_MD5,
+    CONTENT_RANGE, CONTENT_TYPE, DIGEST, ETAG, IF_MATCH, RANGE, REPR_DIGEST, VARY,
 };
-use catamaran_message::{Fields, RequestHead, ResponseHead};
+use catamaran_message::{Fields, Id, RequestHead, ResponseHead};
 use catamaran_upstream::{Culprit, Event};
 use http::{Method, StatusCode, Version};
 
@@ -29,8 +29,8 @@ use crate::worker::encoders::ReservedMemory;
 #[derive(Debug)]
 pub(crate) struct CompressionOffer<'s> {
     config: &'s CompressConfig,
-    /// Those of the route's codings that the client takes, the best first.
-    accepted: AcceptedCodings,
+    /// The lines of `Accept-Encoding`, if the response may be coded: most are not, so nothing is read of them yet.
+    accepts: Vec<Bytes>,
     /// The response is described and not sent.
     is_head: bool,
     /// Bytes that all encoders of the process may hold.
@@ -43,13 +43,19 @@ impl<'s> CompressionOffer<'s> {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
         let lines = head.headers.get_all(ACCEPT_ENCODING);
-        let accepted = may.then(|| AcceptedCodings::of(lines, &config.codings));
+        let share = |line| head.headers.share(line);
         Self {
             config,
-            accepted: accepted.unwrap_or_default(),
+            accepts: lines.filter(|_| may).map(share).collect(),
             is_head: head.method == Method::HEAD,
             memory_max,
         }
+    }
+
+    /// Those of the route's codings that the client takes, the best first.
+    fn accepted(&self) -> AcceptedCodings {
+        let lines = self.accepts.iter().map(|line| &line[..]);
+        AcceptedCodings::of(lines, &self.config.codings)
     }
 
     /// Whether responses of this type depend on what codings the client takes.
@@ -103,7 +109,7 @@ impl<'s> CompressionOffer<'s> {
         &self,
         mut have: impl FnMut(Coding) -> Option<Bytes>,
     ) -> Option<(Coding, Bytes)> {
-        for coding in self.accepted.iter() {
+        for coding in self.accepted().iter() {
             if let Some(bytes) = have(coding) {
                 return Some((coding, bytes));
             }
@@ -132,8 +138,10 @@ impl<'s> CompressionOffer<'s> {
             return;
         }
         vary(&mut head.headers);
-        let mut accepted = self.accepted.iter();
-        let is_coded = accepted.any(|it| it.streamed().is_some() || is_kept(it));
+        let is_coded = self
+            .accepted()
+            .iter()
+            .any(|it| it.streamed().is_some() || is_kept(it));
         let weak = head.headers.get(ETAG).and_then(weakened);
         if let Some(weak) = weak.filter(|_| is_coded) {
             head.headers.insert(ETAG, weak);
@@ -154,7 +162,7 @@ impl<'s> CompressionOffer<'s> {
         if !self.mark_varying(head) {
             return None;
         }
-        let coding = self.accepted.iter().find_map(Coding::streamed)?;
+        let coding = self.accepted().iter().find_map(Coding::streamed)?;
         if self.is_head {
             describe(head, coding.into());
             return None;
@@ -164,10 +172,11 @@ impl<'s> CompressionOffer<'s> {
 
     /// What becomes of a response, in words.
     pub(crate) fn words(&self) -> String {
-        let streamed = self.accepted.iter().find_map(Coding::streamed);
+        let accepted = self.accepted();
+        let streamed = accepted.iter().find_map(Coding::streamed);
         let streamed = streamed.map(StreamCoding::token);
         // In front of it stand those that only a whole body is put into.
-        let whole = self.accepted.iter().next().map(Coding::token);
+        let whole = accepted.iter().next().map(Coding::token);
         let whole = whole.filter(|whole| Some(*whole) != streamed);
         let with = match (whole, streamed) {
             (Some(whole), Some(streamed)) => {
@@ -449,13 +458,13 @@ fn forbids(headers: &Fields) -> bool {
 }
 
 /// Fields of a body that is coded already, or that say something of its very bytes.
-const BOUND_TO_BYTES: [&str; 6] = [
-    "content-encoding",
-    "content-range",
-    "content-digest",
-    "repr-digest",
-    "digest",
-    "content-md5",
+const BOUND_TO_BYTES: [Id; 6] = [
+    CONTENT_ENCODING,
+    CONTENT_RANGE,
+    CONTENT_DIGEST,
+    REPR_DIGEST,
+    DIGEST,
+    CONTENT_MD5,
 ];
 
 /// Bytes that are coded at a time.

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use catamaran_message::name::SET_COOKIE;
 use catamaran_message::{Authority, Fields, RequestHead};
 use catamaran_upstream::IpText;
-use http::HeaderName;
 
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
 use crate::exchange::body_fields::FieldScope;
@@ -25,7 +24,8 @@ use crate::site::rules::Rules;
 #[derive(Debug)]
 pub(crate) struct Passage<'s> {
     pub(crate) rules: &'s Rules,
-    edits: Box<[Edit]>,
+    /// Values of the response's fields that had placeholders.
+    filled: Box<[Vec<u8>]>,
     /// What compresses the response, if the route wants that.
     pub(crate) compression: Option<CompressionOffer<'s>>,
     /// What the client asked for, as in `Host`.
@@ -48,19 +48,11 @@ pub(crate) struct Values<'r> {
     pub(crate) query: Option<&'r [u8]>,
 }
 
-/// A change of one field, its value filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Edit {
-    Set(HeaderName, Vec<u8>),
-    Add(HeaderName, Vec<u8>),
-    Remove(HeaderName),
-}
-
 impl<'s> Passage<'s> {
     /// `host` is the value of `Host` that the client asked for.
     pub(super) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         Self {
-            edits: edits(rules.response_fields(), values),
+            filled: fill(rules.response_fields(), values),
             rules,
             compression: None,
             host,
@@ -95,14 +87,15 @@ impl<'s> Passage<'s> {
 
     /// Whether the route says to change fields of responses.
     pub(crate) fn edits_fields(&self) -> bool {
-        !self.edits.is_empty() || self.rules.cookie_flags() != CookieFlags::default()
+        !self.rules.response_fields().is_empty()
+            || self.rules.cookie_flags() != CookieFlags::default()
     }
 
     /// Changes the fields of a response as the route says, as far as it takes them. What is filled in is of
     /// this exchange, so it is done at each sending.
     pub(crate) fn edit(&self, headers: &mut Fields, scope: FieldScope) {
         cookie_flags::add(headers, self.rules.cookie_flags());
-        apply(&self.edits, scope, headers);
+        apply(self.rules.response_fields(), &self.filled, scope, headers);
     }
 }
 
@@ -195,31 +188,32 @@ impl Values<'_> {
 
 /// Changes the fields of a request.
 pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
-    let edits = edits(rules.request_fields(), values);
-    apply(&edits, FieldScope::Served, headers);
+    let rules = rules.request_fields();
+    apply(rules, &fill(rules, values), FieldScope::Served, headers);
 }
 
-fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
-    if rules.is_empty() {
-        return Box::default();
-    }
-    let edit = |rule: &FieldRule| match rule {
-        FieldRule::Set(name, template) => Edit::Set(name.clone(), values.fill(template)),
-        FieldRule::Add(name, template) => Edit::Add(name.clone(), values.fill(template)),
-        FieldRule::Remove(name) => Edit::Remove(name.clone()),
-    };
-    rules.iter().map(edit).collect()
+/// The values of those rules that have placeholders in them, in their order.
+fn fill(rules: &[FieldRule], values: Values<'_>) -> Box<[Vec<u8>]> {
+    let templates = rules.iter().filter_map(FieldRule::template);
+    let open = templates.filter(|template| template.plain().is_none());
+    open.map(|template| values.fill(template)).collect()
 }
 
-fn apply(edits: &[Edit], scope: FieldScope, headers: &mut Fields) {
-    for edit in edits {
-        match edit {
+/// Changes fields by rules whose values with placeholders are filled in.
+fn apply(rules: &[FieldRule], filled: &[Vec<u8>], scope: FieldScope, headers: &mut Fields) {
+    let mut filled = filled.iter();
+    for rule in rules {
+        let value = rule.template().map_or(&[][..], |template| {
+            let filled = || filled.next().map_or(&[][..], |value| value);
+            template.plain().unwrap_or_else(filled)
+        });
+        match rule {
             // A page in the place of a backend's has the cookies of that.
-            Edit::Remove(name) if SET_COOKIE == *name => drop(headers.remove(name)),
-            Edit::Set(name, _) | Edit::Add(name, _) | Edit::Remove(name) if !scope.takes(name) => {}
-            Edit::Set(name, value) => headers.insert(name, value),
-            Edit::Add(name, value) => headers.append(name, value),
-            Edit::Remove(name) => drop(headers.remove(name)),
+            FieldRule::Remove(name) if SET_COOKIE == *name => drop(headers.remove(name)),
+            _ if !scope.takes(rule.name()) => {}
+            FieldRule::Set(name, _) => headers.insert(name, value),
+            FieldRule::Add(name, _) => headers.append(name, value),
+            FieldRule::Remove(name) => drop(headers.remove(name)),
         }
     }
 }
@@ -234,6 +228,8 @@ pub(crate) fn scheme(secure: bool) -> &'static [u8] {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
     use crate::request_id::RequestIds;
 
@@ -267,13 +263,16 @@ mod tests {
         let fields = [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")];
         let mut headers = Fields::from_iter(fields);
         let name = HeaderName::from_static;
-        let edits = [
-            Edit::Set(name("a"), b"5".into()),
-            Edit::Add(name("b"), b"6".into()),
-            Edit::Remove(name("c")),
+        let template = |text| Template::parse(text, Placeholder::OF_FIELDS).unwrap();
+        let rules = [
+            FieldRule::Set(name("a"), template("{host}")),
+            FieldRule::Add(name("b"), template("6")),
+            FieldRule::Remove(name("c")),
+            FieldRule::Add(name("d"), template("{scheme}")),
         ];
-        apply(&edits, FieldScope::Served, &mut headers);
-        let expected = [("a", "5"), ("b", "3"), ("b", "6")];
+        let filled = [b"h".to_vec(), b"http".to_vec()];
+        apply(&rules, &filled, FieldScope::Served, &mut headers);
+        let expected = [("a", "h"), ("b", "3"), ("b", "6"), ("d", "http")];
         assert_eq!(headers, Fields::from_iter(expected));
     }
 }
