@@ -512,7 +512,8 @@ impl Fields {
     /// Bytes of memory that they take beside themselves, and what follows them.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.received.len() + self.added.len() + size_of_val(&self.entries[..])
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        self.received.len() + self.added.capacity() + entries
     }
 
     /// The same fields in the same memory, whose users are counted anew. Threads that share the memory of one list wait

@@ -127,8 +127,8 @@ pub(super) const SHORT_MAX: usize = 16 * 1024;
 pub(super) const ALLOCATION: usize = 16;
 
 /// Memory of an object beside itself and what it has: its counters of references, the counter of those who read the
-/// body, and what the allocator adds to these and to the fields.
-const OVERHEAD: usize = 16 + 24 + 3 * ALLOCATION;
+/// body, and what the allocator adds to these, to the bytes of the fields and to their list.
+const OVERHEAD: usize = 16 + 24 + 4 * ALLOCATION;
 
 #[cfg(test)]
 mod tests {

@@ -121,6 +121,18 @@ fn packed_fields_are_the_same_with_a_rest_behind_them() {
 }
 
 #[test]
+fn fields_weigh_all_memory_that_they_take() {
+    let packed = received("a: 1\r\nb: 2\r\n").packed(&["body"]);
+    let entries = 2 * size_of::<Entry>();
+    assert_eq!(packed.weight(), "a: 1\r\nb: 2\r\nbody".len() + entries);
+    let mut more = packed.clone();
+    more.append("x-c", "3");
+    let taken = more.added.capacity() + more.entries.capacity() * size_of::<Entry>();
+    assert_eq!(more.weight(), more.received.len() + taken);
+    assert!(more.weight() > packed.weight());
+}
+
+#[test]
 fn a_map_is_the_list_and_back() {
     let fields = received("x-a: 1\r\nHost: a\r\nx-a: 2\r\n");
     let map = fields.to_map();
