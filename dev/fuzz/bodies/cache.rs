@@ -16,7 +16,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 /// Lines of fields, the response's and then, after an empty line, the request's.
 fn fields(input: &[u8]) -> (Fields, Fields) {
-    let mut maps = [Fields::new(), Fields::new()];
+    let mut lists = [Fields::new(), Fields::new()];
     let mut at = 0;
     for line in input.split(|byte| *byte == b'\n') {
         if line.is_empty() {
@@ -27,10 +27,10 @@ fn fields(input: &[u8]) -> (Fields, Fields) {
         let name = HeaderName::from_bytes(parts.next().unwrap_or_default());
         let value = HeaderValue::from_bytes(parts.next().unwrap_or_default().trim_ascii());
         if let (Ok(name), Ok(value)) = (name, value) {
-            maps[at].append(&name, value);
+            lists[at].append(&name, value);
         }
     }
-    let [response, request] = maps;
+    let [response, request] = lists;
     (response, request)
 }
 

@@ -189,25 +189,21 @@ pub const NAMES_MAX: usize = 16;
 mod tests {
     use super::*;
 
-    fn map(name: &'static str, lines: &[&'static str]) -> Fields {
-        let mut map = Fields::new();
-        for line in lines {
-            map.append(name, line);
-        }
-        map
+    fn lines_of(name: &'static str, lines: &[&'static str]) -> Fields {
+        Fields::from_iter(lines.iter().map(|line| (name, *line)))
     }
 
     #[test]
     fn names_are_listed_once() {
-        let names = names(&map("vary", &["Foo, bar", "FOO,, baz"])).unwrap();
+        let names = names(&lines_of("vary", &["Foo, bar", "FOO,, baz"])).unwrap();
         assert_eq!(names, ["foo", "bar", "baz"]);
     }
 
     #[test]
     fn what_cannot_be_told_apart_is_a_fault() {
-        assert_eq!(names(&map("vary", &["foo, *"])), Err(VaryFault::Any));
-        assert_eq!(names(&map("vary", &["*"])), Err(VaryFault::Any));
-        assert_eq!(names(&map("vary", &["a b"])), Err(VaryFault::Many));
+        assert_eq!(names(&lines_of("vary", &["foo, *"])), Err(VaryFault::Any));
+        assert_eq!(names(&lines_of("vary", &["*"])), Err(VaryFault::Any));
+        assert_eq!(names(&lines_of("vary", &["a b"])), Err(VaryFault::Many));
         let bomb = (0..10_000).map(|at| format!("x{at},")).collect::<String>();
         let mut headers = Fields::new();
         headers.insert("vary", bomb);
@@ -218,7 +214,7 @@ mod tests {
     fn spellings_of_a_list_are_one() {
         let matches = |name: &'static str, one: &[&'static str], other: &[&'static str]| {
             let names = vec![HeaderName::from_static(name)];
-            Selection::new(names, &map(name, one)).matches(&map(name, other))
+            Selection::new(names, &lines_of(name, one)).matches(&lines_of(name, other))
         };
         assert!(matches("foo", &["1, 2"], &["1 ,2"]));
         assert!(matches("foo", &["1, 2"], &["1", "2"]));
@@ -248,7 +244,7 @@ mod tests {
             (&["identity"], None),
             (&[], None),
         ] {
-            let headers = map("accept-encoding", lines);
+            let headers = lines_of("accept-encoding", lines);
             let given = accepted_codings(&headers, &offered);
             assert_eq!(given.as_deref(), expected, "{lines:?}");
         }
