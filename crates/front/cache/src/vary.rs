@@ -147,26 +147,29 @@ impl RetainFrom for Vec<u8> {
 /// browsers' spellings of the same become one. `None` if it takes none of them.
 #[must_use]
 pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> {
-    let lines = || headers.get_all(ACCEPT_ENCODING);
-    let mut accepted: Vec<&str> = Vec::new();
-    for coding in offered {
-        let mut by_name = None;
-        let mut by_star = None;
-        for element in lines().flat_map(elements) {
-            let mut parts = element.split(|byte| *byte == b';');
-            let name = parts.next().unwrap_or_default().trim_ascii();
-            let takes = parts.all(|part| !is_zero(part.trim_ascii()));
-            if name.eq_ignore_ascii_case(coding.as_bytes()) {
-                by_name = Some(takes);
-            } else if name == b"*" {
-                by_star = Some(takes);
-            }
-        }
+    let mut by_name = vec![None; offered.len()];
+    let mut by_star = None;
+    for element in headers.get_all(ACCEPT_ENCODING).flat_map(elements) {
+        let mut parts = element.split(|byte| *byte == b';');
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        let offer = offered
+            .iter()
+            .position(|coding| name.eq_ignore_ascii_case(coding.as_bytes()));
+        let takes = match offer {
+            Some(offer) => &mut by_name[offer],
+            None if name == b"*" => &mut by_star,
+            None => continue,
+        };
+        *takes = Some(parts.all(|part| !is_zero(part.trim_ascii())));
+    }
+    let mut accepted = String::new();
+    for (coding, by_name) in offered.iter().zip(by_name) {
         if by_name.or(by_star).unwrap_or(false) {
-            accepted.push(coding);
+            let separator = if accepted.is_empty() { "" } else { ", " };
+            accepted.extend([separator, coding]);
         }
     }
-    (!accepted.is_empty()).then(|| accepted.join(", "))
+    Some(accepted).filter(|accepted| !accepted.is_empty())
 }
 
 /// Whether a parameter is a weight of 0.
