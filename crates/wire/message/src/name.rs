@@ -390,9 +390,45 @@ pub fn find(text: &[u8]) -> Option<Id> {
     let slot = SLOTS[slot(text, SEED)?];
     // Slots that no name has are beyond the table.
     let row = ROWS.get(usize::from(slot))?;
-    let spelling = row.spelling.as_bytes();
-    // Nearly all are spelt as the RFCs have them, or in lower case.
-    (spelling == text || spelling.eq_ignore_ascii_case(text)).then_some(Id(slot))
+    is_spelt(row.spelling.as_bytes(), text).then_some(Id(slot))
+}
+
+/// Whether `text` is the name `spelling` in any case of letters. Eight bytes at a time: over HTTP/2 all names are in
+/// another case than that of the table.
+#[inline]
+fn is_spelt(spelling: &[u8], text: &[u8]) -> bool {
+    // Of letters, digits and hyphens only letters have the bit 0x40: where it is, the case does not count.
+    let is_same = |spelling: u64, text: u64| {
+        let case = (spelling >> 1) & 0x2020_2020_2020_2020;
+        (spelling ^ text) & !case == 0
+    };
+    let is_block = |spelling: &[u8; 8], text: &[u8; 8]| {
+        is_same(u64::from_le_bytes(*spelling), u64::from_le_bytes(*text))
+    };
+    if spelling.len() != text.len() {
+        return false;
+    }
+    match (spelling.last_chunk(), text.last_chunk()) {
+        (Some(spelling_end), Some(text_end)) => {
+            let mut blocks = spelling.as_chunks().0.iter().zip(text.as_chunks().0);
+            is_block(spelling_end, text_end) && blocks.all(|(one, other)| is_block(one, other))
+        }
+        _ => is_same(short_word(spelling), short_word(text)),
+    }
+}
+
+/// The bytes of a text of fewer than eight as one number: some of them twice.
+#[inline]
+fn short_word(text: &[u8]) -> u64 {
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) => {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            u64::from(first) << 32 | u64::from(last)
+        }
+        _ => text
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 /// The slot of a name: by its length and four of its bytes, without their case. `None` for one without bytes.
@@ -458,6 +494,14 @@ mod tests {
                 assert_eq!(find(text.as_bytes()), Some(id), "{text}");
             }
             assert_eq!(find(format!("{name}x").as_bytes()), None, "{name}");
+            for at in 0..name.len() {
+                for bit in 0..8 {
+                    let mut text = name.as_bytes().to_vec();
+                    text[at] ^= 1 << bit;
+                    let is_same = name.as_bytes().eq_ignore_ascii_case(&text);
+                    assert_eq!(is_spelt(name.as_bytes(), &text), is_same, "{text:?}");
+                }
+            }
             assert_eq!(id, *id.header_name());
         }
         for other in ["", "x", "hos\u{b4}", "x-forwarded-fox"] {
