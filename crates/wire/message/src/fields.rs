@@ -542,10 +542,10 @@ impl Fields {
         }
     }
 
-    /// As a map of the `http` crate.
+    /// As a map of the `http` crate, with room for one field more.
     #[must_use]
     pub fn to_map(&self) -> HeaderMap {
-        let mut map = HeaderMap::with_capacity(self.len());
+        let mut map = HeaderMap::with_capacity(self.len() + 1);
         for field in self.iter() {
             let value = HeaderValue::from_maybe_shared(self.share(field.value()));
             if let (Some(name), Ok(value)) = (field.header_name(), value) {
@@ -644,18 +644,28 @@ impl fmt::Debug for Fields {
 }
 
 impl From<&HeaderMap> for Fields {
+    /// There is room for what a front adds.
     fn from(map: &HeaderMap) -> Self {
-        let lines = map
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len() + 4);
         let mut fields = Self {
-            added: Vec::with_capacity(lines.sum()),
-            entries: Vec::with_capacity(map.len()),
+            added: Vec::with_capacity(ADDED_BYTES),
+            entries: Vec::with_capacity(map.len() + ADDED_FIELDS),
             ..Self::new()
         };
-        fields.extend(map);
-        // What is shared of a value later is not copied then.
-        fields.received = std::mem::take(&mut fields.added).into();
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
+        for (name, value) in map {
+            let lower = name.as_str().as_bytes();
+            let id = name::find(lower);
+            let name = id.map_or(lower, |id| id.spelling().as_bytes());
+            let at = bytes.len();
+            bytes.extend_from_slice(name);
+            bytes.extend_from_slice(b": ");
+            let value_at = bytes.len();
+            bytes.extend_from_slice(value.as_bytes());
+            let end = bytes.len();
+            bytes.extend_from_slice(b"\r\n");
+            fields.push(id, at..at + name.len(), value_at..end, true);
+        }
+        fields.keep(bytes.into());
         fields
     }
 }
@@ -692,6 +702,15 @@ fn offset(at: usize) -> u32 {
 const IS_LINE: u8 = 1;
 /// `Connection` names it.
 const IS_NOMINATED: u8 = 2;
+
+/// Most heads are no longer.
+const USUAL_BYTES: usize = 1024;
+
+/// A front adds no more to most heads: who the client is and what it asked for.
+const ADDED_FIELDS: usize = 8;
+
+/// The same in bytes.
+const ADDED_BYTES: usize = 256;
 
 /// Most heads have fewer fields.
 const KEPT_FIELDS_MAX: usize = 48;
