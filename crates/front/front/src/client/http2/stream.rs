@@ -78,10 +78,10 @@ enum Tunnel {
 enum State {
     Awaited,
     /// The head waits, so that it leaves together with what follows.
-    Head(Box<http::Response<()>>),
+    Head(http::Response<()>),
     Body,
     /// All of the body is queued, and the head with it if that has not been handed over.
-    Ended(Option<Box<http::Response<()>>>),
+    Ended(Option<http::Response<()>>),
     /// All was handed to the connection.
     Sent,
 }
@@ -304,7 +304,7 @@ impl H2Stream {
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
-        self.response = State::Head(Box::new(response));
+        self.response = State::Head(response);
         Ok(())
     }
 
@@ -416,7 +416,7 @@ impl H2Stream {
         };
         let ends = matches!(after, State::Sent);
         self.response = after;
-        self.sending = Some(self.respond.send_response(*head, ends)?);
+        self.sending = Some(self.respond.send_response(head, ends)?);
         Ok(())
     }
 

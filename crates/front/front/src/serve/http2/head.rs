@@ -111,7 +111,7 @@ fn check_fields(headers: &Fields, limits: &Limits) -> Result<(), Refusal> {
     }
     for field in headers.iter() {
         let value = field.value();
-        if value.trim_ascii().len() != value.len() {
+        if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
             return Err(Refusal::Reset("h2-field-value"));
         }
         // As a line of HTTP/1.1 it would have a colon and a space.
