@@ -38,7 +38,7 @@ pub struct ObjectDetails {
     reason: Option<Bytes>,
     /// Which requests it answers, if it depends on their fields.
     selection: Option<Selection>,
-    /// Its tags, as [`tags::read`] has them.
+    /// Its tags, as [`crate::tags::read`] has them.
     tags: Box<[u8]>,
 }
 
@@ -97,7 +97,7 @@ impl ObjectHead {
             .is_none_or(|selection| selection.matches(request))
     }
 
-    /// Its tags, as [`tags::read`] has them.
+    /// Its tags, as [`crate::tags::read`] has them.
     #[must_use]
     pub fn tags(&self) -> &[u8] {
         self.details.as_ref().map_or(&[], |details| &details.tags)
