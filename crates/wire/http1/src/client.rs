@@ -168,8 +168,11 @@ impl Client {
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
     pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
-        head.clear();
-        self.spare = Some(head);
+        // Where a head is being received, there is one.
+        if self.spare.is_none() {
+            head.clear();
+            self.spare = Some(head);
+        }
     }
 
     /// The server closed its sending side. Call it after `receive` has returned `None`.

@@ -111,8 +111,11 @@ impl Server {
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
     pub fn recycle(&mut self, mut head: Box<RequestHead>) {
-        head.clear();
-        self.spare = Some(head);
+        // Where a head is being received, there is one.
+        if self.spare.is_none() {
+            head.clear();
+            self.spare = Some(head);
+        }
     }
 
     /// The client closed its sending side, with `input` left over. Call it after `receive` has

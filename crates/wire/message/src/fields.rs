@@ -1,5 +1,6 @@
 //! The fields of a head: one list, in the order received.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -363,38 +364,32 @@ impl Fields {
 
     /// Marks the fields that `Connection` names (RFC 9110, section 7.6.1), except for some.
     pub fn mark_nominated(&mut self, except: &[Id]) {
-        let Some(first) = self.position(name::CONNECTION.into()) else {
-            return;
-        };
-        let mut entries = std::mem::take(&mut self.entries);
-        let connections: Vec<Entry> = entries[first..]
-            .iter()
-            .filter(|entry| entry.name == Some(name::CONNECTION))
-            .copied()
+        let options = self
+            .get_all(name::CONNECTION)
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii);
+        // A peer may name thousands: each field is sought among them, and not each of them among the fields.
+        let named: HashSet<Vec<u8>> = options
+            .filter(|option| !option.is_empty() && !option.eq_ignore_ascii_case(b"close"))
+            .filter(|option| self.may_name(NameRef::read(option)))
+            .map(<[u8]>::to_ascii_lowercase)
             .collect();
-        for connection in &connections {
-            let value = self.text(connection.value_at, connection.value_len);
-            let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            for option in options.filter(|option| !option.is_empty()) {
-                let option = NameRef::read(option);
-                let fields = &*self;
-                for entry in &mut entries {
-                    let field = Field {
-                        fields,
-                        entry: &*entry,
-                    };
-                    let is_named = field.is(option);
-                    if is_named && !entry.name.is_some_and(|id| except.contains(&id)) {
-                        entry.flags |= IS_NOMINATED;
-                    }
-                }
+        if named.is_empty() {
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        for entry in &mut entries {
+            let field = Field {
+                fields: self,
+                entry: &*entry,
+            };
+            let is_named = named.contains(field.lower_name().as_bytes());
+            if is_named && !field.id().is_some_and(|id| except.contains(&id)) {
+                entry.flags |= IS_NOMINATED;
+                self.traits = self.traits.with(Traits::NOMINATED);
             }
         }
-        let is_any = entries.iter().any(|entry| entry.flags & IS_NOMINATED != 0);
         self.entries = entries;
-        if is_any {
-            self.traits = self.traits.with(Traits::NOMINATED);
-        }
     }
 
     /// Sets each value of a name to what `change` makes of it; `None` leaves it as it is.
@@ -580,6 +575,11 @@ impl Fields {
     }
 
     fn write_line(&mut self, id: Option<Id>, name: &[u8], value: &[u8]) -> Entry {
+        // What is no name at all is one that nobody has.
+        let name = match name {
+            [] => b"_",
+            name => &name[..name.len().min(usize::from(u16::MAX))],
+        };
         self.added.reserve(name.len() + value.len() + 4);
         let name_at = self.received.len() + self.added.len();
         let at = self.added.len();

@@ -81,6 +81,16 @@ impl<'n> NameRef<'n> {
         }
     }
 
+    /// Whether both are the same name.
+    #[must_use]
+    pub fn is<'o>(self, other: impl Into<NameRef<'o>>) -> bool {
+        match (self, other.into()) {
+            (Self::Known(one), NameRef::Known(other)) => one == other,
+            (Self::Other(one), NameRef::Other(other)) => one.eq_ignore_ascii_case(other),
+            _ => false,
+        }
+    }
+
     /// What it is.
     #[inline]
     #[must_use]
@@ -348,7 +358,7 @@ names! {
     MAX_FORWARDS "Max-Forwards";
     NEL "NEL";
     PROXY "Proxy".is(Traits::NOT_FORWARDED);
-    PROXY_AUTHENTICATE "Proxy-Authenticate".is(HOP_BY_HOP);
+    PROXY_AUTHENTICATE "Proxy-Authenticate".is(Traits::NOT_STORED);
     PROXY_AUTHENTICATION_INFO "Proxy-Authentication-Info".is(Traits::NOT_STORED);
     PROXY_AUTHORIZATION "Proxy-Authorization".is(Traits::NOT_FORWARDED).is(Traits::NOT_STORED);
     PROXY_CONNECTION "Proxy-Connection".is(HOP_BY_HOP);

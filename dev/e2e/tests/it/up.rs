@@ -140,7 +140,7 @@ fn what_cannot_be_is_said_before_anything_is_started() {
         ),
         (
             ["--cell", "frnt=nginx"],
-            "no factor `frnt`; there are front, clients",
+            "no factor `frnt`; there are front, fields, clients",
         ),
         (["--for", "soon"], "--for"),
     ] {

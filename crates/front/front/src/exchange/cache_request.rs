@@ -146,7 +146,10 @@ fn key(
     }
     // Those of anybody but a trusted proxy were removed.
     for name in CLAIMED {
-        key.part(joined(headers.get_all(name)).as_deref());
+        // Of what the front is going to write in their place the key has the scheme and the port.
+        let is_replaced = port.is_some() && [X_FORWARDED_PROTO, X_FORWARDED_PORT].contains(&name);
+        let claimed = joined(headers.get_all(name));
+        key.part(claimed.filter(|_| !is_replaced).as_deref());
     }
     key.finish()
 }

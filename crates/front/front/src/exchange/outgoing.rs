@@ -252,9 +252,12 @@ impl<'s> Outgoing<'s> {
 
     /// The request for an exchange of its own, with all the fields that a backend gets.
     pub(super) fn detach(&self) -> DetachedRequest {
-        debug_assert!(self.own_fields.is_none(), "a backend is to be asked");
+        let mut head = self.head.clone();
+        if let Some(own) = &self.own_fields {
+            own.add_to(&mut head.headers, &self.host, head.version);
+        }
         DetachedRequest {
-            head: self.head.clone(),
+            head,
             path: self.path.clone(),
             host: self.host.clone(),
             certificate_is_ours: self.certificate_is_ours,
@@ -459,10 +462,14 @@ impl<'s> Outgoing<'s> {
     fn headers_of(&self, backend: &BackendConfig) -> Option<Fields> {
         let told = self.told_certificate(backend);
         let called = backend.sent_host();
-        if told.is_none() && called.is_none() {
+        let own = self.own_fields.as_ref();
+        if told.is_none() && called.is_none() && own.is_none() {
             return None;
         }
         let mut headers = self.head.headers.clone();
+        if let Some(own) = own {
+            own.add_to(&mut headers, &self.host, self.head.version);
+        }
         if let Some(called) = called {
             headers.insert(HOST, called.text());
         }
@@ -538,12 +545,12 @@ impl RequestFields for Outgoing<'_> {
         let head = &self.head;
         let mut completed;
         let headers = match &self.own_fields {
-            None => &head.headers,
-            Some(own) => {
+            Some(own) if own.has(name) => {
                 completed = head.headers.clone();
                 own.add_to(&mut completed, &self.host, head.version);
                 &completed
             }
+            _ => &head.headers,
         };
         headers.get_all(name).for_each(&mut *line);
         for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {

@@ -35,6 +35,19 @@ pub(crate) struct ToldClient {
 }
 
 impl OwnFields<'_> {
+    /// Whether a field of this name may be among them, or be changed by them.
+    pub(crate) fn has(&self, name: NameRef<'_>) -> bool {
+        let of_client = [
+            X_FORWARDED_FOR,
+            X_FORWARDED_HOST,
+            X_FORWARDED_PORT,
+            X_FORWARDED_PROTO,
+            FORWARDED,
+            VIA,
+        ];
+        of_client.iter().any(|id| name.is(*id)) || self.id.is_some_and(|(its, _)| its.is(name))
+    }
+
     /// Adds them to those of a request whose `Host` is this, and which came by this version.
     pub(crate) fn add_to(&self, headers: &mut Fields, host: &[u8], version: Version) {
         if let Some(told) = &self.told {

@@ -51,6 +51,8 @@ pub(crate) fn decode(
             .with(Traits::FRAMING)
             .with(Traits::NOMINATED),
     );
+    // It is for us, and not for our clients.
+    headers.remove(name::PROXY_AUTHENTICATE);
     // Of these the first one counts.
     for (count, id) in [
         (found.locations, name::LOCATION),

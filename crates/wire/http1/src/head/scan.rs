@@ -76,7 +76,7 @@ impl Scan {
             .min(limits.target_bytes);
         let may_pass_limits = input.len() > limit_min;
         loop {
-            if self.lines > 0 && !may_pass_limits {
+            if self.lines > 0 && self.scanned == self.line_at && !may_pass_limits {
                 self.read_plain_lines(limits, input, fields);
             }
             let found = match self.lines {

@@ -101,6 +101,24 @@ fn what_connection_names_is_marked() {
 }
 
 #[test]
+fn thousands_of_nominations_take_no_longer_than_one() {
+    let options = "a,".repeat(100_000);
+    let names: Vec<String> = (0..1000).map(|at| format!("x{at}")).collect();
+    let mut fields: Fields = names.iter().map(|name| (&name[..], "1")).collect();
+    fields.append(CONNECTION, format!("{options}x7"));
+    fields.mark_nominated(&[]);
+    fields.remove_all(Traits::NOMINATED);
+    assert_eq!((fields.len(), fields.contains("x7")), (1000, false));
+}
+
+#[test]
+fn a_field_has_a_name() {
+    let mut fields = Fields::new();
+    fields.append("", "1");
+    assert_eq!(written(&fields, Traits::NONE), "_: 1\r\n");
+}
+
+#[test]
 fn packed_fields_are_the_same_with_a_rest_behind_them() {
     let mut fields = received("HOST: a\r\nx-A:1\r\n");
     fields.append(DATE, "now");

@@ -130,8 +130,13 @@ fn what_is_no_handshake_is_refused_and_logged_once() {
         let line = format!("reason=\"{reason}\"}} {count}\n");
         assert!(reasons.contains(&line), "{line} in {reasons}");
     }
+    let tokens = ["client:tls-handshake ", "client:plain-http-on-tls "];
+    // The log is written behind what it tells of.
+    for token in tokens {
+        site.front.wait_for_log(token).unwrap();
+    }
     let log = site.front.log();
-    for token in ["client:tls-handshake ", "client:plain-http-on-tls "] {
+    for token in tokens {
         assert_eq!(log.matches(token).count(), 1, "{token} in {log}");
     }
 }

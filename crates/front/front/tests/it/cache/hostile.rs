@@ -160,6 +160,22 @@ fn a_trusted_proxy_that_passes_claims_on_does_not_poison() {
     assert_ne!(body(&get(&front, "/")), "evil");
 }
 
+/// A backend is told what the last element says, which the key has.
+#[test]
+fn what_a_proxy_lets_clients_put_before_its_scheme_is_no_part_of_the_key() {
+    let origin = Origin::start(|asked| (ok(FRESH, &asked.count.to_string()), false));
+    let mut config = cached(origin.backend(), cache());
+    config.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let front = start(config).unwrap();
+    let got = |claim: &str| {
+        let field = format!("X-Forwarded-Proto: {claim}\r\n");
+        body(&get_as(&front, "/", &field)).to_owned()
+    };
+    assert_eq!(got("a, https"), "1");
+    assert_eq!(got("b, https"), "1");
+    assert_eq!(got("http"), "2");
+}
+
 #[test]
 fn bombs_of_fields_are_not_stored() {
     let origin = Origin::start(|asked| {
