@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod browser;
 mod builtin;
 mod file;
 pub mod java;
@@ -33,6 +34,7 @@ mod target;
 mod task;
 mod template;
 
+pub use browser::BROWSER_FIELDS;
 pub use builtin::{builtin, builtin_names};
 pub use file::Kind;
 pub use process::{Launch, Process, StartFault};

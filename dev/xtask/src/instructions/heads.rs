@@ -1,6 +1,8 @@
 //! The header fields of requests and responses that are counted: few, those of a browser and of an
 //! application, and very many.
 
+use catamaran_tier::BROWSER_FIELDS;
+
 /// The fields of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestHead {
@@ -25,12 +27,12 @@ pub(super) enum ResponseHead {
 
 impl RequestHead {
     pub(super) fn fields(self) -> Vec<String> {
-        let fields = match self {
-            Self::Bare => BARE_REQUEST,
-            Self::Browser => BROWSER,
-            Self::Long { fields } => return long(fields),
+        let others: Vec<String> = match self {
+            Self::Bare => BARE_REQUEST.map(str::to_owned).into(),
+            Self::Browser => BROWSER_FIELDS.map(str::to_owned).into(),
+            Self::Long { fields } => long(fields - 1),
         };
-        fields.iter().map(|&field| field.to_owned()).collect()
+        std::iter::once(HOST.to_owned()).chain(others).collect()
     }
 }
 
@@ -47,37 +49,14 @@ impl ResponseHead {
     }
 }
 
-/// `count` fields with Host.
 fn long(count: usize) -> Vec<String> {
-    let others = (1..count).map(|number| format!("X-Field-{number}: {}", "v".repeat(600)));
-    std::iter::once("Host: www.example.org".to_owned())
-        .chain(others)
-        .collect()
+    let field = |number| format!("X-Field-{number}: {}", "v".repeat(600));
+    (1..=count).map(field).collect()
 }
 
-const BARE_REQUEST: &[&str] = &[
-    "Host: www.example.org",
-    "User-Agent: catamaran-bench/0.1.0",
-    "Accept: */*",
-];
+const HOST: &str = "Host: www.example.org";
 
-const BROWSER: &[&str] = &[
-    "Host: www.example.org",
-    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
-    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
-    "Accept-Language: en-US,en;q=0.5",
-    "Accept-Encoding: gzip, deflate, br, zstd",
-    "Referer: http://www.example.org/shop/list?page=2",
-    "DNT: 1",
-    "Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; _ga=GA1.2.1234567890.1234567890",
-    "Upgrade-Insecure-Requests: 1",
-    "Sec-Fetch-Dest: document",
-    "Sec-Fetch-Mode: navigate",
-    "Sec-Fetch-Site: same-origin",
-    "Sec-Fetch-User: ?1",
-    "Priority: u=0, i",
-    "Pragma: no-cache",
-];
+const BARE_REQUEST: [&str; 2] = ["User-Agent: catamaran-bench/0.1.0", "Accept: */*"];
 
 const BARE_RESPONSE: &[&str] = &[
     "Content-Type: text/html; charset=utf-8",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_tier::{Job, Priority};
+use catamaran_tier::{BROWSER_FIELDS, Job, Priority};
 use catamaran_toml_file::report::{Finding, Report};
 
 use super::file::{CrowdKeys, LoadKeys, Restart, ServerKeys};
@@ -398,7 +398,7 @@ impl<'a> Texts<'a> {
     /// Those of the head, then the experiment's own.
     fn headers(&mut self, keys: &LoadKeys) -> Vec<String> {
         let head = match self.one_of("head", &keys.head, &["bare", "browser"]) {
-            1 => BROWSER,
+            1 => &BROWSER_FIELDS[..],
             _ => &[],
         };
         let own: Vec<String> = keys
@@ -427,21 +427,3 @@ const NAME: &str = "experiment";
 
 /// Of a length that is not looked at.
 const ANY: &str = "any";
-
-/// What Firefox sends beside Host, with the session of a Tomcat.
-const BROWSER: &[&str] = &[
-    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
-    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
-    "Accept-Language: en-US,en;q=0.5",
-    "Accept-Encoding: gzip, deflate, br, zstd",
-    "Referer: http://www.example.org/shop/list?page=2",
-    "DNT: 1",
-    "Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.n1; theme=dark; _ga=GA1.2.1234567890.1234567890",
-    "Upgrade-Insecure-Requests: 1",
-    "Sec-Fetch-Dest: document",
-    "Sec-Fetch-Mode: navigate",
-    "Sec-Fetch-Site: same-origin",
-    "Sec-Fetch-User: ?1",
-    "Priority: u=0, i",
-    "Pragma: no-cache",
-];
