@@ -1,6 +1,8 @@
 //! The byte classes of RFC 9110 section 5.6 that more than one part of the codec needs.
 
-pub(crate) use catamaran_message::field::{is_token, is_token_text, is_value, is_value_text, trim};
+pub(crate) use catamaran_message::field::{
+    is_token, is_token_text, is_value, is_value_text, trim, trim_start,
+};
 
 /// The elements of a comma-separated list, trimmed, empty ones too.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {

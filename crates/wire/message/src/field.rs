@@ -30,11 +30,17 @@ pub fn is_token_text(text: &[u8]) -> bool {
 }
 
 /// `text` without the spaces and tabs around it (OWS).
-pub fn trim(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = text {
+pub fn trim(text: &[u8]) -> &[u8] {
+    let mut text = trim_start(text);
+    while let [rest @ .., b' ' | b'\t'] = text {
         text = rest;
     }
-    while let [rest @ .., b' ' | b'\t'] = text {
+    text
+}
+
+/// `text` without the spaces and tabs in front of it.
+pub fn trim_start(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
     }
     text

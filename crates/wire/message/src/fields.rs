@@ -209,12 +209,6 @@ impl Fields {
         });
     }
 
-    /// Adds a field whose name is given by its number alone.
-    #[inline]
-    pub fn push_coded(&mut self, id: Id, value: Range<usize>) {
-        self.push(Some(id), 0..0, value, false);
-    }
-
     /// The bytes in which the fields that were [pushed](Self::push) are. Nothing was added before.
     #[inline]
     pub fn keep(&mut self, head: Bytes) {

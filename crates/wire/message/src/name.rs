@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use http::HeaderName;
 
 /// The number of a name in the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id(u8);
 
 /// What a name is, as bits.

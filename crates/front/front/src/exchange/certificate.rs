@@ -6,6 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_message::Fields;
+use catamaran_message::name::{CLIENT_CERT, CLIENT_CERT_CHAIN};
 use catamaran_tls::Facts;
 
 use crate::config::ClientCertFields;
@@ -20,10 +21,10 @@ pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, heade
             let Some((leaf, issuers)) = certificates.split_first() else {
                 return;
             };
-            put("Client-Cert", byte_sequence(leaf));
+            put(CLIENT_CERT.spelling(), byte_sequence(leaf));
             if chain && !issuers.is_empty() {
                 let issuers: Vec<String> = issuers.iter().map(|it| byte_sequence(it)).collect();
-                put("Client-Cert-Chain", issuers.join(", "));
+                put(CLIENT_CERT_CHAIN.spelling(), issuers.join(", "));
             }
         }
         ClientCertFields::Tomcat => {

@@ -4,9 +4,10 @@
 //! backend failed and how. An operator may have another page sent with a status.
 
 use catamaran_message::Fields;
-use catamaran_message::name::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, RETRY_AFTER};
+use catamaran_message::name::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, RETRY_AFTER, X_REQUEST_ID,
+};
 use http::StatusCode;
-use http::header::HeaderValue;
 
 use crate::date;
 use crate::request_id::RequestId;
@@ -19,15 +20,13 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     if let Some(date) = date::now() {
         fields.insert(DATE, date);
     }
-    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
-        fields.insert("x-request-id", id);
-    }
+    fields.insert(X_REQUEST_ID, id.digits());
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {
             fields.insert(RETRY_AFTER, "1");
         }
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
-            fields.insert(ALLOW, HeaderValue::from_static(METHODS));
+            fields.insert(ALLOW, METHODS);
         }
         _ => {}
     }

@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::head::request_line;
 use crate::head::words::{first_byte, first_control};
 use crate::limits::Limits;
-use crate::syntax::{is_token, is_token_text, trim};
+use crate::syntax::{is_token, is_token_text, trim, trim_start};
 
 /// A complete head, whose fields have been read.
 #[derive(Debug)]
@@ -278,14 +278,6 @@ fn read_field(line: &[u8], at: usize, has_crlf: bool, fields: &mut Fields) -> Re
 
 fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
-}
-
-/// Without spaces and tabs at the beginning.
-fn trim_start(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = text {
-        text = rest;
-    }
-    text
 }
 
 /// Whether a request line ends as one of HTTP/1.x does. That it is well-formed is for later.

@@ -1,6 +1,6 @@
 //! Lists that somebody began grow where they are; the other fields are set.
 
-use catamaran_message::name::COOKIE;
+use catamaran_message::name::{COOKIE, X_REQUEST_ID};
 
 use super::*;
 use crate::exchange::forwarded::identify;
@@ -20,7 +20,7 @@ fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {
             port: 81,
         }),
         via: Some(&via),
-        id: None,
+        id: Some((X_REQUEST_ID.into(), RequestId::from_number(7))),
     };
     own.add_to(&mut fields, b"a:81", Version::HTTP_11);
     fields
@@ -35,6 +35,7 @@ fn our_fields_replace_a_strangers() {
         ("x-forwarded-port", "81"),
         ("x-forwarded-host", "a:81"),
         ("via", "1.1 catamaran"),
+        ("x-request-id", "0000000000000007"),
     ];
     assert_eq!(
         announced(STRANGER, &sent),
@@ -66,7 +67,7 @@ fn a_trusted_proxys_fields_are_extended() {
         Some("81"),
         "as it is read"
     );
-    assert_eq!(fields.len(), 6, "each of them once: {fields:?}");
+    assert_eq!(fields.len(), 7, "each of them once: {fields:?}");
 }
 
 #[test]
