@@ -11,8 +11,8 @@ use catamaran_cache::storable::{
 use catamaran_cache::vary::{self, Selection};
 use catamaran_cache::verdict::{Demand, Stored, Verdict};
 use catamaran_cache::{merge, object, tags};
-use catamaran_message::Fields;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use catamaran_message::{FieldName, Fields};
+use http::{HeaderValue, Method, StatusCode};
 
 /// Lines of fields, the response's and then, after an empty line, the request's.
 fn fields(input: &[u8]) -> (Fields, Fields) {
@@ -24,9 +24,9 @@ fn fields(input: &[u8]) -> (Fields, Fields) {
             continue;
         }
         let mut parts = line.splitn(2, |byte| *byte == b':');
-        let name = HeaderName::from_bytes(parts.next().unwrap_or_default());
+        let name = FieldName::parse(parts.next().unwrap_or_default());
         let value = HeaderValue::from_bytes(parts.next().unwrap_or_default().trim_ascii());
-        if let (Ok(name), Ok(value)) = (name, value) {
+        if let (Some(name), Ok(value)) = (name, value) {
             lists[at].append(&name, value);
         }
     }

@@ -3,9 +3,8 @@
 //! Of a directive that is given twice the first counts. A number that does not fit is the largest that
 //! there is; one that is none is 0, so that what is malformed is never fresh.
 
-use catamaran_message::Fields;
 use catamaran_message::name::{CACHE_CONTROL, PRAGMA};
-use http::HeaderName;
+use catamaran_message::{FieldName, Fields};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// The directives of one message, as far as a shared cache has to know them.
@@ -74,7 +73,7 @@ impl Directives {
     /// Those of a field that is meant for some caches alone (RFC 9213): a dictionary. `None` if there is
     /// no such field, or if it is malformed: then it does not exist.
     #[must_use]
-    pub fn targeted(headers: &Fields, name: &HeaderName) -> Option<Self> {
+    pub fn targeted(headers: &Fields, name: &FieldName) -> Option<Self> {
         let mut lines = headers.get_all(name).peekable();
         lines.peek()?;
         let lines: Vec<&[u8]> = lines.collect();
@@ -251,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_targeted_field_is_a_dictionary_or_nothing() {
-        let name = HeaderName::from_static("cdn-cache-control");
+        let name = FieldName::from_static("cdn-cache-control");
         let read =
             |line: &'static str| Directives::targeted(&Fields::from_iter([(&name, line)]), &name);
         let whole = Directives {

@@ -4,9 +4,8 @@
 use std::ops::RangeInclusive;
 
 use catamaran_message::name::{AGE, CDN_CACHE_CONTROL, DATE, EXPIRES, LAST_MODIFIED};
-use catamaran_message::{Fields, Id};
+use catamaran_message::{FieldName, Fields, Id};
 use http::StatusCode;
-use http::header::HeaderName;
 
 use crate::directives::{Directives, SECONDS_MAX, elements, number};
 use crate::{Millis, date};
@@ -34,7 +33,7 @@ pub struct FreshnessRules {
     pub stale_if_error: u32,
     /// Fields with directives for this cache alone, the most important first. Default
     /// `CDN-Cache-Control`.
-    pub targeted: Vec<HeaderName>,
+    pub targeted: Vec<FieldName>,
 }
 
 impl Default for FreshnessRules {
@@ -47,7 +46,7 @@ impl Default for FreshnessRules {
             obey: true,
             stale_while_revalidate: 0,
             stale_if_error: 0,
-            targeted: vec![CDN_CACHE_CONTROL.header_name().clone()],
+            targeted: vec![CDN_CACHE_CONTROL.into()],
         }
     }
 }

@@ -3,16 +3,15 @@
 //! What is compared is what the caller gives as the request's fields ([`RequestFields`]). Lines of a field are joined
 //! and white space around commas does not count, so that two spellings of one list are one.
 
-use catamaran_message::Fields;
 use catamaran_message::name::{ACCEPT_ENCODING, ACCEPT_LANGUAGE, VARY};
-use http::header::HeaderName;
+use catamaran_message::{FieldName, Fields, NameRef};
 
 use crate::directives::elements;
 
 /// The values of the fields that a response depends on, as one request had them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    names: Box<[HeaderName]>,
+    names: Box<[FieldName]>,
     /// The value of each name, and a line feed after it; a missing field has a NUL in its place.
     values: Box<[u8]>,
 }
@@ -29,29 +28,29 @@ pub enum VaryFault {
 /// What the fields of a request are read from: calls the function for each line of a field.
 pub trait RequestFields {
     /// Each line of a field, in order.
-    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8]));
+    fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8]));
 }
 
 impl RequestFields for Fields {
-    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
+    fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
         for value in self.get_all(name) {
             line(value);
         }
     }
 }
 
-/// The names in a response's `Vary`, each once, in lower case.
+/// The names in a response's `Vary`, each once.
 ///
 /// # Errors
 /// It cannot be stored.
-pub fn names(headers: &Fields) -> Result<Vec<HeaderName>, VaryFault> {
-    let mut names: Vec<HeaderName> = Vec::new();
+pub fn names(headers: &Fields) -> Result<Vec<FieldName>, VaryFault> {
+    let mut names: Vec<FieldName> = Vec::new();
     for line in headers.get_all(VARY) {
         for element in elements(line) {
             if element == b"*" {
                 return Err(VaryFault::Any);
             }
-            let name = HeaderName::from_bytes(element).map_err(|_| VaryFault::Many)?;
+            let name = FieldName::parse(element).ok_or(VaryFault::Many)?;
             if names.contains(&name) {
                 continue;
             }
@@ -67,7 +66,7 @@ pub fn names(headers: &Fields) -> Result<Vec<HeaderName>, VaryFault> {
 impl Selection {
     /// What a request has in the fields of these names.
     #[must_use]
-    pub fn new(names: Vec<HeaderName>, request: &dyn RequestFields) -> Self {
+    pub fn new(names: Vec<FieldName>, request: &dyn RequestFields) -> Self {
         Self {
             values: values(&names, request).into(),
             names: names.into(),
@@ -82,7 +81,7 @@ impl Selection {
 
     /// The names.
     #[must_use]
-    pub fn names(&self) -> &[HeaderName] {
+    pub fn names(&self) -> &[FieldName] {
         &self.names
     }
 
@@ -95,13 +94,17 @@ impl Selection {
     /// The bytes of memory that it takes beside itself.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.names.len() * size_of::<HeaderName>() + self.values.len()
+        let names = self
+            .names
+            .iter()
+            .map(|name| size_of_val(name) + name.as_str().len());
+        names.sum::<usize>() + self.values.len()
     }
 }
 
 /// The values of some fields of a request, as [`Selection`] has them.
 #[must_use]
-pub fn values(names: &[HeaderName], request: &dyn RequestFields) -> Vec<u8> {
+pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
     let mut values = Vec::new();
     for name in names {
         let begun = values.len();
@@ -115,7 +118,7 @@ pub fn values(names: &[HeaderName], request: &dyn RequestFields) -> Vec<u8> {
                 }
                 values.extend_from_slice(element);
             }
-            if ACCEPT_LANGUAGE == *name {
+            if NameRef::from(name).is(ACCEPT_LANGUAGE) {
                 values[from..].make_ascii_lowercase();
                 values.retain_from(from, |byte| byte != b' ');
             }
@@ -199,7 +202,8 @@ mod tests {
     #[test]
     fn names_are_listed_once() {
         let names = names(&lines_of("vary", &["Foo, bar", "FOO,, baz"])).unwrap();
-        assert_eq!(names, ["foo", "bar", "baz"]);
+        let names: Vec<_> = names.iter().map(FieldName::as_str).collect();
+        assert_eq!(names, ["Foo", "bar", "baz"]);
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn spellings_of_a_list_are_one() {
         let matches = |name: &'static str, one: &[&'static str], other: &[&'static str]| {
-            let names = vec![HeaderName::from_static(name)];
+            let names = vec![FieldName::parse(name.as_bytes()).unwrap()];
             Selection::new(names, &lines_of(name, one)).matches(&lines_of(name, other))
         };
         assert!(matches("foo", &["1, 2"], &["1 ,2"]));

@@ -14,12 +14,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use bytes::Bytes;
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{
     Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
     MemberSource, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme,
     RouteTarget, ServerConfig, StickyConfig, Template,
 };
-use http::HeaderName;
 
 use crate::file::admin::Admin;
 use crate::file::backend::is_url;
@@ -210,8 +210,13 @@ fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
         let hint = "name the proxies that send them in `trusted_proxies` of [server]";
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
     }
-    let passes = |name: &str| server.underscore_fields.iter().any(|it| it == name);
-    let mut fields = upstream.attributes.headers().map(HeaderName::as_str);
+    let passes = |name: &str| {
+        server
+            .underscore_fields
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(name))
+    };
+    let mut fields = upstream.attributes.headers().map(FieldName::as_str);
     if let Some(field) = fields.find(|it| it.contains('_') && !passes(it)) {
         let message = format!("fields with an underscore such as `{field}` are dropped");
         let hint = format!("add \"{field}\" to `underscore_fields` of [server]");

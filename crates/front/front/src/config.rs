@@ -30,7 +30,8 @@ pub use catamaran_discover::{
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
-pub use catamaran_message::{NameRef, Traits};
+use catamaran_message::name;
+pub use catamaran_message::{FieldName, NameRef, Traits};
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End, HostName,
@@ -38,7 +39,7 @@ pub use catamaran_upstream::config::{
     TrustFault, TrustSettings,
 };
 pub use compress::{CompressConfig, MediaPattern};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
@@ -188,7 +189,7 @@ pub struct ServerConfig {
     pub connections_per_address: Option<NonZeroUsize>,
     /// The field by which backends get the request's id, the same as in the access log. One that a
     /// trusted proxy sent is passed on instead. Default `X-Request-Id`; `None` sends none.
-    pub request_id: Option<HeaderName>,
+    pub request_id: Option<FieldName>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
     /// Bytes of memory that compressing responses may hold in all workers together; a response beyond is
@@ -216,7 +217,7 @@ impl Default for ServerConfig {
             connections_max: None,
             files_max: None,
             connections_per_address: None,
-            request_id: Some(HeaderName::from_static("x-request-id")),
+            request_id: Some(name::X_REQUEST_ID.into()),
             via: Some("catamaran".to_owned()),
             compress_memory: 64 << 20,
             files_open: 1000,
@@ -522,7 +523,7 @@ pub enum HashBy {
     /// The first cookie of that name.
     Cookie(String),
     /// The first field of that name.
-    Header(HeaderName),
+    Header(FieldName),
     /// The first parameter of the query of that name, as received.
     Query(String),
 }

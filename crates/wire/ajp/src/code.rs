@@ -2,16 +2,8 @@
 //!
 //! Numbers and spellings are those of the AJP13 reference and of every deployed peer. A method or
 //! field without a number travels as text: the method as attribute `stored_method`, the field name
-//! as a string. The number of a field stands in the row of its name ([`catamaran_message::name`]);
-//! the tables here lead from numbers to names.
+//! as a string. The number of a field stands in the row of its name ([`catamaran_message::name`]).
 
-use catamaran_message::Id;
-use catamaran_message::name::{
-    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION,
-    CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, COOKIE2, DATE, HOST, LAST_MODIFIED,
-    LOCATION, PRAGMA, REFERER, SERVLET_ENGINE, SET_COOKIE, SET_COOKIE2, STATUS, USER_AGENT,
-    WWW_AUTHENTICATE,
-};
 use http::Method;
 
 /// Message code: one request head, from the web server.
@@ -78,39 +70,6 @@ pub static METHODS: [&str; 27] = [
     "MKACTIVITY",
 ];
 
-/// Request fields by the low byte of their code, the first being 1.
-pub static REQUEST_FIELDS: [Id; 14] = [
-    ACCEPT,
-    ACCEPT_CHARSET,
-    ACCEPT_ENCODING,
-    ACCEPT_LANGUAGE,
-    AUTHORIZATION,
-    CONNECTION,
-    CONTENT_TYPE,
-    CONTENT_LENGTH,
-    COOKIE,
-    COOKIE2,
-    HOST,
-    PRAGMA,
-    REFERER,
-    USER_AGENT,
-];
-
-/// Response fields by the low byte of their code, the first being 1.
-pub static RESPONSE_FIELDS: [Id; 11] = [
-    CONTENT_TYPE,
-    CONTENT_LANGUAGE,
-    CONTENT_LENGTH,
-    DATE,
-    LAST_MODIFIED,
-    LOCATION,
-    SET_COOKIE,
-    SET_COOKIE2,
-    SERVLET_ENGINE,
-    STATUS,
-    WWW_AUTHENTICATE,
-];
-
 /// The method with this code; `None` for [`STORED_METHOD`] and codes that do not exist.
 pub fn method(code: u8) -> Option<Method> {
     let name = METHODS.get(usize::from(code).checked_sub(1)?)?;
@@ -124,11 +83,6 @@ pub fn method_code(method: &Method) -> u8 {
     index
         .and_then(|index| u8::try_from(index + 1).ok())
         .unwrap_or(STORED_METHOD)
-}
-
-/// The field of `table` whose code has this low byte.
-pub fn field_name(table: &[Id], code: u8) -> Option<Id> {
-    table.get(usize::from(code).checked_sub(1)?).copied()
 }
 
 /// What an attribute of a request is called.
@@ -198,18 +152,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_has_its_code_both_ways() {
-        fn check(table: &[Id], code_of: impl Fn(Id) -> Option<u8>) {
-            for code in 0..=u8::MAX {
-                let name = Id::all().find(|id| code_of(*id) == Some(code));
-                assert_eq!(field_name(table, code), name, "{code}");
-            }
-        }
-        check(&REQUEST_FIELDS, Id::ajp_request_code);
-        check(&RESPONSE_FIELDS, Id::ajp_response_code);
-    }
-
-    #[test]
     fn every_method_has_its_code_both_ways() {
         for (index, name) in METHODS.iter().enumerate() {
             let code = u8::try_from(index + 1).unwrap();
@@ -234,15 +176,8 @@ mod tests {
         assert_eq!(method(8).unwrap().as_str(), "PROPFIND");
         assert_eq!(method(13).unwrap().as_str(), "LOCK");
         assert_eq!(method(27).unwrap().as_str(), "MKACTIVITY");
-        assert_eq!(field_name(&REQUEST_FIELDS, 8), Some(CONTENT_LENGTH));
         assert_eq!(CONTENT_LENGTH_OF_REQUEST, [0xA0, 8]);
         assert_eq!(CONTENT_LENGTH_OF_RESPONSE, [0xA0, 3]);
-        assert_eq!(field_name(&REQUEST_FIELDS, 0x0B), Some(HOST));
-        assert_eq!(field_name(&REQUEST_FIELDS, 0x0E), Some(USER_AGENT));
-        assert_eq!(field_name(&RESPONSE_FIELDS, 3), Some(CONTENT_LENGTH));
-        assert_eq!(field_name(&RESPONSE_FIELDS, 7), Some(SET_COOKIE));
-        assert_eq!(field_name(&RESPONSE_FIELDS, 0x0B), Some(WWW_AUTHENTICATE));
-        assert_eq!(LOCATION.ajp_request_code(), None);
         assert_eq!(
             AttributeCode::from_number(5),
             Some(AttributeCode::QueryString)

@@ -26,7 +26,7 @@ pub use authority::{Authority, is_sendable_host};
 pub use body::BodyLength;
 pub use error::{InvalidHost, TargetFault};
 pub use fields::{Field, Fields};
-pub use name::{Id, NameRef, Traits};
+pub use name::{FieldName, Id, NameRef, Traits};
 pub use request::{Request, RequestHead};
 pub use response::{Response, ResponseHead};
 pub use target::{Scheme, Target, decode_target, is_clean_target};

@@ -4,9 +4,12 @@
 //! name that most requests or responses have, and every name that the front treats in a way of its own. What the
 //! front must know of such a name is said in its row, so that looking at a field is looking at a number.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use http::HeaderName;
+
+use crate::field::is_token_text;
 
 /// The number of a name in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,10 +112,13 @@ impl From<Id> for NameRef<'_> {
     }
 }
 
-impl<'n> From<&'n HeaderName> for NameRef<'n> {
+impl<'n> From<&'n FieldName> for NameRef<'n> {
     #[inline]
-    fn from(name: &'n HeaderName) -> Self {
-        Self::read(name.as_str().as_bytes())
+    fn from(name: &'n FieldName) -> Self {
+        match name {
+            FieldName::Known(id) => Self::Known(*id),
+            FieldName::Other(text) => Self::Other(text.as_bytes()),
+        }
     }
 }
 
@@ -120,6 +126,68 @@ impl<'n> From<&'n str> for NameRef<'n> {
     #[inline]
     fn from(name: &'n str) -> Self {
         Self::read(name.as_bytes())
+    }
+}
+
+/// A name that a configuration or a store keeps.
+#[derive(Clone, Debug)]
+pub enum FieldName {
+    /// One of the table.
+    Known(Id),
+    /// Another one, as it was written.
+    Other(Box<str>),
+}
+
+impl FieldName {
+    /// The name that is spelt so, in any case of letters; `None` for what is no token (RFC 9110, section 5.1).
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        match find(text) {
+            Some(id) => Some(Self::Known(id)),
+            None if text.is_empty() || !is_token_text(text) => None,
+            None => std::str::from_utf8(text)
+                .ok()
+                .map(|text| Self::Other(text.into())),
+        }
+    }
+
+    /// A name that stands in the code.
+    ///
+    /// # Panics
+    /// If it is none.
+    #[must_use]
+    pub fn from_static(text: &'static str) -> Self {
+        Self::parse(text.as_bytes()).expect("the name of a field")
+    }
+
+    /// As the RFCs write it, or as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(id) => id.spelling(),
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl From<Id> for FieldName {
+    fn from(id: Id) -> Self {
+        Self::Known(id)
+    }
+}
+
+impl PartialEq for FieldName {
+    /// Whether both are the same name, in any case of letters.
+    fn eq(&self, other: &Self) -> bool {
+        NameRef::from(self).is(other)
+    }
+}
+
+impl Eq for FieldName {}
+
+impl fmt::Display for FieldName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -186,15 +254,9 @@ impl AsRef<str> for Id {
     }
 }
 
-impl std::fmt::Debug for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spelling())
-    }
-}
-
-impl PartialEq<HeaderName> for Id {
-    fn eq(&self, other: &HeaderName) -> bool {
-        self.spelling().eq_ignore_ascii_case(other.as_str())
     }
 }
 
@@ -391,7 +453,35 @@ names! {
     X_REAL_IP "X-Real-IP".is(Traits::CLAIM);
 }
 
-static ROWS: [Row; COUNT] = TABLE;
+/// The names by the low byte of their code in a request of AJP13.
+pub static OF_AJP_REQUEST: [Option<Id>; AJP_CODES_END] = by_code(false);
+
+/// The names by the low byte of their code in a response of AJP13.
+pub static OF_AJP_RESPONSE: [Option<Id>; AJP_CODES_END] = by_code(true);
+
+const fn by_code(of_response: bool) -> [Option<Id>; AJP_CODES_END] {
+    let mut names = [None; AJP_CODES_END];
+    let mut index = 0;
+    while index < COUNT {
+        let Row {
+            ajp_request,
+            ajp_response,
+            ..
+        } = TABLE[index];
+        let code = if of_response {
+            ajp_response
+        } else {
+            ajp_request
+        };
+        if let Some(code) = code {
+            let slot = &mut names[code as usize];
+            assert!(slot.is_none(), "two names have the same code");
+            *slot = Some(Id(index as u8));
+        }
+        index += 1;
+    }
+    names
+}
 
 /// The name of the table that is spelt so, in any case of letters.
 #[inline]
@@ -452,6 +542,8 @@ const fn slot(text: &[u8], seed: u32) -> Option<usize> {
     Some((folded.wrapping_mul(seed) >> (32 - SLOTS_BITS)) as usize)
 }
 
+static ROWS: [Row; COUNT] = TABLE;
+
 /// The number of the name that has a slot.
 static SLOTS: [u8; 1 << SLOTS_BITS] = match slots(SEED) {
     Some(slots) => slots,
@@ -488,6 +580,9 @@ const SEED: u32 = {
 
 const SLOTS_BITS: u32 = 11;
 
+/// Greater than each code of AJP13.
+const AJP_CODES_END: usize = 15;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -512,21 +607,10 @@ mod tests {
                     assert_eq!(is_spelt(name.as_bytes(), &text), is_same, "{text:?}");
                 }
             }
-            assert_eq!(id, *id.header_name());
+            assert_eq!(id.header_name().as_str(), name.to_ascii_lowercase());
         }
         for other in ["", "x", "hos\u{b4}", "x-forwarded-fox"] {
             assert_eq!(find(other.as_bytes()), None, "{other}");
         }
-    }
-
-    #[test]
-    fn codes_of_ajp_are_each_of_one_name() {
-        let codes = |of: fn(Id) -> Option<u8>| {
-            let mut codes: Vec<u8> = Id::all().filter_map(of).collect();
-            codes.sort_unstable();
-            codes
-        };
-        assert_eq!(codes(Id::ajp_request_code), (1..=14).collect::<Vec<_>>());
-        assert_eq!(codes(Id::ajp_response_code), (1..=11).collect::<Vec<_>>());
     }
 }

@@ -1,8 +1,8 @@
 //! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: what AJP backends are
 //! told of a request besides its head.
 
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{AttributeSource, ClientFact, TlsFact};
-use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -82,7 +82,7 @@ pub(crate) enum SourceError {
     #[error("{0}")]
     Field(String),
     #[error("names the field `{0}`, {1}")]
-    Reserved(HeaderName, &'static str),
+    Reserved(FieldName, &'static str),
     #[error("has a control character, or is not 1 to {TEXT_MAX} bytes")]
     Text,
 }
@@ -108,12 +108,12 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
     })
 }
 
-pub(super) fn parse_user(text: &str) -> Result<HeaderName, SourceError> {
+pub(super) fn parse_user(text: &str) -> Result<FieldName, SourceError> {
     let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
     parse_field(name)
 }
 
-fn parse_field(name: &str) -> Result<HeaderName, SourceError> {
+fn parse_field(name: &str) -> Result<FieldName, SourceError> {
     let field = parse_field_name(name).map_err(|error| SourceError::Field(error.to_string()))?;
     match reserved_of_requests(&field) {
         Some(why) => Err(SourceError::Reserved(field, why)),

@@ -3,8 +3,8 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{CacheConfig, QueryRule, SetCookie};
-use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -143,8 +143,8 @@ fn parse_cookie(text: &str) -> Result<String, TextError> {
 #[error("must be the name of a field")]
 pub(crate) struct FieldError;
 
-fn parse_field(text: &str) -> Result<HeaderName, FieldError> {
-    HeaderName::try_from(text).map_err(|_| FieldError)
+fn parse_field(text: &str) -> Result<FieldName, FieldError> {
+    FieldName::parse(text.as_bytes()).ok_or(FieldError)
 }
 
 /// What of a query counts.
@@ -196,7 +196,7 @@ const COOKIE: Parsed<String, TextError> = Parsed {
     parse: parse_cookie,
 };
 
-const FIELD: Parsed<HeaderName, FieldError> = Parsed {
+const FIELD: Parsed<FieldName, FieldError> = Parsed {
     what: "a field's name such as \"Accept-Language\"",
     parse: parse_field,
 };

@@ -3,8 +3,8 @@
 //! The front compares them with a normalised request. A pattern that no normalised request can equal
 //! is a fault here, because such a route would never match.
 
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
-use http::HeaderName;
 
 use super::address::is_label;
 
@@ -320,8 +320,8 @@ pub(crate) enum FieldError {
 }
 
 /// Reads the name of a field.
-pub(crate) fn parse_field_name(text: &str) -> Result<HeaderName, FieldError> {
-    HeaderName::from_bytes(text.as_bytes()).map_err(|_| FieldError::Name)
+pub(crate) fn parse_field_name(text: &str) -> Result<FieldName, FieldError> {
+    FieldName::parse(text.as_bytes()).ok_or(FieldError::Name)
 }
 
 /// Reads the value of a field, with placeholders. White space around it is no part of it (RFC 9110, section

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{AccessLogTarget, HashBy, HostName, SentHost};
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 use ipnet::IpNet;
 
 use super::address::is_label;
@@ -114,11 +115,11 @@ pub(crate) fn parse_protocol(text: &str) -> Result<String, TextError> {
 }
 
 /// The name of a field that says a request's id.
-pub(crate) fn parse_request_id(text: &str) -> Result<HeaderName, TextError> {
-    let name = HeaderName::from_bytes(text.as_bytes()).ok();
+pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
+    let name = FieldName::parse(text.as_bytes());
     let names = ["x-", "request-id", "correlation-id"];
-    let is_free = |name: &HeaderName| {
-        let name = name.as_str();
+    let is_free = |name: &FieldName| {
+        let name = name.as_str().to_ascii_lowercase();
         names.iter().any(|it| name.starts_with(it)) && !name.starts_with("x-forwarded")
     };
     name.filter(is_free).ok_or(TextError::RequestId)
@@ -152,7 +153,7 @@ pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
         Some(("cookie", name)) => parse_token(name).ok().map(HashBy::Cookie),
         Some(("header", name)) => {
             let name = parse_token(name).ok();
-            name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+            name.and_then(|name| FieldName::parse(name.as_bytes()))
                 .map(HashBy::Header)
         }
         Some(("query", name)) => {

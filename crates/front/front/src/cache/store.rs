@@ -16,6 +16,7 @@ use catamaran_cache::bans::{Bans, Purge, Purged};
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::vary::RequestFields;
 use catamaran_coding::Coding;
+use catamaran_message::FieldName;
 use catamaran_transport::{Count, PerWorker};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
@@ -502,7 +503,7 @@ impl Entry {
     }
 
     /// The names of fields on which any response depends.
-    pub(crate) fn names(&self) -> &[http::HeaderName] {
+    pub(crate) fn names(&self) -> &[FieldName] {
         let selection = self.newest.as_ref().and_then(|it| it.head.selection());
         selection.map_or(&[], |selection| selection.names())
     }
@@ -581,7 +582,7 @@ mod tests {
     use catamaran_cache::vary::Selection;
     use catamaran_message::Fields;
     use catamaran_message::name::{ACCEPT_LANGUAGE, CACHE_CONTROL};
-    use http::{HeaderName, Method, StatusCode};
+    use http::{Method, StatusCode};
 
     use super::*;
     use crate::cache::object::Body;
@@ -617,7 +618,7 @@ mod tests {
         };
         let rules = config().freshness;
         let terms = storable::judge(&request, &response, &rules, storable::SetCookie::Refuse);
-        let name = HeaderName::from_static("accept-language");
+        let name = ACCEPT_LANGUAGE.into();
         let selection = match language {
             Some(language) => Selection::new(vec![name], &speaking(language)),
             None => Selection::new(Vec::new(), &headers),

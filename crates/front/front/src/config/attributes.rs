@@ -1,6 +1,6 @@
 //! What an AJP backend is told of a request besides its head, as an operator wants it.
 
-use http::HeaderName;
+use catamaran_message::FieldName;
 
 /// AJP13's user and named attributes, and where their values come from. Over HTTP/1.1 there are none.
 /// docs/reference.md has them as `remote_user` and `auth_type` of `[upstream.NAME]`, and as
@@ -8,7 +8,7 @@ use http::HeaderName;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestAttributes {
     /// The field by which a trusted proxy tells the user that it authenticated.
-    pub remote_user: Option<HeaderName>,
+    pub remote_user: Option<FieldName>,
     /// How the user was authenticated; only told of requests with a user.
     pub auth_type: Option<AttributeSource>,
     /// Attributes by name.
@@ -21,7 +21,7 @@ pub enum AttributeSource {
     /// Always the same.
     Text(String),
     /// The last line of a field, if a trusted proxy sent it. The field is removed from every request.
-    Header(HeaderName),
+    Header(FieldName),
     /// The client, trusted proxies looked through.
     Client(ClientFact),
     /// The client's own TLS, if it came over TLS to the front, or to a proxy of `proxy_protocol_from` that tells of
@@ -59,7 +59,7 @@ pub enum TlsFact {
 
 impl RequestAttributes {
     /// The fields that values come from.
-    pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+    pub fn headers(&self) -> impl Iterator<Item = &FieldName> {
         let named = self.named.iter().map(|(_, source)| source);
         let sources = self.auth_type.iter().chain(named);
         let of_sources = sources.filter_map(|source| match source {

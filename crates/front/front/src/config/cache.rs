@@ -6,7 +6,7 @@ use std::time::Duration;
 pub use catamaran_cache::freshness::FreshnessRules;
 pub use catamaran_cache::key::QueryRule;
 pub use catamaran_cache::storable::SetCookie;
-use http::HeaderName;
+use catamaran_message::FieldName;
 
 /// A cache, which routes name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct CacheConfig {
     /// Cookies whose values belong to the key. Default: none.
     pub key_cookies: Vec<String>,
     /// Fields whose values belong to the key. Default: none.
-    pub key_fields: Vec<HeaderName>,
+    pub key_fields: Vec<FieldName>,
     /// Codings that a backend is told the client takes, if it does, in this order. Default `br`, `gzip`.
     pub encodings: Vec<String>,
     /// What is done with responses that set cookies. Default: they are not stored. nginx:

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_files::FilesConfig;
+use catamaran_message::FieldName;
 use catamaran_upstream::config::Activation;
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 use ipnet::IpNet;
 
 use super::SameSite;
@@ -87,16 +88,16 @@ pub struct Rewrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRule {
     /// The field has this value alone.
-    Set(HeaderName, Template),
+    Set(FieldName, Template),
     /// A line with this value is added.
-    Add(HeaderName, Template),
+    Add(FieldName, Template),
     /// The field is removed.
-    Remove(HeaderName),
+    Remove(FieldName),
 }
 
 impl FieldRule {
     /// The field.
-    pub(crate) fn name(&self) -> &HeaderName {
+    pub(crate) fn name(&self) -> &FieldName {
         match self {
             Self::Set(name, _) | Self::Add(name, _) | Self::Remove(name) => name,
         }

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catamaran_message::Fields;
+use catamaran_message::{FieldName, Fields};
 use catamaran_tls::Facts;
 use catamaran_upstream::{Attribute, IpText};
-use http::HeaderName;
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use crate::exchange::claims;
@@ -136,7 +135,7 @@ fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
 }
 
 /// The line that the nearest proxy wrote, unless it is empty. A client may have written the others.
-fn last_line(headers: &Fields, name: &HeaderName) -> Option<Bytes> {
+fn last_line(headers: &Fields, name: &FieldName) -> Option<Bytes> {
     let line = headers.get_all(name).next_back()?;
     (!line.is_empty()).then(|| Bytes::copy_from_slice(line))
 }
@@ -146,10 +145,10 @@ mod tests {
     use super::*;
 
     fn wanted() -> Arc<RequestAttributes> {
-        let header = |name| AttributeSource::Header(HeaderName::from_static(name));
+        let header = |name| AttributeSource::Header(FieldName::from_static(name));
         let named = |name: &str, source| (name.to_owned(), source);
         Arc::new(RequestAttributes {
-            remote_user: Some(HeaderName::from_static("x-remote-user")),
+            remote_user: Some(FieldName::from_static("x-remote-user")),
             auth_type: Some(AttributeSource::Text("SSO".to_owned())),
             named: vec![
                 named("TENANT", header("x-tenant")),

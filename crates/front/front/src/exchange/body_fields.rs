@@ -3,8 +3,7 @@
 //! What a route says of them is meant for what it serves. A page of the front has a body of its own, and a 304 has
 //! none.
 
-use catamaran_message::Fields;
-use catamaran_message::NameRef;
+use catamaran_message::{Fields, NameRef};
 use http::StatusCode;
 
 /// What a response is to the fields that its route says.

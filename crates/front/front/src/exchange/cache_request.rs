@@ -16,9 +16,9 @@ use catamaran_message::name::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
     X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
 };
-use catamaran_message::{BodyLength, Id, Traits};
+use catamaran_message::{BodyLength, FieldName, Id, Traits};
 use catamaran_upstream::IpText;
-use http::{HeaderName, Method};
+use http::Method;
 use memchr::memchr2_iter;
 
 use crate::cache::Cache;
@@ -165,7 +165,7 @@ fn joined<'l>(mut lines: impl Iterator<Item = &'l [u8]>) -> Option<Cow<'l, [u8]>
 }
 
 /// All lines of a field of the request, as a backend gets it and as it came.
-fn lines(request: &dyn RequestFields, name: &HeaderName) -> Option<Vec<u8>> {
+fn lines(request: &dyn RequestFields, name: &FieldName) -> Option<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     request.lines(name, &mut |line| all.push(line.to_vec()));
     joined(all.iter().map(|line| &line[..])).map(Cow::into_owned)

@@ -11,10 +11,9 @@ use catamaran_files::{
     FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending, Found, FoundFile,
     NameFault, TagWork,
 };
-use catamaran_message::Fields;
-use catamaran_message::RequestHead;
 use catamaran_message::name::ACCEPT_ENCODING;
 use catamaran_message::name::{ACCEPT, ALLOW};
+use catamaran_message::{Fields, RequestHead};
 use catamaran_upstream::Culprit;
 use http::{Method, StatusCode, Version};
 

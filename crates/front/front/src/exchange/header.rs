@@ -74,10 +74,14 @@ pub(crate) fn clean_request(
     };
     let mut underscored = 0;
     headers.retain(|field| {
-        let (name, traits) = (field.name_ref(), field.traits());
+        let traits = field.traits();
         if traits.has_any(Traits::NOT_FORWARDED) {
             return false;
         }
+        if !traits.has_any(JUDGED.with(Traits::NOMINATED)) {
+            return true;
+        }
+        let name = field.name_ref();
         let has_underscore = has_underscore(name, underscored_names);
         underscored += usize::from(has_underscore);
         let is_doomed = has_underscore || traits.has_any(Traits::NOMINATED) || is_claim(name);

@@ -9,10 +9,12 @@ use bytes::Bytes;
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
 use catamaran_message::name::{COOKIE, HOST};
-use catamaran_message::{Authority, BodyLength, Fields, Id, NameRef, Request, RequestHead, Traits};
+use catamaran_message::{
+    Authority, BodyLength, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
+};
 use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
-use http::{HeaderName, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use super::attributes::{self, Attributes};
 use super::failure::Failure;
@@ -540,7 +542,7 @@ impl DetachedRequest {
 }
 
 impl RequestFields for Outgoing<'_> {
-    fn lines(&self, name: &HeaderName, line: &mut dyn FnMut(&[u8])) {
+    fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
         let name = NameRef::from(name);
         let head = &self.head;
         let mut completed;

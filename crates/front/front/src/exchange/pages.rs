@@ -4,13 +4,11 @@
 //! memory: nothing is read while requests are served.
 
 use bytes::Bytes;
-use catamaran_message::Fields;
-use catamaran_message::Id;
-use catamaran_message::ResponseHead;
 use catamaran_message::name::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
     ALLOW, CONTENT_TYPE, RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
 };
+use catamaran_message::{Fields, Id, ResponseHead};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 

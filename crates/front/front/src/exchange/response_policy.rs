@@ -6,9 +6,8 @@
 //! cookies, and the front's fields. The relay knows nothing of all this: it has bytes and deadlines.
 
 use bytes::Bytes;
-use catamaran_message::Fields;
-use catamaran_message::ResponseHead;
 use catamaran_message::name::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
+use catamaran_message::{Fields, ResponseHead};
 use http::StatusCode;
 
 use crate::exchange::body_fields::FieldScope;

@@ -7,9 +7,8 @@
 //! are, and so does every value that is not clearly one of these.
 
 use bytes::Bytes;
-use catamaran_message::Authority;
-use catamaran_message::Fields;
 use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
+use catamaran_message::{Authority, Fields};
 
 use crate::config::Address;
 use crate::exchange::passage::scheme;

@@ -208,7 +208,7 @@ impl Http2Request {
 
 /// Whether a field is one of a connection, or names codings of one.
 fn is_of_connection(name: &HeaderName, value: &HeaderValue) -> bool {
-    match name.into() {
+    match NameRef::from(name.as_str()) {
         NameRef::Known(TE) => value != "trailers",
         NameRef::Known(
             CONNECTION | KEEP_ALIVE | PROXY_CONNECTION | TRANSFER_ENCODING | UPGRADE,

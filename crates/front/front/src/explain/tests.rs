@@ -355,7 +355,7 @@ fn what_has_effects_is_told_by_rule() {
         explanation.then,
         [
             "client:underscore-field-dropped is counted: a field was dropped",
-            "an id is made for x-request-id; here it is 0000000000000000",
+            "an id is made for X-Request-Id; here it is 0000000000000000",
             "a backend is picked, by round-robin unless a session decides",
             "if the backend fails, at most 2 further attempts, each only if it is safe",
         ]

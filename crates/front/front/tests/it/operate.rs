@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Activation, AdminConfig, BackendConfig, Config, FieldRule, HiddenValue, ListenAddress,
-    Protocol, RouteRules, Secret, StickyConfig, Template,
+    Activation, AdminConfig, BackendConfig, Config, FieldName, FieldRule, HiddenValue,
+    ListenAddress, Protocol, RouteRules, Secret, StickyConfig, Template,
 };
 use catamaran_front::{BoundAddress, Inheritance, OperatorCommands, start_inheriting};
 use catamaran_testkit::{Address, HttpClient, Response};
-use http::header::AUTHORIZATION;
 use serde_json::Value;
 
 use crate::health::until;
@@ -89,7 +88,10 @@ fn what_is_explained_has_no_value_of_a_variable_for_those_who_have_no_token() {
     let mut config = site(directory.path(), vec![to(&app)]);
     let value = Template::parse("Basic hunter2", &[]).unwrap();
     let rules = RouteRules {
-        request_headers: vec![FieldRule::Set(AUTHORIZATION, value)],
+        request_headers: vec![FieldRule::Set(
+            FieldName::from_static("Authorization"),
+            value,
+        )],
         ..RouteRules::default()
     };
     config.routes[0].rules = Some(Arc::new(rules));

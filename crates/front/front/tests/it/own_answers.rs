@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    Address, BackendConfig, CacheConfig, ErrorPages, FieldRule, FilesConfig, Page, Placeholder,
-    Protocol, Redirect, RouteConfig, RouteRules, RouteTarget, Template, UpstreamConfig,
+    Address, BackendConfig, CacheConfig, ErrorPages, FieldName, FieldRule, FilesConfig, Page,
+    Placeholder, Protocol, Redirect, RouteConfig, RouteRules, RouteTarget, Template,
+    UpstreamConfig,
 };
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 
 use crate::cache::{Origin, response};
 use crate::files::{Client, Got, Tree};
@@ -15,7 +16,7 @@ use crate::{Front, config, loopback, start, tcp};
 
 fn rules() -> RouteRules {
     let template = |value| Template::parse(value, Placeholder::OF_FIELDS).unwrap();
-    let set = |(name, value)| FieldRule::Set(HeaderName::from_static(name), template(value));
+    let set = |(name, value)| FieldRule::Set(FieldName::from_static(name), template(value));
     RouteRules {
         response_headers: OF_BODIES.into_iter().chain(OF_ALL).map(set).collect(),
         ..RouteRules::default()

@@ -1,8 +1,7 @@
 //! What leads a request to a backend where no session does: keys, and bytes moved.
 
-use catamaran_front::config::{Config, HashBy, Policy};
+use catamaran_front::config::{Config, FieldName, HashBy, Policy};
 use catamaran_testkit::{HttpClient, Peer, address};
-use http::HeaderName;
 
 use crate::health::until;
 use crate::{Front, backend, config, get, loopback, start, tcp, to};
@@ -30,7 +29,7 @@ fn served(running: &Front, target: &str, fields: &str) -> String {
 #[test]
 fn a_key_stays_with_its_backend_on_every_front_and_only_lost_ones_move() {
     let peers = NAMES.map(backend);
-    let by = || HashBy::Header(HeaderName::from_static("x-tenant"));
+    let by = || HashBy::Header(FieldName::from_static("x-tenant"));
     let fronts = [(); 2].map(|()| start(hashing(by(), &peers)).unwrap());
     let mut dead = hashing(by(), &peers);
     let gone = address::refusing().unwrap();

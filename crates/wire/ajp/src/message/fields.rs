@@ -15,7 +15,7 @@ use crate::wire::{Reader, Writer};
 pub struct ReceivedFields<'a> {
     reader: Reader<'a>,
     left: u16,
-    table: &'static [Id],
+    names: &'static [Option<Id>],
 }
 
 /// One field as it stands in the payload.
@@ -38,7 +38,10 @@ pub enum FieldName<'a> {
 
 impl<'a> ReceivedFields<'a> {
     /// Reads the count, and leaves the fields for iteration.
-    pub(crate) fn read(mut reader: Reader<'a>, table: &'static [Id]) -> Result<Self, DecodeError> {
+    pub(crate) fn read(
+        mut reader: Reader<'a>,
+        names: &'static [Option<Id>],
+    ) -> Result<Self, DecodeError> {
         let left = reader.u16()?;
         if usize::from(left) * FIELD_BYTES_MIN > reader.rest().len() {
             return Err(DecodeError::FieldCount(left));
@@ -46,7 +49,7 @@ impl<'a> ReceivedFields<'a> {
         Ok(Self {
             reader,
             left,
-            table,
+            names,
         })
     }
 
@@ -65,9 +68,10 @@ impl<'a> ReceivedFields<'a> {
 
     fn field(&mut self) -> Result<ReceivedField<'a>, DecodeError> {
         let name = match self.reader.u16()?.to_be_bytes() {
-            [code::FIELD_CODE, number] => FieldName::Coded(
-                code::field_name(self.table, number).ok_or(DecodeError::FieldCode(number))?,
-            ),
+            [code::FIELD_CODE, number] => {
+                let name = self.names.get(usize::from(number)).copied().flatten();
+                FieldName::Coded(name.ok_or(DecodeError::FieldCode(number))?)
+            }
             len => match u16::from_be_bytes(len) {
                 NAME_BYTES_END.. => return Err(DecodeError::FieldNameLength),
                 len => FieldName::Literal(self.reader.terminated(len)?),

@@ -6,7 +6,7 @@
 //! by the server role, and the encoder writes only what every deployed container reads.
 
 use bytes::BytesMut;
-use catamaran_message::name::{COOKIE, TRANSFER_ENCODING};
+use catamaran_message::name::{self, COOKIE, TRANSFER_ENCODING};
 use catamaran_message::{Field, Id, Traits};
 use http::Method;
 
@@ -61,7 +61,7 @@ impl<'a> ForwardRequest<'a> {
             server_name: reader.string()?,
             server_port: reader.u16()?,
             is_ssl: reader.bool()?,
-            fields: ReceivedFields::read(reader, &code::REQUEST_FIELDS)?,
+            fields: ReceivedFields::read(reader, &name::OF_AJP_REQUEST)?,
         })
     }
 

@@ -4,7 +4,7 @@
 //! fields: a web server that gets none may show the fields of the response before.
 
 use bytes::BytesMut;
-use catamaran_message::{BodyLength, Id, Response, Traits};
+use catamaran_message::{BodyLength, Id, Response, Traits, name};
 use http::StatusCode;
 
 use crate::code;
@@ -34,7 +34,7 @@ impl<'a> SendHeaders<'a> {
         Ok(Self {
             status: reader.u16()?,
             reason: reader.string()?,
-            fields: ReceivedFields::read(reader, &code::RESPONSE_FIELDS)?,
+            fields: ReceivedFields::read(reader, &name::OF_AJP_RESPONSE)?,
         })
     }
 

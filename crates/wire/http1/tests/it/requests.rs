@@ -601,7 +601,6 @@ fn configured_limits_are_exact() {
 #[test]
 fn an_idle_connection_costs_little() {
     assert!(size_of::<Server>() < 200, "{}", size_of::<Server>());
-    // A third of it is the handle of a map that heads take turns in.
     assert!(size_of::<catamaran_http1::Client>() < 300);
 }
 

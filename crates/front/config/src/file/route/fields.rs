@@ -1,7 +1,7 @@
 //! `[route.request_headers]` and `[route.response_headers]`: what a route changes of fields.
 
+use catamaran_front::config::FieldName;
 use catamaran_front::config::{FieldRule, NameRef, Placeholder, Template, Traits};
-use http::HeaderName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -64,7 +64,7 @@ fn one(
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
     let mut named =
-        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(HeaderName) -> FieldRule| {
+        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> FieldRule| {
             let read = parse_field_name(name).map_err(|error| format!("{error}"));
             let read = read.and_then(|name| match ours(&name, of_request) {
                 Some(why) => Err(format!("names `{name}`, {why}")),
@@ -100,16 +100,16 @@ pub fn is_ruled_field(name: &str, of_request: bool) -> bool {
 }
 
 /// Why a field of requests is the front's own.
-pub(crate) fn reserved_of_requests(name: &HeaderName) -> Option<&'static str> {
+pub(crate) fn reserved_of_requests(name: &FieldName) -> Option<&'static str> {
     ours(name, true)
 }
 
 /// Why a field is none that a route may change.
-fn ours(name: &HeaderName, of_request: bool) -> Option<&'static str> {
+fn ours(name: &FieldName, of_request: bool) -> Option<&'static str> {
     if NameRef::from(name).traits().has_any(Traits::HOP_BY_HOP) {
         return Some("which concerns one connection only");
     }
-    match name.as_str() {
+    match &*name.as_str().to_ascii_lowercase() {
         "content-length" => Some("which says how long the body is"),
         "date" | "server-timing" => None,
         "host" if of_request => Some("by which the application knows its site"),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use catamaran_front::config::{FieldRule, Placeholder, Rewrite, RouteRules, Template};
-use http::HeaderName;
+use catamaran_front::config::{FieldName, FieldRule, Placeholder, Rewrite, RouteRules, Template};
 
 use super::*;
 
@@ -291,7 +290,7 @@ fn each_sending_is_edited_for_its_client() {
     let mut config = cached(origin.backend(), cache());
     let id = Template::parse("{request_id}", Placeholder::OF_FIELDS).unwrap();
     let rules = RouteRules {
-        response_headers: vec![FieldRule::Set(HeaderName::from_static("x-id"), id)],
+        response_headers: vec![FieldRule::Set(FieldName::from_static("x-id"), id)],
         ..RouteRules::clone(config.routes[0].rules.as_ref().unwrap())
     };
     config.routes[0].rules = Some(Arc::new(rules));

@@ -1,14 +1,13 @@
 //! What a backend is told in another form than the client's fields, or not at all, and what a cache makes of it.
 
-use catamaran_front::config::{AttributeSource, RequestAttributes};
+use catamaran_front::config::{AttributeSource, FieldName, RequestAttributes};
 use catamaran_testkit::ajp;
-use http::HeaderName;
 
 use super::*;
 
 /// Attributes that take a tenant, and what a client authenticates itself by, out of the fields.
 fn attributes() -> Arc<RequestAttributes> {
-    let header = |name| AttributeSource::Header(HeaderName::from_static(name));
+    let header = |name| AttributeSource::Header(FieldName::from_static(name));
     Arc::new(RequestAttributes {
         remote_user: None,
         auth_type: None,
@@ -92,7 +91,7 @@ fn what_clients_send_tells_them_apart_though_backends_do_not_get_it() {
         let mut pages = cache();
         if !by_vary {
             pages.key_fields = ["x-tenant", "x_under", "x-real-ip"]
-                .map(HeaderName::from_static)
+                .map(FieldName::from_static)
                 .to_vec();
         }
         let mut config = cached(origin.backend(), pages);
