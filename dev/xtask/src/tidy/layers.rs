@@ -1,9 +1,10 @@
-//! The layers of a crate's modules, as ARCHITECTURE.md draws them.
+//! The layers of modules, as ARCHITECTURE.md draws them: those of a crate, or those below one module.
 //!
-//! The drawing is a block of groups with arrows between them, `a ─► b, c ─► d`: a module may use those of
+//! A drawing is a block of groups with arrows between them, `a ─► b, c ─► d`: a module may use those of
 //! groups further right. So modules cannot form a circle, and each can be read without those to its left.
-//! A path that names a module of the crate's root is an arrow, whether it begins with `crate::` or climbs
-//! there by `super::`. Tests may use what they like.
+//! The root (the crate's, or the module itself) stands above the drawing: it may use all of its modules, and
+//! they use nothing that it defines or names again. A path that names a module below the root is an arrow,
+//! whether it begins with `crate::`, climbs by `super::`, or does both in braces. Tests may use what they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,70 +16,108 @@ use super::source::{Source, Token};
 
 pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Problem>> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
+    let tests = test_modules(sources);
     let sources: Vec<&Source> = sources
         .iter()
-        .filter(|source| source.path.starts_with(PLACE))
+        .filter(|source| !tests.iter().any(|it| is_within(&source.path, it)))
         .collect();
-    Ok(compare(&drawn(&text), &sources))
+    let drawings = DRAWINGS.iter().filter_map(|drawing| {
+        let layers = drawn(&text, drawing)?;
+        Some(drawing.compare(&layers, &sources))
+    });
+    Ok(drawings.flatten().collect())
+}
+
+/// A root whose modules are in layers.
+struct Drawing {
+    /// As ARCHITECTURE.md names it.
+    name: &'static str,
+    /// The folder of its modules.
+    folder: &'static str,
 }
 
 /// The layer of each module, the first one having the leftmost.
 type Layers<'a> = BTreeMap<&'a str, usize>;
 
-/// The layers of the code block below the sentence about them.
-fn drawn(text: &str) -> Layers<'_> {
-    let section = text.split_once(SENTENCE).map_or("", |(_, section)| section);
+/// The layers of the code block below the sentence that begins with the drawing's name; none if there is no
+/// such sentence.
+fn drawn<'a>(text: &'a str, drawing: &Drawing) -> Option<Layers<'a>> {
+    let sentence = format!("Modules of `{}`", drawing.name);
+    let (_, section) = text.split_once(&sentence)?;
     let block = section.split("```").nth(1).unwrap_or_default();
     let groups = block.split(ARROW).enumerate();
-    groups
-        .flat_map(|(layer, group)| group.split(',').map(move |name| (name.trim(), layer)))
-        .filter(|(name, _)| !name.is_empty())
-        .collect()
+    let modules =
+        groups.flat_map(|(layer, group)| group.split(',').map(move |name| (name.trim(), layer)));
+    Some(modules.filter(|(name, _)| !name.is_empty()).collect())
 }
 
-fn compare(layers: &Layers<'_>, sources: &[&Source]) -> Vec<Problem> {
-    let modules: BTreeSet<&str> = sources.iter().filter_map(|it| module(it)).collect();
-    let mut problems = Vec::new();
-    for name in layers.keys().filter(|name| !modules.contains(*name)) {
-        let what = format!("the layers have a module that {PLACE} lacks: {name}");
-        problems.push(Problem::new(FILE, what));
-    }
-    for name in modules.iter().filter(|name| !layers.contains_key(*name)) {
-        let what = format!("the layers lack the module {name} of {PLACE}");
-        problems.push(Problem::new(FILE, what));
-    }
-    for source in sources {
-        let Some(from) = module(source) else {
-            continue;
-        };
-        for (to, line) in arrows(source) {
-            let allowed = match (layers.get(from), layers.get(to)) {
-                (Some(from), Some(to)) => from < to,
-                // Said above, or no module.
-                _ => true,
+impl Drawing {
+    fn compare(&self, layers: &Layers<'_>, sources: &[&Source]) -> Vec<Problem> {
+        let folder = self.folder;
+        let modules: BTreeSet<&str> = sources.iter().filter_map(|it| self.module(it)).collect();
+        let mut problems = Vec::new();
+        for name in layers.keys().filter(|name| !modules.contains(*name)) {
+            let what = format!("the layers have a module that {folder} lacks: {name}");
+            problems.push(Problem::new(FILE, what));
+        }
+        for name in modules.iter().filter(|name| !layers.contains_key(*name)) {
+            let what = format!("the layers lack the module {name} of {folder}");
+            problems.push(Problem::new(FILE, what));
+        }
+        for source in sources {
+            let Some(from) = self.module(source) else {
+                continue;
             };
-            if from != to && !allowed {
-                let place = format_args!("{}:{line}", source.path);
-                let what = format!("`{from}` must not use `{to}`: see the layers in {FILE}");
-                problems.push(Problem::new(place, what));
+            for UsedPath { segments, line } in used_paths(source) {
+                let Some(to) = self.below_root(&segments).filter(|to| *to != from) else {
+                    continue;
+                };
+                let what = match (layers.get(from), layers.get(to)) {
+                    (Some(left), Some(right)) if left < right => continue,
+                    (Some(_), Some(_)) => {
+                        format!("`{from}` must not use `{to}`: see the layers in {FILE}")
+                    }
+                    // The lack of a layer is said above.
+                    _ if modules.contains(to) => continue,
+                    _ => format!(
+                        "`{from}` must not use `{to}` of the root `{}`: name its module, or move it into one",
+                        self.name
+                    ),
+                };
+                problems.push(Problem::new(format_args!("{}:{line}", source.path), what));
             }
         }
+        problems
     }
-    problems
+
+    /// The module below the root that a file belongs to; none for the root itself.
+    fn module<'a>(&self, source: &'a Source) -> Option<&'a str> {
+        let path = source.path.strip_prefix(self.folder)?;
+        let first = path.split('/').next()?;
+        let name = first.strip_suffix(".rs").unwrap_or(first);
+        (name != "lib").then_some(name)
+    }
+
+    /// The name below the root that a path of the crate leads to.
+    fn below_root<'a>(&self, segments: &[&'a str]) -> Option<&'a str> {
+        let (_, root) = self.folder.split_once(SRC)?;
+        let root = root.split_terminator('/');
+        let depth = root.clone().count();
+        let is_below = root.eq(segments.iter().take(depth).copied());
+        segments.get(depth).copied().filter(|_| is_below)
+    }
 }
 
-/// The module of the crate's root that a file belongs to; none for the root itself, which only names what
-/// is public.
-fn module(source: &Source) -> Option<&str> {
-    let path = source.path.strip_prefix(PLACE)?;
-    let first = path.split('/').next()?;
-    let name = first.strip_suffix(".rs").unwrap_or(first);
-    (name != "lib").then_some(name)
+/// A path in code, from the root of its crate.
+struct UsedPath<'a> {
+    segments: Vec<&'a str>,
+    line: usize,
 }
 
-/// Modules of the crate's root that code names, with lines. What is no module has no layer.
-fn arrows(source: &Source) -> Vec<(&str, usize)> {
+/// The paths that code outside tests names by `crate` or `super`.
+fn used_paths(source: &Source) -> Vec<UsedPath<'_>> {
     let tokens = &source.tokens;
+    let file = file_segments(&source.path);
     let mut found = Vec::new();
     let mut inner = Inner::default();
     for (at, token) in tokens.iter().enumerate() {
@@ -86,49 +125,49 @@ fn arrows(source: &Source) -> Vec<(&str, usize)> {
         if source.is_test_line(token.line) || is_path(tokens, at) {
             continue;
         }
-        let after = match token.text.as_str() {
-            "crate" => at + 1,
+        let mut here = file.clone();
+        here.extend(&inner.modules);
+        let (base, after) = match token.text.as_str() {
+            "crate" => (Vec::new(), at + 1),
             "super" => {
                 let (climbed, after) = climb(tokens, at);
-                if climbed != depth(source) + inner.depth() {
-                    continue;
-                }
-                after
+                here.truncate(here.len().saturating_sub(climbed));
+                (here, after)
             }
             _ => continue,
         };
-        found.extend(named(tokens, after));
+        follow(tokens, after, &base, &mut found);
     }
     found
 }
 
-/// Modules inside a file.
-#[derive(Debug, Default)]
-struct Inner {
-    /// For each open brace, whether a module begins with it.
-    braces: Vec<bool>,
+/// The modules that lead from the root of a crate to a file.
+fn file_segments(path: &str) -> Vec<&str> {
+    let path = path.split_once(SRC).map_or("", |(_, path)| path);
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    path.split('/').filter(|it| *it != "lib").collect()
 }
 
-impl Inner {
-    fn step(&mut self, tokens: &[Token], at: usize) {
+/// The modules inside a file that are open.
+#[derive(Debug, Default)]
+struct Inner<'a> {
+    /// For each open brace, the module that begins with it.
+    braces: Vec<Option<&'a str>>,
+    modules: Vec<&'a str>,
+}
+
+impl<'a> Inner<'a> {
+    fn step(&mut self, tokens: &'a [Token], at: usize) {
         match text(tokens, at) {
             "{" => {
                 let begins = at >= 2 && text(tokens, at - 2) == "mod";
-                self.braces.push(begins);
+                self.braces.push(begins.then(|| text(tokens, at - 1)));
             }
             "}" => drop(self.braces.pop()),
-            _ => {}
+            _ => return,
         }
+        self.modules = self.braces.iter().copied().flatten().collect();
     }
-
-    fn depth(&self) -> usize {
-        self.braces.iter().filter(|begins| **begins).count()
-    }
-}
-
-/// How many modules a file is below the crate's root.
-fn depth(source: &Source) -> usize {
-    source.path[PLACE.len()..].split('/').count()
 }
 
 /// Whether a path goes on here, which began before.
@@ -150,74 +189,140 @@ fn climb(tokens: &[Token], mut at: usize) -> (usize, usize) {
     (count, at)
 }
 
-/// The names that follow `::` at `at`: one, or the first ones of each path in braces.
-fn named(tokens: &[Token], at: usize) -> Vec<(&str, usize)> {
-    if text(tokens, at) != ":" || text(tokens, at + 1) != ":" {
-        return Vec::new();
-    }
-    let first = at + 2;
-    if text(tokens, first) != "{" {
-        return tokens
-            .get(first)
-            .map(|token| (token.text.as_str(), token.line))
-            .into_iter()
-            .collect();
-    }
-    let mut names = Vec::new();
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(first) {
-        match token.text.as_str() {
-            "{" => depth += 1,
-            "}" => depth -= 1,
-            _ => {}
+/// Adds what follows `base` at `at`: `::name` and so on, each path of `::{…}`. Where it ends.
+fn follow<'a>(
+    tokens: &'a [Token],
+    at: usize,
+    base: &[&'a str],
+    found: &mut Vec<UsedPath<'a>>,
+) -> usize {
+    let goes_on = text(tokens, at) == ":" && text(tokens, at + 1) == ":";
+    match text(tokens, at + 2) {
+        "{" if goes_on => {
+            let mut at = at + 3;
+            while !["}", ""].contains(&text(tokens, at)) {
+                at = follow_name(tokens, at, base, found);
+                while ![",", "}", ""].contains(&text(tokens, at)) {
+                    at += 1;
+                }
+                at += usize::from(text(tokens, at) == ",");
+            }
+            at + 1
         }
-        if depth == 0 {
-            break;
-        }
-        if depth == 1 && ["{", ","].contains(&text(tokens, at)) {
-            names.extend(tokens.get(at + 1).map(|it| (it.text.as_str(), it.line)));
-        }
+        "" | "<" => at,
+        _ if goes_on => follow_name(tokens, at + 2, base, found),
+        _ => at,
     }
-    names
+}
+
+/// Adds the path that `base` and the name at `at` begin.
+fn follow_name<'a>(
+    tokens: &'a [Token],
+    at: usize,
+    base: &[&'a str],
+    found: &mut Vec<UsedPath<'a>>,
+) -> usize {
+    let mut segments = base.to_vec();
+    segments.extend(Some(text(tokens, at)).filter(|it| *it != "self"));
+    let before = found.len();
+    let end = follow(tokens, at + 1, &segments, found);
+    if found.len() == before {
+        let line = tokens.get(at).map_or(0, |it| it.line);
+        found.push(UsedPath { segments, line });
+    }
+    end
+}
+
+/// Files of modules that are declared under `#[cfg(test)]`, without `.rs`.
+fn test_modules(sources: &[Source]) -> Vec<String> {
+    let declared = sources.iter().flat_map(|source| {
+        let folder = source.path.strip_suffix(".rs").unwrap_or_default();
+        let folder = folder.strip_suffix("/lib").unwrap_or(folder);
+        source.tokens.windows(3).filter_map(move |window| {
+            let [keyword, name, end] = window else {
+                return None;
+            };
+            let is_declared = keyword.text == "mod" && end.text == ";";
+            let is_test = is_declared && source.is_test_line(keyword.line);
+            is_test.then(|| format!("{folder}/{}", name.text))
+        })
+    });
+    declared.collect()
+}
+
+/// Whether a file is that of a module, or below it.
+fn is_within(path: &str, module: &str) -> bool {
+    path.strip_prefix(module)
+        .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
 fn text(tokens: &[Token], at: usize) -> &str {
     tokens.get(at).map_or("", |token| &token.text)
 }
 
-/// The crate whose modules are in layers.
-const PLACE: &str = "crates/front/front/src/";
+const DRAWINGS: [Drawing; 5] = [
+    Drawing {
+        name: "front",
+        folder: "crates/front/front/src/",
+    },
+    Drawing {
+        name: "exchange",
+        folder: "crates/front/front/src/exchange/",
+    },
+    Drawing {
+        name: "upstream",
+        folder: "crates/front/upstream/src/",
+    },
+    Drawing {
+        name: "import",
+        folder: "crates/front/import/src/",
+    },
+    Drawing {
+        name: "lab",
+        folder: "crates/lab/lab/src/",
+    },
+];
 const FILE: &str = "ARCHITECTURE.md";
-const SENTENCE: &str = "Modules of `front`:";
 const ARROW: &str = "─►";
+const SRC: &str = "/src/";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const DRAWING: &str = "a ─► z\n## Crates\n```\ncli ─► front\n```\nModules of `front`: each …\n\
-                           ```\nreload ─► exchange, explain\n  ─► site\n```\n";
+                           ```\nreload ─► exchange, explain\n  ─► site\n```\n\
+                           Modules of `exchange`:\n```\nretry ─► relay ─► stage\n```\n";
 
-    fn problems(file: &str, text: &str) -> Vec<String> {
-        let place = |name: &str| format!("{PLACE}{name}");
+    /// The problems of a drawing when one file has `text` and the others, one for each of `modules`, nothing.
+    fn problems(drawing: &Drawing, modules: &[&str], file: &str, text: &str) -> Vec<String> {
+        let place = |name: &str| format!("{}{name}", drawing.folder);
         let mut files = vec![(place(file), text)];
-        for name in [
-            "reload.rs",
-            "exchange.rs",
-            "explain.rs",
-            "site.rs",
-            "lib.rs",
-        ] {
-            if file != name {
-                files.push((place(name), ""));
-            }
-        }
+        files.extend(
+            modules
+                .iter()
+                .map(|name| (place(&format!("{name}.rs")), "")),
+        );
         let sources: Vec<Source> = files
             .iter()
             .map(|(path, text)| Source::parse(path, text).unwrap())
             .collect();
-        let found = compare(&drawn(DRAWING), &sources.iter().collect::<Vec<_>>());
+        let layers = drawn(DRAWING, drawing).unwrap();
+        let found = drawing.compare(&layers, &sources.iter().collect::<Vec<_>>());
         found.iter().map(ToString::to_string).collect()
+    }
+
+    fn front(file: &str, text: &str) -> Vec<String> {
+        problems(
+            &DRAWINGS[0],
+            &["reload", "exchange", "explain", "site"],
+            file,
+            text,
+        )
+    }
+
+    fn exchange(file: &str, text: &str) -> Vec<String> {
+        problems(&DRAWINGS[1], &["retry", "relay", "stage"], file, text)
     }
 
     #[test]
@@ -241,7 +346,23 @@ mod tests {
             ("site/tests.rs", "use crate::reload::f;"),
             ("lib.rs", "mod site; pub use crate::reload::f;"),
         ] {
-            assert_eq!(problems(file, text), Vec::<String>::new(), "{file}: {text}");
+            assert_eq!(front(file, text), Vec::<String>::new(), "{file}: {text}");
+        }
+        for (file, text) in [
+            (
+                "relay.rs",
+                "use super::stage::Stage; use super::super::site::Site;",
+            ),
+            (
+                "relay/error.rs",
+                "use super::Relay; use crate::exchange::stage; use crate::site::retry;",
+            ),
+            (
+                "relay.rs",
+                "use crate::{exchange::{stage, relay::a}, site};",
+            ),
+        ] {
+            assert_eq!(exchange(file, text), Vec::<String>::new(), "{file}: {text}");
         }
     }
 
@@ -261,30 +382,70 @@ mod tests {
                 "use crate::{exchange::f, reload};\nuse crate::site;",
             ),
             ("explain.rs", "use crate::exchange::verdict;"),
+            ("site.rs", "use crate::Front;"),
         ] {
-            let found = problems(file, text);
-            let place = format!("{PLACE}{file}:1: `");
-            assert!(!found.is_empty(), "{file}: {text}");
-            for problem in found {
-                assert!(problem.starts_with(&place), "{problem}");
-                assert!(problem.contains("must not use `"), "{problem}");
-            }
+            assert_refused(&front(file, text), file, text);
+        }
+        for (file, text) in [
+            ("stage.rs", "use super::relay::Relay;"),
+            (
+                "stage.rs",
+                "use crate::{site, exchange::{stage::a, retry}};",
+            ),
+            ("stage/a.rs", "use super::super::retry;"),
+            ("stage.rs", "use super::Exchange;"),
+            ("stage.rs", "use super::*;"),
+        ] {
+            assert_refused(&exchange(file, text), file, text);
+        }
+    }
+
+    fn assert_refused(found: &[String], file: &str, text: &str) {
+        assert!(!found.is_empty(), "{file}: {text}");
+        for problem in found {
+            assert!(problem.contains(&format!("{file}:1: `")), "{problem}");
+            assert!(problem.contains("must not use `"), "{problem}");
         }
     }
 
     #[test]
-    fn the_drawing_has_every_module_and_no_other() {
-        let found = problems("cache/fill.rs", "use crate::reload::f;");
+    fn a_planted_circle_is_refused() {
+        let there = exchange("retry.rs", "use super::relay::Relay;");
+        assert_eq!(there, Vec::<String>::new());
+        let and_back = exchange("relay.rs", "use super::retry::Retry;");
         assert_eq!(
-            found,
+            and_back,
+            [
+                "crates/front/front/src/exchange/relay.rs:1: `relay` must not use `retry`: see the layers in \
+              ARCHITECTURE.md"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_drawing_has_every_module_and_no_other() {
+        assert_eq!(
+            front("cache/fill.rs", "use crate::reload::f;"),
             ["ARCHITECTURE.md: the layers lack the module cache of crates/front/front/src/"]
         );
-        let exchange = Source::parse("crates/front/front/src/exchange.rs", "").unwrap();
-        let found = compare(&drawn(DRAWING), &[&exchange]);
+        let found = problems(&DRAWINGS[0], &["exchange"], "lib.rs", "");
         assert_eq!(found.len(), 3, "{found:?}");
-        assert!(
-            found.iter().all(|it| it.what.contains("lacks: ")),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|it| it.contains("lacks: ")), "{found:?}");
+    }
+
+    #[test]
+    fn what_only_tests_declare_is_no_module() {
+        let text = "mod pool;\n#[cfg(test)]\nmod simulation;\n";
+        let root = Source::parse("crates/front/upstream/src/lib.rs", text).unwrap();
+        let found = test_modules(&[root]);
+        assert_eq!(found, ["crates/front/upstream/src/simulation"]);
+        assert!(is_within(
+            "crates/front/upstream/src/simulation/a.rs",
+            &found[0]
+        ));
+        assert!(!is_within(
+            "crates/front/upstream/src/simulations.rs",
+            &found[0]
+        ));
     }
 }
