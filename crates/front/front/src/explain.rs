@@ -33,7 +33,7 @@ use crate::config::{Config, ListenerConfig, Policy};
 use crate::control::discovered;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
-use crate::exchange::forwarded::Sender;
+use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
 use crate::exchange::verdict::{self, Decision, Forward, Grounds, OwnAnswer, OwnContent};

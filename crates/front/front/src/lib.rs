@@ -4,8 +4,8 @@
 //! [`Running::reload`] puts another configuration in force meanwhile. [`Running::offer`] hands the
 //! listening sockets to another process. A request passes through `client` (its connection),
 //! `exchange` (route, pick, lease, relay, account) and `exchange::relay` (both bodies). The pure
-//! decisions are in modules of their own: `path`, `site::route`, `exchange::header`,
-//! `exchange::forwarded`, `exchange::retry`. `catamaran-balance` chooses backends,
+//! decisions are in modules of their own: `path`, `site::route`, `exchange::fields`,
+//! `exchange::retry`. `catamaran-balance` chooses backends,
 //! `catamaran-upstream` holds the connections to them and is the only one to see bytes of AJP13.
 //!
 //! ```no_run

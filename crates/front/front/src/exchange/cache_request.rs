@@ -23,8 +23,8 @@ use memchr::memchr2_iter;
 
 use crate::cache::Cache;
 use crate::config::CacheConfig;
+use crate::exchange::fields::passage::scheme;
 use crate::exchange::outgoing::{BesideFields, Outgoing};
-use crate::exchange::passage::scheme;
 use crate::site::Upstream;
 
 /// A request on a route with a cache.

@@ -6,7 +6,7 @@
 
 use http::StatusCode;
 
-use crate::exchange::forwarded::Identity;
+use crate::exchange::fields::forwarded::Identity;
 use crate::peer::PeerFacts;
 use crate::site::rules::Rules;
 

@@ -10,12 +10,12 @@ use catamaran_message::name::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
 use catamaran_message::{Fields, ResponseHead};
 use http::StatusCode;
 
-use crate::exchange::body_fields::FieldScope;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::fields::body::FieldScope;
+use crate::exchange::fields::passage::Passage;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::Pages;
-use crate::exchange::passage::Passage;
 use crate::exchange::relay::Progress;
 use crate::exchange::scene::Scene;
 use crate::site::Member;

@@ -21,11 +21,12 @@ use crate::counters::Reason;
 use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
 use crate::exchange::compression::{self, CompressionOffer};
 use crate::exchange::failure::Failure;
-use crate::exchange::forwarded::{self, Sender};
+use crate::exchange::fields::clean;
+use crate::exchange::fields::forwarded::{self, Sender};
+use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::guards::Guard;
 use crate::exchange::outgoing::{Original, Outgoing};
-use crate::exchange::passage::{Passage, RequestedUrl, Values};
-use crate::exchange::{header, secured};
+use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
 use crate::request_id::RequestId;
@@ -287,7 +288,7 @@ impl<'s> Case<'_, 's> {
             let status = StatusCode::METHOD_NOT_ALLOWED;
             return Ok(Some(OwnTarget::Page(status, "method-trace")));
         }
-        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
+        if head.method == Method::OPTIONS && !clean::count_forwards(&mut head.headers) {
             return Ok(Some(OwnTarget::Page(
                 StatusCode::NO_CONTENT,
                 "max-forwards",

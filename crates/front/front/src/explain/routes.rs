@@ -4,7 +4,7 @@ use catamaran_admin_api::{OtherRoute, RouteStatus};
 use catamaran_message::RequestHead;
 
 use crate::config::{ListenerConfig, RouteConfig, RouteScheme, RouteTarget};
-use crate::exchange::forwarded::Sender;
+use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::verdict::{self, Grounds};
 use crate::path::NormalPath;
 

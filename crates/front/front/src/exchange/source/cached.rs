@@ -29,9 +29,9 @@ use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
 use crate::cache::hot::StoredResponse;
 use crate::cache::store::Found;
 use crate::cache::{self, CACHE_NAME};
-use crate::exchange::body_fields;
 use crate::exchange::cache_hook::{REPLACED, is_stale_status};
 use crate::exchange::cache_request::CacheRequest;
+use crate::exchange::fields::body;
 use crate::exchange::outgoing::Outgoing;
 
 /// Why a response of the cache does not go to the client that asks.
@@ -398,7 +398,7 @@ impl<'a> CachedSource<'a> {
                 head.status = StatusCode::RANGE_NOT_SATISFIABLE;
                 head.reason = None;
                 head.content_length = Some(0);
-                body_fields::remove(&mut head.headers);
+                body::remove(&mut head.headers);
                 head.headers
                     .insert(CONTENT_RANGE, range::unsatisfied(length));
                 self.window = None;

@@ -10,8 +10,8 @@ use catamaran_message::{Fields, NameRef};
 use catamaran_upstream::IpText;
 use http::Version;
 
-use crate::exchange::forwarded::{Identity, Peer};
-use crate::exchange::passage;
+use crate::exchange::fields::forwarded::{Identity, Peer};
+use crate::exchange::fields::passage;
 use crate::request_id::RequestId;
 use crate::via::Via;
 
@@ -67,7 +67,7 @@ impl OwnFields<'_> {
 
 impl ToldClient {
     /// Adds `X-Forwarded-*`, and an element of `Forwarded` if a trusted proxy wrote this field. These fields of anybody
-    /// else were removed by [`crate::exchange::header::clean_request`].
+    /// else were removed by [`crate::exchange::fields::clean::clean_request`].
     fn add_to(&self, headers: &mut Fields, host: &[u8]) {
         let Self {
             peer,

@@ -11,10 +11,10 @@ use catamaran_tls::Facts;
 use catamaran_upstream::{Attribute, IpText};
 
 use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
-use crate::exchange::claims;
-use crate::exchange::forwarded::{Identity, Peer};
-use crate::exchange::header::Withheld;
-use crate::exchange::passage::scheme;
+use crate::exchange::fields::claims;
+use crate::exchange::fields::clean::Withheld;
+use crate::exchange::fields::forwarded::{Identity, Peer};
+use crate::exchange::fields::passage::scheme;
 
 /// The values for one request.
 #[derive(Clone, Debug)]
@@ -28,17 +28,17 @@ pub(crate) struct Attributes {
 
 /// What values are made of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told<'r> {
-    pub(super) peer: Peer,
-    pub(super) identity: Identity,
+pub(crate) struct Told<'r> {
+    pub(crate) peer: Peer,
+    pub(crate) identity: Identity,
     /// The host that the client asked for, without the port.
-    pub(super) host: &'r [u8],
-    pub(super) tls: Option<&'r Facts>,
+    pub(crate) host: &'r [u8],
+    pub(crate) tls: Option<&'r Facts>,
 }
 
 impl Attributes {
     /// Takes the values from a request, and the fields that only they may come from.
-    pub(super) fn take(
+    pub(crate) fn take(
         wanted: &Arc<RequestAttributes>,
         headers: &mut Fields,
         withheld: &mut Withheld,
@@ -75,7 +75,7 @@ impl Attributes {
 
     /// The names and values of all that a response may depend on for every client. A user has a response of its
     /// own, see [`Self::name_user`].
-    pub(super) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+    pub(crate) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         let Self {
             wanted,
             user: _,
@@ -87,12 +87,12 @@ impl Attributes {
     }
 
     /// Whether they name a user.
-    pub(super) fn name_user(&self) -> bool {
+    pub(crate) fn name_user(&self) -> bool {
         self.user.is_some()
     }
 
     /// The attributes in the words of AJP13.
-    pub(super) fn for_ajp(&self) -> Vec<Attribute<'_>> {
+    pub(crate) fn for_ajp(&self) -> Vec<Attribute<'_>> {
         let user = self.user.as_deref().map(Attribute::RemoteUser);
         let auth_type = self.auth_type.as_deref().map(Attribute::AuthType);
         let names = self.wanted.named.iter().map(|(name, _)| name.as_bytes());

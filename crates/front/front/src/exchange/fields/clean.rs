@@ -1,13 +1,13 @@
 //! Which of a request's fields are forwarded to the backend.
 //!
 //! The codecs clean the responses that they read. The front's own fields are added after this
-//! cleaning (see [`crate::exchange::own_fields`]), so a client cannot remove them by naming them in
+//! cleaning (see [`crate::exchange::fields::own`]), so a client cannot remove them by naming them in
 //! `Connection`.
 
 use catamaran_message::name::{AUTHORIZATION, CONNECTION, COOKIE, HOST, MAX_FORWARDS};
 use catamaran_message::{Field, Fields, NameRef, Traits};
 
-use crate::exchange::claims;
+use crate::exchange::fields::claims;
 
 /// Fields of a request that no backend gets as fields. They are kept for a cache alone, which tells requests apart
 /// by what clients sent.

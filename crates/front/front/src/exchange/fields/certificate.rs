@@ -1,7 +1,7 @@
 //! The client's certificate and TLS in fields of a request, for backends that speak HTTP/1.1.
 //!
 //! Over AJP13 the protocol has fields for the same facts. Which fields of others are believed is
-//! decided in [`crate::exchange::forwarded`], which are claims in [`crate::exchange::claims`].
+//! decided in [`crate::exchange::fields::forwarded`], which are claims in [`crate::exchange::fields::claims`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

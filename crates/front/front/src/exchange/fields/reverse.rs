@@ -11,7 +11,7 @@ use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
 use catamaran_message::{Authority, Fields};
 
 use crate::config::Address;
-use crate::exchange::passage::scheme;
+use crate::exchange::fields::passage::scheme;
 use crate::site::rewrite::PathRewrite;
 
 /// The site as backend and client know it.

@@ -1,7 +1,7 @@
 //! Claims of strangers vanish, claims of trusted proxies are read from the right end.
 
 use super::*;
-use crate::exchange::header::{Withheld, clean_request};
+use crate::exchange::fields::clean::{Withheld, clean_request};
 
 pub(crate) const STRANGER: &str = "203.0.113.9:5000";
 pub(crate) const PROXY: &str = "10.0.0.1:5000";

@@ -12,11 +12,11 @@ use catamaran_message::{Authority, FieldName, Fields, RequestHead};
 use catamaran_upstream::IpText;
 
 use crate::config::{BackendConfig, CookieFlags, FieldRule, Placeholder, Template};
-use crate::exchange::body_fields::FieldScope;
 use crate::exchange::compression::CompressionOffer;
-use crate::exchange::cookie_flags;
-use crate::exchange::forwarded::{self, Identity, Sender};
-use crate::exchange::reverse::{self, Site};
+use crate::exchange::fields::body::FieldScope;
+use crate::exchange::fields::cookie_flags;
+use crate::exchange::fields::forwarded::{self, Identity, Sender};
+use crate::exchange::fields::reverse::{self, Site};
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 
@@ -50,7 +50,7 @@ pub(crate) struct Values<'r> {
 
 impl<'s> Passage<'s> {
     /// `host` is the value of `Host` that the client asked for.
-    pub(super) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
+    pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         Self {
             filled: fill(rules.response_fields(), values),
             rules,
@@ -61,7 +61,7 @@ impl<'s> Passage<'s> {
     }
 
     /// With what compresses the response.
-    pub(super) fn with_compression(
+    pub(crate) fn with_compression(
         mut self: Box<Self>,
         offer: Option<CompressionOffer<'s>>,
     ) -> Box<Self> {
@@ -107,7 +107,7 @@ pub(crate) struct RequestedUrl {
 }
 
 impl RequestedUrl {
-    pub(super) fn new(sender: &Sender, local: SocketAddr, head: &RequestHead) -> Self {
+    pub(crate) fn new(sender: &Sender, local: SocketAddr, head: &RequestHead) -> Self {
         let Sender { peer, identity } = sender;
         let own = head.authority.as_ref();
         let asked = peer
@@ -122,11 +122,11 @@ impl RequestedUrl {
     }
 
     /// The value of `Host`.
-    pub(super) fn host(&self) -> Bytes {
+    pub(crate) fn host(&self) -> Bytes {
         self.authority.clone()
     }
 
-    pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
+    pub(crate) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
         Values {
             authority: &self.authority,
             client: self.client.ip,
@@ -187,7 +187,7 @@ impl Values<'_> {
 }
 
 /// Changes the fields of a request.
-pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
+pub(crate) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut Fields) {
     let rules = rules.request_fields();
     apply(rules, &fill(rules, values), FieldScope::Served, headers);
 }

@@ -3,9 +3,9 @@
 use catamaran_message::name::{COOKIE, X_REQUEST_ID};
 
 use super::*;
-use crate::exchange::forwarded::identify;
-use crate::exchange::forwarded::tests::{PROXY, STRANGER, headers, networks, peer, text};
-use crate::exchange::header::{Withheld, clean_request};
+use crate::exchange::fields::clean::{Withheld, clean_request};
+use crate::exchange::fields::forwarded::identify;
+use crate::exchange::fields::forwarded::tests::{PROXY, STRANGER, headers, networks, peer, text};
 
 /// The fields that a backend is told of a request by `from` for the host `a:81`.
 fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {

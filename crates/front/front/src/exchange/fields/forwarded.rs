@@ -2,7 +2,7 @@
 //!
 //! Only a trusted proxy is believed. Fields about a client's identity from anybody else are removed,
 //! for both protocols. Over HTTP/1.1 the front then writes its own fields (see
-//! [`crate::exchange::own_fields`]); over AJP13 the protocol has fields for the same facts.
+//! [`crate::exchange::fields::own`]); over AJP13 the protocol has fields for the same facts.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
