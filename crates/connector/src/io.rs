@@ -46,19 +46,19 @@ pub(crate) enum Worker {
 impl Worker {
     /// How many workers the configuration asks for; each takes a socket of every listener.
     pub(crate) fn count(config: &Config) -> usize {
-        match config.io.has_thread_per_connection() {
-            false => config.workers.get(),
+        if config.io.has_thread_per_connection() {
             // One pool of threads serves all listeners.
-            true => 1,
+            return 1;
         }
+        config.workers.get()
     }
 
     /// How many sets of counters there are, so that no two cores write the same ones often.
     pub(crate) fn shards(config: &Config) -> usize {
-        match config.io.has_thread_per_connection() {
-            false => Self::count(config),
-            true => 16,
+        if config.io.has_thread_per_connection() {
+            return 16;
         }
+        Self::count(config)
     }
 
     /// Starts the worker `index` on threads of its own.

@@ -70,10 +70,10 @@ struct OneFile<'d>(&'d [u8]);
 
 impl Files for OneFile<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match path == Path::new(NAME) {
-            true => Ok(self.0.to_vec()),
-            false => Err(io::ErrorKind::NotFound.into()),
+        if path != Path::new(NAME) {
+            return Err(io::ErrorKind::NotFound.into());
         }
+        Ok(self.0.to_vec())
     }
 
     fn matching(&self, _: &str) -> Vec<PathBuf> {

@@ -246,13 +246,14 @@ fn measured(results: &[(String, LabResult)]) -> String {
             decided.len(),
             decided.len() + open,
         );
-        let _ = match decided.is_empty() {
-            true => writeln!(page, "\n{}", result.answer),
-            false => writeln!(
+        let _ = if decided.is_empty() {
+            writeln!(page, "\n{}", result.answer)
+        } else {
+            writeln!(
                 page,
                 "\n| claim | measure | verdict | ratio |\n|---|---|---|---|\n{}",
                 decided.join("\n")
-            ),
+            )
         };
     }
     page.push_str(OTHERS);
@@ -309,9 +310,10 @@ impl LabClaim {
 
 /// As many digits as tell a ratio near 1 from 1, as the lab's reports do.
 pub(crate) fn rounded(ratio: f64) -> String {
-    match (ratio - 1.0).abs() < 0.02 {
-        true => format!("{ratio:.3}"),
-        false => format!("{ratio:.2}"),
+    if (ratio - 1.0).abs() < 0.02 {
+        format!("{ratio:.3}")
+    } else {
+        format!("{ratio:.2}")
     }
 }
 

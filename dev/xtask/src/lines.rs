@@ -110,9 +110,10 @@ impl Lines {
             if line.is_empty() || line.starts_with("//") {
                 continue;
             }
-            match is_for_tests || source.is_test_line(index + 1) {
-                true => self.tests += 1,
-                false => self.source += 1,
+            if is_for_tests || source.is_test_line(index + 1) {
+                self.tests += 1;
+            } else {
+                self.source += 1;
             }
         }
     }

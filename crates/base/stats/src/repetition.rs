@@ -25,9 +25,10 @@ pub fn of_ratio(published: f64, [low, high]: [f64; 2]) -> Finding {
     }
     let is_near = low * MARGIN >= published && high <= published * MARGIN;
     let excludes_none = low > 1.0 || high < 1.0;
-    match is_near || excludes_none {
-        true => Finding::Reproduced,
-        false => Finding::Open,
+    if is_near || excludes_none {
+        Finding::Reproduced
+    } else {
+        Finding::Open
     }
 }
 
@@ -61,9 +62,10 @@ pub fn of_direction(is_more: bool, [low, high]: [f64; 2]) -> Finding {
 /// so it is reproduced within [`COUNT_MARGIN`] and refuted beyond.
 #[must_use]
 pub fn of_count(published: f64, [low, high]: [f64; 2]) -> Finding {
-    match low / COUNT_MARGIN <= published && published <= high * COUNT_MARGIN {
-        true => Finding::Reproduced,
-        false => Finding::Refuted,
+    if low / COUNT_MARGIN <= published && published <= high * COUNT_MARGIN {
+        Finding::Reproduced
+    } else {
+        Finding::Refuted
     }
 }
 

@@ -214,9 +214,10 @@ impl Report {
     /// Where a byte stands, in words for a finding at another: the file is named if it is another.
     pub fn spot(&self, offset: usize, finding: usize) -> String {
         let (name, line) = (self.name(offset), self.line(offset));
-        match self.sources.start_of(offset) == self.sources.start_of(finding) {
-            true => format!("line {line}"),
-            false => format!("{name}:{line}"),
+        if self.sources.start_of(offset) == self.sources.start_of(finding) {
+            format!("line {line}")
+        } else {
+            format!("{name}:{line}")
         }
     }
 

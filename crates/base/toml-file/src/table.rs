@@ -223,9 +223,10 @@ pub fn tables<'f>(
 /// would need quotes.
 pub fn list_header(kind: &str, name: &str, list: &str) -> String {
     let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
-    let name = match name.bytes().all(is_bare) {
-        true => name,
-        false => "NAME",
+    let name = if name.bytes().all(is_bare) {
+        name
+    } else {
+        "NAME"
     };
     format!("[[{kind}.{name}.{list}]]")
 }

@@ -339,9 +339,10 @@ impl<V: Values> Values for NamedValues<V> {
                 }
             }
         }
-        match complaints.is_empty() {
-            true => Ok(read),
-            false => Err(complaints),
+        if complaints.is_empty() {
+            Ok(read)
+        } else {
+            Err(complaints)
         }
     }
 

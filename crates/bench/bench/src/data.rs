@@ -47,13 +47,14 @@ fn table(text: &[u8]) -> Result<Table, (u64, String)> {
             cells: record.iter().map(<[u8]>::to_vec).collect(),
         });
     }
-    match rows.is_empty() {
-        true => Err((
+    if rows.is_empty() {
+        Err((
             1,
             "there is no row: the first line has the columns' names, each other line their values"
                 .to_owned(),
-        )),
-        false => Ok(Table { columns, rows }),
+        ))
+    } else {
+        Ok(Table { columns, rows })
     }
 }
 

@@ -120,9 +120,10 @@ fn request(entry: &Entry, base: &Request) -> Request {
         has_placeholders: false,
         ..base.clone()
     };
-    match ["POST", "PUT", "PATCH"].contains(&entry.method.as_str()) {
-        true => request.header("Content-Length", "0"),
-        false => request,
+    if ["POST", "PUT", "PATCH"].contains(&entry.method.as_str()) {
+        request.header("Content-Length", "0")
+    } else {
+        request
     }
 }
 

@@ -68,12 +68,13 @@ fn requests(
         }
         requests.push(request);
     }
-    match requests.is_empty() {
-        true => Err((
+    if requests.is_empty() {
+        Err((
             1,
             "there is no request: each line is one, as a JSON object".to_owned(),
-        )),
-        false => Ok(requests),
+        ))
+    } else {
+        Ok(requests)
     }
 }
 

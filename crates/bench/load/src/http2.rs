@@ -376,9 +376,10 @@ impl Exchange {
 fn why(error: &h2::Error, has_head: bool) -> Broken {
     let is_no_error = error.reason() == Some(Reason::NO_ERROR);
     if error.is_remote() && error.is_go_away() {
-        return match is_no_error && !has_head {
-            true => Broken::Unprocessed,
-            false => Broken::Closed,
+        return if is_no_error && !has_head {
+            Broken::Unprocessed
+        } else {
+            Broken::Closed
         };
     }
     if error.is_remote() {

@@ -149,9 +149,10 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         p50_ms: percentile(50.0),
         p99_ms: percentile(99.0),
         unsent: report.unfinished.unsent,
-        verdict: match is_generator {
-            true => LATE.to_owned(),
-            false => judged.verdict.clone(),
+        verdict: if is_generator {
+            LATE.to_owned()
+        } else {
+            judged.verdict.clone()
         },
         is_generator,
         broken: broken.collect(),
@@ -205,9 +206,12 @@ mod tests {
     }
 
     fn limit(limit: f64) -> impl Fn(f64) -> Verdict {
-        move |rate| match rate <= limit {
-            true => Verdict::Passed,
-            false => Verdict::Failed,
+        move |rate| {
+            if rate <= limit {
+                Verdict::Passed
+            } else {
+                Verdict::Failed
+            }
         }
     }
 
@@ -279,9 +283,10 @@ mod tests {
         while let Some((rate, _)) = search.next() {
             tried.push(rate);
             let times = tried.iter().filter(|it| **it == rate).count();
-            match rate <= 1200.0 && times <= 3 {
-                true => search.note_late(),
-                false => search.note(limit(1300.0)(rate)),
+            if rate <= 1200.0 && times <= 3 {
+                search.note_late();
+            } else {
+                search.note(limit(1300.0)(rate));
             }
         }
         assert_eq!(
@@ -300,9 +305,10 @@ mod tests {
         while let Some((rate, _)) = search.next() {
             tried.push(rate);
             assert!(tried.len() < 80, "{tried:?}");
-            match rate > 1000.0 {
-                true => search.note_late(),
-                false => search.note(Verdict::Passed),
+            if rate > 1000.0 {
+                search.note_late();
+            } else {
+                search.note(Verdict::Passed);
             }
         }
         assert!(search.sustained() >= Some(900.0), "{search:?}");

@@ -169,9 +169,10 @@ impl Feed {
 
     /// Whether requests wait for somebody to send them, who would get one at `now`.
     pub(crate) fn has_waiting(&self, now: u64) -> bool {
-        match now < self.until {
-            true => matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty()),
-            false => self.has_fresh(now),
+        if now < self.until {
+            matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
+        } else {
+            self.has_fresh(now)
         }
     }
 

@@ -136,9 +136,10 @@ impl Template {
 
     /// A text without placeholders, whatever braces it has.
     pub(crate) fn literal(text: &[u8]) -> Self {
-        let parts = match text.is_empty() {
-            true => Vec::new(),
-            false => vec![Part::Literal(text.to_vec())],
+        let parts = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Part::Literal(text.to_vec())]
         };
         Self { parts }
     }

@@ -479,9 +479,10 @@ impl Worker {
             self.lent.add_busy(flight);
         }
         for flight in flights.iter().filter(|flight| flight.counted) {
-            match timed_out {
-                true => unfinished.hung += 1,
-                false => unfinished.cut += 1,
+            if timed_out {
+                unfinished.hung += 1;
+            } else {
+                unfinished.cut += 1;
             }
             let age = Duration::from_nanos(now.saturating_sub(flight.due));
             unfinished.ages.record(age);

@@ -38,13 +38,15 @@ pub(crate) struct Args {
 /// Reads the file and says what is in it.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let path = args.file.or(args.config).unwrap_or_default();
-    let loaded = match path.as_os_str() == "-" {
-        true => read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults)),
-        false => catamaran_config::load(&path),
+    let loaded = if path.as_os_str() == "-" {
+        read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults))
+    } else {
+        catamaran_config::load(&path)
     };
-    let name = match path.as_os_str() == "-" {
-        true => STDIN.to_owned(),
-        false => path.display().to_string(),
+    let name = if path.as_os_str() == "-" {
+        STDIN.to_owned()
+    } else {
+        path.display().to_string()
     };
     if args.json {
         return say_json(&name, loaded);
@@ -59,9 +61,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         0 => "fine".to_owned(),
         warnings => format!("usable, with {}", count(warnings, "warning")),
     };
-    let serves = match config.routes.iter().all(|it| it.target.is_error()) {
-        true => ", but each request is answered with an error: no route leads anywhere",
-        false => "",
+    let serves = if config.routes.iter().all(|it| it.target.is_error()) {
+        ", but each request is answered with an error: no route leads anywhere"
+    } else {
+        ""
     };
     writeln!(
         io::stdout(),

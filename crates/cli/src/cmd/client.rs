@@ -214,12 +214,13 @@ impl Client {
         let mut text = Vec::new();
         let mut client = BlockingClient::connect(&address, TIMEOUT)?;
         let answer = client.ask(&request, ANSWER_MAX, |bytes| text.extend_from_slice(bytes))?;
-        match answer.is_whole {
-            true => Ok((answer.head.status.as_u16(), text)),
-            false => Err(io::Error::other(format!(
+        if answer.is_whole {
+            Ok((answer.head.status.as_u16(), text))
+        } else {
+            Err(io::Error::other(format!(
                 "the answer is longer than {} MiB",
                 ANSWER_MAX >> 20
-            ))),
+            )))
         }
     }
 

@@ -82,9 +82,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             at.client()?.object("GET", &args.path(), None)?
         }
     };
-    let text = match args.json {
-        true => pretty(&explanation)?,
-        false => show(&explanation),
+    let text = if args.json {
+        pretty(&explanation)?
+    } else {
+        show(&explanation)
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())

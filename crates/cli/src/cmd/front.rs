@@ -124,9 +124,10 @@ pub(crate) fn certificates(args: &Certificates) -> Result<(), Failure> {
     let answer = args.at.client()?.expect("GET", "/tls", None)?;
     let tls: ProfileList = understood(answer.clone())?;
     let seconds = Timestamp::now().as_second();
-    let text = match args.json {
-        true => format!("{answer:#}\n"),
-        false => table(&tls, seconds),
+    let text = if args.json {
+        format!("{answer:#}\n")
+    } else {
+        table(&tls, seconds)
     };
     io::stdout().write_all(text.as_bytes())?;
     let within = args.within.unwrap_or_default().as_secs();

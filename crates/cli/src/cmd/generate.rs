@@ -112,9 +112,12 @@ fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
         }
         Shell::Zsh => {
             let target = format!(":{TARGET} -- ");
-            let line = |line: &str| match line.contains(&target) {
-                true => line.replace(":_default'", ":_catamaran_backends'"),
-                false => line.to_owned(),
+            let line = |line: &str| {
+                if line.contains(&target) {
+                    line.replace(":_default'", ":_catamaran_backends'")
+                } else {
+                    line.to_owned()
+                }
             };
             let lines: Vec<String> = script.lines().map(line).collect();
             // The first line names the command.

@@ -92,9 +92,10 @@ fn listen_address(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = match args.replay.is_asked() {
-        true => args.replay.run(),
-        false => convert(args),
+    let done = if args.replay.is_asked() {
+        args.replay.run()
+    } else {
+        convert(args)
     };
     match done {
         Ok(code) => code,
@@ -232,17 +233,16 @@ impl Files for Disk {
         let found = found.into_iter().flatten().flatten();
         let mut files = Vec::new();
         for path in found {
-            match path.is_dir() {
-                true => {
-                    let inner = fs::read_dir(&path).into_iter().flatten().flatten();
-                    let mut inner: Vec<PathBuf> = inner
-                        .map(|it| it.path())
-                        .filter(|it| it.is_file())
-                        .collect();
-                    inner.sort();
-                    files.extend(inner);
-                }
-                false => files.push(path),
+            if path.is_dir() {
+                let inner = fs::read_dir(&path).into_iter().flatten().flatten();
+                let mut inner: Vec<PathBuf> = inner
+                    .map(|it| it.path())
+                    .filter(|it| it.is_file())
+                    .collect();
+                inner.sort();
+                files.extend(inner);
+            } else {
+                files.push(path);
             }
         }
         files

@@ -321,9 +321,10 @@ impl Change {
         text: &str,
         backend: &BackendMember,
     ) -> Result<(), Failure> {
-        match self.json {
-            true => Ok(write!(io::stdout(), "{}", pretty(backend)?)?),
-            false => say(place, target, text),
+        if self.json {
+            Ok(write!(io::stdout(), "{}", pretty(backend)?)?)
+        } else {
+            say(place, target, text)
         }
     }
 
@@ -412,9 +413,10 @@ impl Fronts {
             .iter()
             .map(|(place, _)| place.trim_end_matches(": "))
             .collect();
-        let changed = match changed.is_empty() {
-            true => "it was changed nowhere".to_owned(),
-            false => format!("it was changed at {}", changed.join(" and ")),
+        let changed = if changed.is_empty() {
+            "it was changed nowhere".to_owned()
+        } else {
+            format!("it was changed at {}", changed.join(" and "))
         };
         Err(Failure::Fault(format!(
             "not changed at {}; {changed}",

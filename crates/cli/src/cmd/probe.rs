@@ -34,17 +34,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let probe = fresh(&client, &args.target, None)?.unwrap_or_default();
     let text = words(&probe);
     let mut stdout = io::stdout();
-    match args.json {
-        true => write!(stdout, "{}", pretty(&probe)?)?,
-        false => writeln!(stdout, "{}: {text}", args.target)?,
+    if args.json {
+        write!(stdout, "{}", pretty(&probe)?)?;
+    } else {
+        writeln!(stdout, "{}: {text}", args.target)?;
     }
     if let (false, Some(unproved)) = (args.json, &probe.unproved) {
         writeln!(io::stderr(), "note: {unproved}")?;
     }
-    match probe.answered {
-        true => Ok(()),
-        false => Err(Failure::Said(text)),
+    if !probe.answered {
+        return Err(Failure::Said(text));
     }
+    Ok(())
 }
 
 /// A probe that begins now, when it has ended; `None` if it has not until then.
@@ -76,9 +77,10 @@ pub(super) fn words(probe: &BackendProbe) -> String {
         _ => "a connection".to_owned(),
     };
     let took = Duration::from_secs_f64(probe.took_ms.max(0.0) / 1000.0);
-    match probe.answered {
-        true => format!("{asked} was answered after {took:.1?}"),
-        false => format!("{asked} failed: {}", word(&probe.found)),
+    if probe.answered {
+        format!("{asked} was answered after {took:.1?}")
+    } else {
+        format!("{asked} failed: {}", word(&probe.found))
     }
 }
 

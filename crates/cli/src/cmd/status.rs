@@ -55,9 +55,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         stdout.write_all(text.as_bytes())?;
         stdout.flush()?;
         if !args.watch {
-            return match is_ready(&status, args.target.as_deref(), &upstreams) {
-                true => Ok(()),
-                false => Err(Failure::Said(String::new())),
+            return if is_ready(&status, args.target.as_deref(), &upstreams) {
+                Ok(())
+            } else {
+                Err(Failure::Said(String::new()))
             };
         }
         std::thread::park_timeout(PERIOD);
@@ -273,9 +274,10 @@ fn row(member: &BackendMember) -> [String; COLUMNS] {
 
 /// Milliseconds with no more digits than are right.
 fn millis(millis: f64) -> String {
-    match millis < 10.0 {
-        true => format!("{millis:.1}"),
-        false => format!("{millis:.0}"),
+    if millis < 10.0 {
+        format!("{millis:.1}")
+    } else {
+        format!("{millis:.0}")
     }
 }
 
@@ -407,9 +409,10 @@ fn colour(member: &BackendMember) -> &'static str {
 }
 
 fn painted(text: &str, colour: &str, drawing: Drawing) -> String {
-    match drawing.colour {
-        true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-        false => text.to_owned(),
+    if drawing.colour {
+        format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
     }
 }
 

@@ -194,9 +194,10 @@ impl Cgroup {
         let all = Path::new("/sys/fs/cgroup");
         let name = format!("catamaran-doctor-{controller}-{}", std::process::id());
         let is_two = all.join("cgroup.controllers").exists();
-        let (above, (file, value)) = match is_two {
-            true => (all.to_owned(), two),
-            false => (all.join(controller), one),
+        let (above, (file, value)) = if is_two {
+            (all.to_owned(), two)
+        } else {
+            (all.join(controller), one)
         };
         if is_two {
             let control = all.join("cgroup.subtree_control");

@@ -122,12 +122,11 @@ impl Wire {
             Self::Ajp(server) => server.send_head(&head, out).is_ok(),
             Self::Http(server) => server.send_head(&head, out).is_ok(),
         };
-        match is_sent {
-            true => Ok(()),
-            false => {
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                Err(Refusal::new(status, "response-head"))
-            }
+        if is_sent {
+            Ok(())
+        } else {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            Err(Refusal::new(status, "response-head"))
         }
     }
 

@@ -38,9 +38,10 @@ fn snoop_with(change: impl Fn(&mut Config), request: Forward, lines: &[&str]) {
             change(config);
         });
         let mut wire = tier.packets();
-        let request = match request.uri == text("/") {
-            true => request.clone().uri(text("/snoop")),
-            false => request.clone(),
+        let request = if request.uri == text("/") {
+            request.clone().uri(text("/snoop"))
+        } else {
+            request.clone()
         };
         wire.send(&request.packet());
         let response = wire.response();

@@ -478,9 +478,10 @@ impl Health {
         let flaps = self
             .returned
             .is_some_and(|returned| now < returned + FLAP_WINDOW);
-        match flaps {
-            true => (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX),
-            false => BACK_OFF_MIN,
+        if flaps {
+            (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX)
+        } else {
+            BACK_OFF_MIN
         }
     }
 

@@ -467,9 +467,12 @@ impl Load {
     /// whatever their weights are, as in HAProxy: turns decide among them, and each gets its share. One
     /// that ramps up is not idle, or else it would get every request that meets no other idle one.
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
-        let scaled = |own: &Self, other: &Self| match own.is_idle {
-            true => 0,
-            false => (own.in_flight as u128 + 1) * u128::from(other.weight),
+        let scaled = |own: &Self, other: &Self| {
+            if own.is_idle {
+                0
+            } else {
+                (own.in_flight as u128 + 1) * u128::from(other.weight)
+            }
         };
         scaled(self, other).cmp(&scaled(other, self))
     }

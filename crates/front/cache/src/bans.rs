@@ -91,9 +91,12 @@ impl Bans {
         }
         let later = self.list.iter().rev().take_while(|ban| ban.number > began);
         let concerned = later.filter(|ban| ban.purge.concerns(url, tags));
-        let purged = concerned.map(|ban| match ban.is_soft {
-            true => Purged::Softly,
-            false => Purged::Hard,
+        let purged = concerned.map(|ban| {
+            if ban.is_soft {
+                Purged::Softly
+            } else {
+                Purged::Hard
+            }
         });
         purged.max().unwrap_or(Purged::No)
     }

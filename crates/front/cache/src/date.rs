@@ -52,9 +52,10 @@ fn fold(text: &[u8]) -> Vec<u8> {
     let mut folded: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text {
         let begins = folded.last().is_none_or(|last| !last.is_ascii_alphabetic());
-        folded.push(match begins {
-            true => byte.to_ascii_uppercase(),
-            false => byte.to_ascii_lowercase(),
+        folded.push(if begins {
+            byte.to_ascii_uppercase()
+        } else {
+            byte.to_ascii_lowercase()
         });
     }
     if let Some(zone) = folded.len().checked_sub(3).map(|at| &mut folded[at..])

@@ -263,10 +263,10 @@ fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), R
     if directives.no_store && !directives.must_understand {
         return Err(Refusal::NoStore);
     }
-    match directives.private {
-        true => Err(Refusal::Private),
-        false => Ok(()),
+    if directives.private {
+        return Err(Refusal::Private);
     }
+    Ok(())
 }
 
 fn terms(
@@ -295,9 +295,12 @@ fn terms(
         Some(_) => 0,
         None => seconds,
     };
-    let stale = |told: Option<u32>, seconds| match never_stale {
-        true => 0,
-        false => told.unwrap_or_else(|| by_rule(seconds)),
+    let stale = |told: Option<u32>, seconds| {
+        if never_stale {
+            0
+        } else {
+            told.unwrap_or_else(|| by_rule(seconds))
+        }
     };
     let while_revalidate = directives.stale_while_revalidate;
     Terms {

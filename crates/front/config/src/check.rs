@@ -344,9 +344,10 @@ pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String>
     let ListenAddress::Tcp(address) = address else {
         return None;
     };
-    let token = match has_token {
-        true => ", and the token goes there in cleartext",
-        false => "",
+    let token = if has_token {
+        ", and the token goes there in cleartext"
+    } else {
+        ""
     };
     (!address.ip().is_loopback()).then(|| {
         format!(

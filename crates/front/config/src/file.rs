@@ -126,10 +126,10 @@ impl Surroundings<'_> {
 
 /// A secret of `min` bytes or more.
 fn long_enough(secret: String, min: usize) -> Result<String, String> {
-    match secret.len() < min {
-        true => Err(format!("is shorter than {min} characters")),
-        false => Ok(secret),
+    if secret.len() < min {
+        return Err(format!("is shorter than {min} characters"));
     }
+    Ok(secret)
 }
 
 /// Reads every table.
@@ -215,9 +215,10 @@ fn unknown(
 
 /// What to do about a key that its table does not know; `meant` is the nearest that it knows.
 pub(crate) fn hint_of_unknown_key(name: &str, meant: Option<&str>) -> String {
-    match name == include::NAME {
-        true => "write it at the top of the file, before the first table".to_owned(),
-        false => hint_of_unknown(name, meant, "keys"),
+    if name == include::NAME {
+        "write it at the top of the file, before the first table".to_owned()
+    } else {
+        hint_of_unknown(name, meant, "keys")
     }
 }
 
@@ -271,9 +272,10 @@ fn elsewhere(name: &str, kind: &str) -> String {
     let answers = answers.into_iter().filter(|answer| !names_it(answer));
     let home = home.map(|section| format!("it belongs in {}", section.header));
     let hints: Vec<String> = home.into_iter().chain(answers).collect();
-    match hints.is_empty() {
-        true => format!("remove it; docs/reference.md lists the {kind}"),
-        false => hints.join("; "),
+    if hints.is_empty() {
+        format!("remove it; docs/reference.md lists the {kind}")
+    } else {
+        hints.join("; ")
     }
 }
 

@@ -10,9 +10,10 @@ use std::sync::LazyLock;
 /// What is here for each server's directive of that name; empty when there is none.
 pub(crate) fn answers(name: &str) -> Vec<String> {
     let spelled = answers_by(name, spelling, &INDEX.spelled);
-    match spelled.is_empty() {
-        true => answers_by(name, letters, &INDEX.loose),
-        false => spelled,
+    if spelled.is_empty() {
+        answers_by(name, letters, &INDEX.loose)
+    } else {
+        spelled
     }
 }
 

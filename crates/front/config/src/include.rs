@@ -186,9 +186,10 @@ impl Collector<'_> {
 /// The files of a pattern, sorted. Hidden files and `/` are matched by neither `*` nor `?`.
 fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let base = base.to_str().ok_or("the directory's name is not UTF-8")?;
-    let whole = match base.is_empty() || pattern.starts_with('/') {
-        true => pattern.to_owned(),
-        false => format!("{}/{pattern}", Pattern::escape(base)),
+    let whole = if base.is_empty() || pattern.starts_with('/') {
+        pattern.to_owned()
+    } else {
+        format!("{}/{pattern}", Pattern::escape(base))
     };
     let options = MatchOptions {
         case_sensitive: true,

@@ -315,9 +315,10 @@ fn members(services: Vec<Service>, speech: Speech) -> Vec<Found> {
 /// A weight of ours, from 1 to 1000. DNS has 0 for the least.
 fn scaled(weight: u16, heaviest: u16) -> u32 {
     let (weight, heaviest) = (u32::from(weight), u32::from(heaviest));
-    match heaviest > WEIGHT_MAX {
-        true => (weight * WEIGHT_MAX / heaviest).max(1),
-        false => weight.max(1),
+    if heaviest > WEIGHT_MAX {
+        (weight * WEIGHT_MAX / heaviest).max(1)
+    } else {
+        weight.max(1)
     }
 }
 

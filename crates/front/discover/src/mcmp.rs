@@ -302,9 +302,10 @@ async fn receive(
             Ok(None) => {
                 let begun = head.is_some() || !input.is_empty();
                 let read = stream.read_buf(input);
-                let read = match begun {
-                    true => timeout(MESSAGE_MAX, read).await?,
-                    false => read.await,
+                let read = if begun {
+                    timeout(MESSAGE_MAX, read).await?
+                } else {
+                    read.await
                 };
                 match read? {
                     0 if begun => return Ok(Received::Garbage),

@@ -348,10 +348,10 @@ impl FileBody {
 
     /// Fails if the file is not the same any more.
     fn prove(&self) -> Result<(), FileBodyError> {
-        match self.facts.hold(self.file()?) {
-            true => Ok(()),
-            false => Err(FileBodyError::Changed),
+        if !self.facts.hold(self.file()?) {
+            return Err(FileBodyError::Changed);
         }
+        Ok(())
     }
 }
 

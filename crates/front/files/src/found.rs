@@ -108,9 +108,10 @@ impl FoundFile {
     /// not known yet.
     pub(crate) fn entity_tag(&self, config: &FilesConfig) -> Option<&HeaderValue> {
         let version = self.version();
-        match version.facts.is_tagged_by_content(config) {
-            true => version.content_tag.get(),
-            false => version.time_tag.as_ref(),
+        if version.facts.is_tagged_by_content(config) {
+            version.content_tag.get()
+        } else {
+            version.time_tag.as_ref()
         }
     }
 

@@ -232,11 +232,11 @@ impl FileTable {
             return None;
         }
         kept.used.set(now);
-        match is_small(facts) {
-            // It was not in memory, or had just been written, when it was opened.
-            true => Some(self.keep_content(*facts, fd, now)),
-            false => Some(FileContent::Open(fd)),
+        if !is_small(facts) {
+            return Some(FileContent::Open(fd));
         }
+        // It was not in memory, or had just been written, when it was opened.
+        Some(self.keep_content(*facts, fd, now))
     }
 
     /// Keeps the bytes of a small file that the kernel has in memory, else its descriptor.
@@ -274,12 +274,11 @@ impl std::fmt::Debug for FileTable {
 /// All bytes of a file that the kernel has in memory, if it is one version.
 fn read_now(fd: &OwnedFd, facts: &FileFacts) -> Option<Bytes> {
     let mut bytes = vec![0; usize::try_from(facts.size).ok()?];
-    let read = match bytes.is_empty() {
-        true => 0,
-        false => {
-            let mut slices = [IoSliceMut::new(&mut bytes)];
-            preadv2(fd, &mut slices, 0, ReadWriteFlags::NOWAIT).ok()?
-        }
+    let read = if bytes.is_empty() {
+        0
+    } else {
+        let mut slices = [IoSliceMut::new(&mut bytes)];
+        preadv2(fd, &mut slices, 0, ReadWriteFlags::NOWAIT).ok()?
     };
     (read == bytes.len() && facts.are_of(fd)).then(|| bytes.into())
 }

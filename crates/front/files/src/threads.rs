@@ -86,10 +86,10 @@ impl<'q> Place<'q> {
     fn new(waiting: &'q AtomicUsize) -> Result<Self, ThreadsBusy> {
         let before = waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self(waiting);
-        match before < WAITING_MAX {
-            true => Ok(place),
-            false => Err(ThreadsBusy),
+        if before >= WAITING_MAX {
+            return Err(ThreadsBusy);
         }
+        Ok(place)
     }
 }
 

@@ -617,9 +617,10 @@ impl ClientConnection {
         let Some(active) = &mut self.active else {
             return Poll::Ready(Ok(0));
         };
-        let written = ready!(match active.file.is_empty() {
-            true => active.output.poll_write(cx, &mut self.stream),
-            false => active.poll_write_file(cx, &mut self.stream),
+        let written = ready!(if active.file.is_empty() {
+            active.output.poll_write(cx, &mut self.stream)
+        } else {
+            active.poll_write_file(cx, &mut self.stream)
         })?;
         active.cork.release(active.is_written(), &self.stream);
         Poll::Ready(Ok(written))

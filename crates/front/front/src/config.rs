@@ -100,9 +100,10 @@ impl Config {
     #[must_use]
     pub fn files_kept_open(&self) -> usize {
         let mut rules = self.routes.iter().filter_map(|route| route.rules.as_ref());
-        match rules.any(|rules| rules.files.is_some()) {
-            true => self.server.workers.get() * self.server.files_open,
-            false => 0,
+        if rules.any(|rules| rules.files.is_some()) {
+            self.server.workers.get() * self.server.files_open
+        } else {
+            0
         }
     }
 }

@@ -399,10 +399,10 @@ fn check_version(
         }
         _ => version_of_all(upstream, overrides),
     };
-    match wanted == version {
-        true => Ok(()),
-        false => Err(Refusal::Stale { version }),
+    if wanted != version {
+        return Err(Refusal::Stale { version });
     }
+    Ok(())
 }
 
 /// What stands for a member's settings: it changes when they do.

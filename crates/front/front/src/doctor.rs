@@ -167,10 +167,11 @@ fn clock(config: &Config, machine: &Machine) -> Option<Check> {
         return None;
     }
     let said = "certificates and `until` depend on the clock";
-    Some(match machine.is_clock_set() {
-        true => Check::of(true, "clock", "synchronised", said),
-        false => Check::new(Verdict::Note, "clock", "no sign of synchronisation", said)
-            .by("timedatectl, chronyc tracking"),
+    Some(if machine.is_clock_set() {
+        Check::of(true, "clock", "synchronised", said)
+    } else {
+        Check::new(Verdict::Note, "clock", "no sign of synchronisation", said)
+            .by("timedatectl, chronyc tracking")
     })
 }
 

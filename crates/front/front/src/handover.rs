@@ -122,9 +122,10 @@ impl Offer {
         let overrides = {
             let overrides = shared.control.lock();
             shared.control.freeze(true);
-            match overrides.is_empty() {
-                true => Vec::new(),
-                false => serde_json::to_vec(&*overrides)?,
+            if overrides.is_empty() {
+                Vec::new()
+            } else {
+                serde_json::to_vec(&*overrides)?
             }
         };
         let offer = Self {

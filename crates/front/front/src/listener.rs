@@ -136,9 +136,10 @@ impl Listener {
     /// How clients address it: `https` in place of `http` if they speak TLS.
     pub(crate) fn url(&self) -> String {
         let url = self.address.to_string();
-        match self.tls.load().is_some() {
-            true => url.replacen("http", "https", 1),
-            false => url,
+        if self.tls.load().is_some() {
+            url.replacen("http", "https", 1)
+        } else {
+            url
         }
     }
 

@@ -174,9 +174,10 @@ impl Site {
                 .iter()
                 .zip(&wanted)
                 .all(|(member, wanted)| member.controls == *wanted);
-            match same {
-                true => Arc::clone(upstream),
-                false => Arc::new(upstream.controlled(&wanted)),
+            if same {
+                Arc::clone(upstream)
+            } else {
+                Arc::new(upstream.controlled(&wanted))
             }
         };
         let upstreams = self.upstreams.iter().map(upstream).collect();
@@ -553,9 +554,10 @@ impl Upstream {
         let domain = settings.domain.as_ref().filter(|_| decision.by_domain);
         Told {
             route: Some(domain.unwrap_or(&settings.jvm_route)),
-            activation: Some(match by_session {
-                true => controls.activation,
-                false => Activation::Active,
+            activation: Some(if by_session {
+                controls.activation
+            } else {
+                Activation::Active
             }),
         }
     }

@@ -383,10 +383,10 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
         files.client_ca = optional(&config.client_ca, Part::ClientCa);
         files.client_crl = optional(&config.client_crl, Part::ClientCrl);
     }
-    match faults.is_empty() {
-        true => Ok(files),
-        false => Err(faults),
+    if !faults.is_empty() {
+        return Err(faults);
     }
+    Ok(files)
 }
 
 fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {

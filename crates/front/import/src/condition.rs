@@ -200,10 +200,13 @@ impl HostTest {
             (Self::Starts(text), HostClass::Name(name)) => Some(name.starts_with(text.as_str())),
             (Self::Ends(text), HostClass::Name(name)) => Some(name.ends_with(text.as_str())),
             (Self::Has(text), HostClass::Name(name)) => Some(name.contains(text.as_str())),
-            (Self::Ends(text), HostClass::Below(end)) => match end.ends_with(text.as_str()) {
-                true => Some(true),
-                false => (!text.ends_with(end)).then_some(false),
-            },
+            (Self::Ends(text), HostClass::Below(end)) => {
+                if end.ends_with(text.as_str()) {
+                    Some(true)
+                } else {
+                    (!text.ends_with(end)).then_some(false)
+                }
+            }
             (Self::Has(text), HostClass::Below(end)) => end.contains(text.as_str()).then_some(true),
             (Self::Starts(_), HostClass::Below(_)) | (_, HostClass::Other) => None,
         }

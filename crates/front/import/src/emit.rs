@@ -102,9 +102,10 @@ pub(crate) fn say(remark: &Remark, out: &mut String) {
 
 /// A part of a comment's line; a text of the source must not end it.
 fn comment(text: &str) -> Cow<'_, str> {
-    match text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(text.replace(char::is_control, " ")),
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.replace(char::is_control, " "))
     }
 }
 

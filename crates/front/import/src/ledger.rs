@@ -188,9 +188,10 @@ impl Ledger {
 
     /// The old server goes on doing it, or it needs a decision.
     pub(crate) fn kept_or_risk(&mut self, id: Id, text: &str) {
-        match self.keeps {
-            true => self.give(id, Fate::Kept, text),
-            false => self.risk(id, text),
+        if self.keeps {
+            self.give(id, Fate::Kept, text);
+        } else {
+            self.risk(id, text);
         }
     }
 

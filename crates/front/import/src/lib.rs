@@ -284,9 +284,10 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         files,
         routes,
         kept,
-    } = match options.inline_secrets || !plan.has_secrets() {
-        true => probe,
-        false => write(&closed, false),
+    } = if options.inline_secrets || !plan.has_secrets() {
+        probe
+    } else {
+        write(&closed, false)
     };
     if options.keep.is_some() && kept > 0 {
         let remedy = ledger.address_guards.remedy();

@@ -51,11 +51,12 @@ pub(crate) fn compare(plan: &Plan, config: &Config) -> Comparison {
             let Some(own) = model.host(listener, host) else {
                 continue;
             };
-            let list = match is_small {
-                true => &all,
-                false => of_hosts
+            let list = if is_small {
+                &all
+            } else {
+                of_hosts
                     .entry(own)
-                    .or_insert_with(|| PathList::new(&plan.hosts[own].rules)),
+                    .or_insert_with(|| PathList::new(&plan.hosts[own].rules))
             };
             comparison.is_cut |= list.is_cut;
             for PathPair { path, encoded } in &list.paths {

@@ -256,9 +256,10 @@ fn glob(text: &str) -> String {
             plain.push(sign);
         }
     }
-    match plain.starts_with(['/', '*']) {
-        true => plain,
-        false => format!("/{plain}"),
+    if plain.starts_with(['/', '*']) {
+        plain
+    } else {
+        format!("/{plain}")
     }
 }
 
@@ -341,14 +342,12 @@ impl Reader<'_> {
         }
         let texts = self.alternatives()?;
         self.rest = self.rest.strip_prefix(')')?;
-        match looks {
+        if looks {
             // It takes no character; without it more is matched.
-            true => {
-                self.is_exact = false;
-                Some(vec![String::new()])
-            }
-            false => Some(texts),
+            self.is_exact = false;
+            return Some(vec![String::new()]);
         }
+        Some(texts)
     }
 
     fn class(&mut self) -> Option<String> {
@@ -373,9 +372,10 @@ impl Reader<'_> {
         let plain = inner.strip_prefix('\\').unwrap_or(inner);
         let mut signs = plain.chars();
         if let (Some(only), None) = (signs.next(), signs.next())
-            && match plain.len() == inner.len() {
-                true => !matches!(only, '^' | '\\'),
-                false => !only.is_alphanumeric(),
+            && if plain.len() == inner.len() {
+                !matches!(only, '^' | '\\')
+            } else {
+                !only.is_alphanumeric()
             }
         {
             return Some(self.literal(only));
@@ -415,10 +415,7 @@ impl Reader<'_> {
     fn repeated(&mut self, atom: Vec<String>) -> Option<Vec<String>> {
         let any = atom.len() == 1 && atom[0] == ANY;
         let Some(sign) = self.rest.chars().next().filter(|it| "*+?{".contains(*it)) else {
-            return Some(match any {
-                true => self.inexact(),
-                false => atom,
-            });
+            return Some(if any { self.inexact() } else { atom });
         };
         let taken = match sign {
             '{' => counted(self.rest)?,

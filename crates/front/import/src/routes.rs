@@ -148,9 +148,10 @@ fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
         Matcher::everything(),
         Action::Files,
     ));
-    match some_tls && some_clear {
-        true => rules = with_schemes(rules),
-        false => rules.iter_mut().for_each(|rule| rule.scheme = None),
+    if some_tls && some_clear {
+        rules = with_schemes(rules);
+    } else {
+        rules.iter_mut().for_each(|rule| rule.scheme = None);
     }
     excluding(rules)
 }
@@ -237,9 +238,10 @@ pub(crate) struct Earlier {
 
 impl Earlier {
     pub(crate) fn add(&mut self, matcher: &Matcher, index: usize) {
-        let map = match matcher.is_plain() {
-            true => &mut self.plain,
-            false => &mut self.patterns,
+        let map = if matcher.is_plain() {
+            &mut self.plain
+        } else {
+            &mut self.patterns
         };
         map.entry(matcher.start().into_owned())
             .or_default()

@@ -28,9 +28,10 @@ impl Files for Memory {
         let (start, end) = pattern.split_once('*').unwrap_or((pattern, ""));
         let fits = |path: &&PathBuf| {
             let text = path.to_string_lossy();
-            match pattern.contains('*') {
-                true => text.starts_with(start) && text.ends_with(end),
-                false => text == pattern,
+            if pattern.contains('*') {
+                text.starts_with(start) && text.ends_with(end)
+            } else {
+                text == pattern
             }
         };
         self.0.keys().filter(fits).cloned().collect()

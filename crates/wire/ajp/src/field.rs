@@ -54,9 +54,10 @@ pub(crate) fn push(
 /// Where `view` lies in `payload`.
 #[inline]
 fn range(view: &[u8], payload: &Bytes) -> Range<usize> {
-    let start = match view.is_empty() {
-        true => 0,
-        false => view.as_ptr().addr() - payload.as_ptr().addr(),
+    let start = if view.is_empty() {
+        0
+    } else {
+        view.as_ptr().addr() - payload.as_ptr().addr()
     };
     start..start + view.len()
 }

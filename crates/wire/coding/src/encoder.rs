@@ -166,9 +166,10 @@ fn zstd_run(
         let left = context
             .compress_stream2(&mut output, &mut input, directive)
             .map_err(zstd_fault)?;
-        let is_done = match continues {
-            true => input.pos() == piece.len(),
-            false => left == 0,
+        let is_done = if continues {
+            input.pos() == piece.len()
+        } else {
+            left == 0
         };
         if is_done {
             return Ok(coded.into());

@@ -71,9 +71,10 @@ impl Client {
         request: &Request<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RequestError> {
-        let connection = match self.conn.is_persistent() {
-            true => ConnectionOption::Nothing,
-            false => ConnectionOption::Close,
+        let connection = if self.conn.is_persistent() {
+            ConnectionOption::Nothing
+        } else {
+            ConnectionOption::Close
         };
         self.upgrade = None;
         self.begin(request, connection, out)

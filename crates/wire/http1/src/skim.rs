@@ -176,9 +176,10 @@ impl Skimmer {
     }
 
     fn end(&mut self) {
-        self.state = match self.keep_alive {
-            true => State::Idle,
-            false => State::Over,
+        self.state = if self.keep_alive {
+            State::Idle
+        } else {
+            State::Over
         };
     }
 

@@ -172,17 +172,19 @@ impl Skimmer {
     fn receive_line(&mut self, input: &mut &[u8], is_get: bool) -> Result<Option<Skimmed>, Fault> {
         let beginning = &input[..input.len().min(LINE_BYTES_MAX)];
         let Some(end) = beginning.iter().position(|byte| *byte == b'\n') else {
-            return match input.len() < LINE_BYTES_MAX {
-                true => Ok(None),
-                false => Err(self.fail(Fault::LineTooLong)),
+            return if input.len() < LINE_BYTES_MAX {
+                Ok(None)
+            } else {
+                Err(self.fail(Fault::LineTooLong))
             };
         };
         let Some(line) = input[..end].strip_suffix(b"\r") else {
             return Err(self.fail(Fault::Reply));
         };
-        let next = match is_get {
-            true => self.value_line(line),
-            false => set_reply(self.dialect, line).map(State::Done),
+        let next = if is_get {
+            self.value_line(line)
+        } else {
+            set_reply(self.dialect, line).map(State::Done)
         };
         self.state = match next {
             Some(state) => state,

@@ -267,9 +267,10 @@ impl Fields {
         &self,
         name: NameRef<'n>,
     ) -> impl DoubleEndedIterator<Item = Field<'_>> + Clone + use<'_, 'n> {
-        let entries = match self.may_name(name) {
-            true => &self.entries[..],
-            false => &[],
+        let entries = if self.may_name(name) {
+            &self.entries[..]
+        } else {
+            &[]
         };
         let fields = entries.iter().map(move |entry| Field {
             fields: self,
@@ -525,9 +526,10 @@ impl Fields {
     #[must_use]
     pub fn share(&self, value: &[u8]) -> Bytes {
         let received = self.received.as_ptr_range();
-        match value.is_empty() || !received.contains(&value.as_ptr()) {
-            true => Bytes::copy_from_slice(value),
-            false => self.received.slice_ref(value),
+        if value.is_empty() || !received.contains(&value.as_ptr()) {
+            Bytes::copy_from_slice(value)
+        } else {
+            self.received.slice_ref(value)
         }
     }
 
@@ -546,9 +548,10 @@ impl Fields {
     }
 
     fn position(&self, name: NameRef<'_>) -> Option<usize> {
-        match self.may_name(name) {
-            true => self.iter().position(|field| field.is(name)),
-            false => None,
+        if self.may_name(name) {
+            self.iter().position(|field| field.is(name))
+        } else {
+            None
         }
     }
 

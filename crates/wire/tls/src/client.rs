@@ -71,12 +71,13 @@ impl Roots {
         }
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let certificates = certificates.map_err(|error| format!("is not PEM: {error}"))?;
-        match certificates.is_empty() {
-            true => Err("has no CERTIFICATE block".to_owned()),
-            false => Ok(Self {
+        if certificates.is_empty() {
+            Err("has no CERTIFICATE block".to_owned())
+        } else {
+            Ok(Self {
                 own: certificates.as_slice().into(),
                 ..Self::new(certificates)?
-            }),
+            })
         }
     }
 }
@@ -132,10 +133,10 @@ impl ClientIdentity {
         }
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
         let chain = chain.map_err(|error| TrustFault::Chain(format!("is not PEM: {error}")))?;
-        match chain.is_empty() {
-            true => Err(TrustFault::Chain("has no CERTIFICATE block".to_owned())),
-            false => Ok(chain),
+        if chain.is_empty() {
+            return Err(TrustFault::Chain("has no CERTIFICATE block".to_owned()));
         }
+        Ok(chain)
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, TrustFault> {
@@ -144,9 +145,10 @@ impl ClientIdentity {
         }
         let is_encrypted = memmem(&self.key, b"ENCRYPTED");
         PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
-            TrustFault::Key(match is_encrypted {
-                true => "is encrypted".to_owned(),
-                false => format!("has no usable key: {error}"),
+            TrustFault::Key(if is_encrypted {
+                "is encrypted".to_owned()
+            } else {
+                format!("has no usable key: {error}")
             })
         })
     }

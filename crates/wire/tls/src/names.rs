@@ -82,10 +82,10 @@ impl Names {
                 add(&mut names.default, &identity.certified);
             }
         }
-        match faults.is_empty() {
-            true => Ok(names),
-            false => Err(faults),
+        if !faults.is_empty() {
+            return Err(faults);
         }
+        Ok(names)
     }
 
     /// Whether some certificate is for `host`, or the default serves whatever is asked for.

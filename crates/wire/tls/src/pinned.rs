@@ -41,9 +41,10 @@ impl<V: ?Sized> Pinned<V> {
             refused,
             Error::InvalidCertificate(CertificateError::Revoked)
         );
-        match self.certificates.contains(certificate) && !is_revoked {
-            true => valid_at(certificate, now),
-            false => Err(refused),
+        if self.certificates.contains(certificate) && !is_revoked {
+            valid_at(certificate, now)
+        } else {
+            Err(refused)
         }
     }
 }

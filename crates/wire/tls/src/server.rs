@@ -154,10 +154,11 @@ impl Profile {
             faults.push(Fault::new(Part::Profile, "there is no certificate", hint));
         }
         let trust = trust(settings, files, now, &mut warnings).map_err(|more| faults.extend(more));
-        let names = match faults.is_empty() {
-            true => Names::new(&identities, default, settings.strict_sni)
-                .map_err(|more| faults.extend(more)),
-            false => Err(()),
+        let names = if faults.is_empty() {
+            Names::new(&identities, default, settings.strict_sni)
+                .map_err(|more| faults.extend(more))
+        } else {
+            Err(())
         };
         let (Ok(trust), Ok(names)) = (trust, names) else {
             return Err(faults);

@@ -72,13 +72,12 @@ impl FileOutput {
     pub fn poll_write(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<usize>> {
         let before = self.left;
         while self.left > 0 {
-            let written = match self.copied.is_empty() {
-                true => ready!(self.poll_send(cx, stream))?,
-                false => {
-                    let written = ready!(stream.poll_send_bytes(cx, &self.copied))?;
-                    self.copied.drain(..written);
-                    written
-                }
+            let written = if self.copied.is_empty() {
+                ready!(self.poll_send(cx, stream))?
+            } else {
+                let written = ready!(stream.poll_send_bytes(cx, &self.copied))?;
+                self.copied.drain(..written);
+                written
             };
             self.from += written as u64;
             self.left -= written.min(self.left);

@@ -156,9 +156,10 @@ impl SocketFile {
     /// It is no longer permitted.
     pub fn remove(&self) -> io::Result<()> {
         let is_ours = |it: Self| (it.device, it.inode) == (self.device, self.inode);
-        match Self::at(&self.path).is_ok_and(is_ours) {
-            true => fs::remove_file(&self.path),
-            false => Ok(()),
+        if Self::at(&self.path).is_ok_and(is_ours) {
+            fs::remove_file(&self.path)
+        } else {
+            Ok(())
         }
     }
 }

@@ -87,9 +87,10 @@ pub fn parse_proxy_header(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFaul
 fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     let seen = &input[..input.len().min(V1_MAX)];
     let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") else {
-        return match input.len() < V1_MAX {
-            true => Ok(None),
-            false => Err(ProxyFault::TooLong),
+        return if input.len() < V1_MAX {
+            Ok(None)
+        } else {
+            Err(ProxyFault::TooLong)
         };
     };
     let line = std::str::from_utf8(&seen[..end]).map_err(|_| ProxyFault::Line)?;
@@ -165,9 +166,10 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
     Ok(Some(ProxyHeader {
         len,
         is_local,
-        addresses: match is_local {
-            true => None,
-            false => block_addresses(block, family),
+        addresses: if is_local {
+            None
+        } else {
+            block_addresses(block, family)
         },
         tls: tls.filter(|_| !is_local),
     }))
@@ -224,10 +226,10 @@ fn next_tlv(bytes: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, Proxy
     let head = bytes[at..].first_chunk::<3>().ok_or(ProxyFault::Binary)?;
     let start = at + 3;
     let end = start + usize::from(u16::from_be_bytes([head[1], head[2]]));
-    match end <= bytes.len() {
-        true => Ok(Some((head[0], start..end))),
-        false => Err(ProxyFault::Binary),
+    if end > bytes.len() {
+        return Err(ProxyFault::Binary);
     }
+    Ok(Some((head[0], start..end)))
 }
 
 /// The value of `PP2_TYPE_SSL`: bits of the client, whether its certificate was verified, TLVs.

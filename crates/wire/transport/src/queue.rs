@@ -48,9 +48,10 @@ impl ByteQueue {
             self.close_tail();
         }
         let front = self.slices.front_mut().filter(|_| max > 0)?;
-        let piece = match front.len() > max {
-            true => front.split_to(max),
-            false => self.slices.pop_front()?,
+        let piece = if front.len() > max {
+            front.split_to(max)
+        } else {
+            self.slices.pop_front()?
         };
         self.queued -= piece.len();
         Some(piece)

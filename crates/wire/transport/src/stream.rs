@@ -191,9 +191,10 @@ impl Stream {
             };
             // A short read has emptied the socket. Reporting that it would block saves another read
             // that finds nothing; the event loop reports further bytes.
-            match 0 < read && read < room {
-                true => Err(ErrorKind::WouldBlock.into()),
-                false => Ok(()),
+            if 0 < read && read < room {
+                Err(ErrorKind::WouldBlock.into())
+            } else {
+                Ok(())
             }
         });
         match tried {

@@ -186,9 +186,10 @@ impl TlsStream {
 
     /// A buffer that begins with what was received before, with room for a read.
     fn lend(&self, room: usize) -> BytesMut {
-        let (place, size) = match room > READ_SMALL {
-            true => (&LENT_LARGE, READ_LARGE),
-            false => (&LENT_SMALL, READ_SMALL),
+        let (place, size) = if room > READ_SMALL {
+            (&LENT_LARGE, READ_LARGE)
+        } else {
+            (&LENT_SMALL, READ_SMALL)
         };
         let mut lent = place.take();
         lent.clear();
@@ -285,20 +286,23 @@ impl TlsStream {
                 self.ended = true;
                 self.end()
             }
-            (_, Ok(())) => match self.connection.is_peer_closed() {
-                true => Ok(0),
-                false => Err(ErrorKind::WouldBlock.into()),
-            },
+            (_, Ok(())) => {
+                if self.connection.is_peer_closed() {
+                    Ok(0)
+                } else {
+                    Err(ErrorKind::WouldBlock.into())
+                }
+            }
         }
     }
 
     /// What the end of what the peer sends means. A backend whose response ends with its connection
     /// must have said so; of a client's request the framing tells.
     fn end(&self) -> io::Result<usize> {
-        match self.connection.is_client() && !self.connection.is_peer_closed() {
-            true => Err(io::Error::new(ErrorKind::UnexpectedEof, Truncated)),
-            false => Ok(0),
+        if self.connection.is_client() && !self.connection.is_peer_closed() {
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, Truncated));
         }
+        Ok(0)
     }
 
     /// Whether the peer said in order that it sends nothing more.
@@ -442,9 +446,10 @@ thread_local! {
 
 /// Takes back what was lent for a read of so many bytes.
 fn give(room: usize, buffer: BytesMut) {
-    match room > READ_SMALL {
-        true => LENT_LARGE.set(buffer),
-        false => LENT_SMALL.set(buffer),
+    if room > READ_SMALL {
+        LENT_LARGE.set(buffer);
+    } else {
+        LENT_SMALL.set(buffer);
     }
 }
 
@@ -455,9 +460,10 @@ fn give(room: usize, buffer: BytesMut) {
 /// as their last 12 bits go, takes thirty times as long where memcpy is `rep movsb` (glibc before 2.39 on AMD's Zen 3 and 4:
 /// 16 KiB in 4.6 us, not in 0.15).
 fn lead(plain: &[u8]) -> usize {
-    match plain.len() >= COPIED_SLOWLY_MIN && plain.as_ptr().addr().is_multiple_of(16) {
-        true => LEAD,
-        false => 0,
+    if plain.len() >= COPIED_SLOWLY_MIN && plain.as_ptr().addr().is_multiple_of(16) {
+        LEAD
+    } else {
+        0
     }
 }
 

@@ -89,9 +89,10 @@ impl Plan {
             _ => vec![b'U'; entropy.below(BODY_MAX)],
         };
         let statuses = [200, 204, 205, 304, 404, 500, 599];
-        let response_body = match entropy.flag() {
-            true => vec![b'd'; entropy.below(BODY_MAX)],
-            false => Vec::new(),
+        let response_body = if entropy.flag() {
+            vec![b'd'; entropy.below(BODY_MAX)]
+        } else {
+            Vec::new()
         };
         Self {
             method: Method::from_bytes(method.as_bytes()).expect("a token"),
@@ -242,9 +243,10 @@ impl<'a> Play<'a> {
 
     fn send_request(&mut self) {
         let plan = self.plan;
-        let body = match plan.is_length_known {
-            true => BodyLength::Known(plan.body.len() as u64),
-            false => BodyLength::Unknown,
+        let body = if plan.is_length_known {
+            BodyLength::Known(plan.body.len() as u64)
+        } else {
+            BodyLength::Unknown
         };
         let request = Request {
             method: &plan.method,
@@ -361,9 +363,10 @@ impl<'a> Play<'a> {
             status: plan.status,
             reason: None,
             headers: &plan.response_headers,
-            body: match plan.is_response_length_known {
-                true => BodyLength::Known(plan.response_body.len() as u64),
-                false => BodyLength::Unknown,
+            body: if plan.is_response_length_known {
+                BodyLength::Known(plan.response_body.len() as u64)
+            } else {
+                BodyLength::Unknown
             },
         };
         let Wire {
@@ -422,9 +425,10 @@ impl<'a> Play<'a> {
 
     /// Checks what arrived; whether the connection lives on.
     fn finish(self) -> bool {
-        let expected = match self.plan.has_response_body() {
-            true => self.plan.response_body.len(),
-            false => 0,
+        let expected = if self.plan.has_response_body() {
+            self.plan.response_body.len()
+        } else {
+            0
         };
         assert_eq!(self.response, expected, "the whole response");
         assert!(self.has_head && self.wire.client_in.is_empty());
@@ -442,9 +446,10 @@ impl<'a> Play<'a> {
 
 /// Moves some bytes, all when there is nothing left to decide by; whether any moved.
 fn deliver(from: &mut BytesMut, to: &mut BytesMut, entropy: &mut Entropy<'_>) -> bool {
-    let len = match entropy.is_empty() {
-        true => from.len(),
-        false => entropy.below(from.len() + 1),
+    let len = if entropy.is_empty() {
+        from.len()
+    } else {
+        entropy.below(from.len() + 1)
     };
     to.unsplit(from.split_to(len));
     len > 0

@@ -139,17 +139,21 @@ fn of_counts(published: &Published, counts: &[f64]) -> Finding {
             Published::Direction(side) => of_direction(*side == Direction::More, ends),
         }
     };
-    match counts.iter().all(|count| one(count) == Finding::Reproduced) {
-        true => Finding::Reproduced,
-        false => Finding::Refuted,
+    if counts.iter().all(|count| one(count) == Finding::Reproduced) {
+        Finding::Reproduced
+    } else {
+        Finding::Refuted
     }
 }
 
 fn in_words(published: &Published, counts: &[f64]) -> String {
     let is_count = matches!(published, Published::Count(_));
-    let number = |count: &f64| match is_count {
-        true => count_in_words(*count),
-        false => ratio_in_words(*count),
+    let number = |count: &f64| {
+        if is_count {
+            count_in_words(*count)
+        } else {
+            ratio_in_words(*count)
+        }
     };
     let mut words: Vec<String> = counts.iter().map(number).collect();
     let runs = words.len() * if is_count { 1 } else { 2 };
@@ -218,9 +222,12 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
     }
     let is_ratio = !here.level.is_empty() || here.divisor.is_some();
     let starts = of_starts(result, &values(here, measure, result)?);
-    let words = |value: f64| match is_ratio {
-        true => ratio_in_words(value),
-        false => count_in_words(value),
+    let words = |value: f64| {
+        if is_ratio {
+            ratio_in_words(value)
+        } else {
+            count_in_words(value)
+        }
     };
     Ok(match median_interval(&starts, LEVEL) {
         Some(interval) => Evidence::Interval {
@@ -342,9 +349,10 @@ pub(super) fn ratio_in_words(ratio: f64) -> String {
 pub(super) fn count_in_words(count: f64) -> String {
     let whole = count.abs().max(1.0).log10().floor() as usize + 1;
     let text = format!("{count:.*}", 6_usize.saturating_sub(whole));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -15,9 +15,10 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
     } else {
         Vec::new()
     };
-    let what = match source.path == FILE {
-        true => "names each source: an arm for the rest would take one that is added later",
-        false => "must not look at which `Source` it is: ask by a function of exchange/source.rs",
+    let what = if source.path == FILE {
+        "names each source: an arm for the rest would take one that is added later"
+    } else {
+        "must not look at which `Source` it is: ask by a function of exchange/source.rs"
     };
     let lines = lines.into_iter().filter(|line| !source.is_test_line(*line));
     lines

@@ -229,11 +229,12 @@ fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     let announced = bytes.get(4..8).and_then(|length| length.try_into().ok());
     let announced = announced.map_or(0, u32::from_be_bytes) as usize;
     let there = bytes.len().saturating_sub(HEADER_BYTES);
-    match announced > there {
-        true => Err(format!(
+    if announced > there {
+        Err(format!(
             "its histogram cannot be decoded: it announces {announced} bytes and has {there}"
-        )),
-        false => Ok(bytes),
+        ))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -56,9 +56,10 @@ impl Zipf {
     fn area(&self, x: f64) -> f64 {
         let log = x.ln();
         let power = (1.0 - self.exponent) * log;
-        match power.abs() < TINY {
-            true => log * (1.0 + power / 2.0),
-            false => log * power.exp_m1() / power,
+        if power.abs() < TINY {
+            log * (1.0 + power / 2.0)
+        } else {
+            log * power.exp_m1() / power
         }
     }
 
@@ -66,9 +67,10 @@ impl Zipf {
     fn place(&self, area: f64) -> f64 {
         // Below -1 by rounding only.
         let power = (area * (1.0 - self.exponent)).max(-1.0);
-        match power.abs() < TINY {
-            true => (area * (1.0 - power / 2.0)).exp(),
-            false => (area * power.ln_1p() / power).exp(),
+        if power.abs() < TINY {
+            (area * (1.0 - power / 2.0)).exp()
+        } else {
+            (area * power.ln_1p() / power).exp()
         }
     }
 }

@@ -177,9 +177,10 @@ impl Plan {
         let mut arrivals = replay.arrivals.iter();
         let has_all = arrivals.all(|arrival| (arrival.request as usize) < requests);
         let is_alone = self.stages.is_empty() && self.stop.requests.is_none();
-        match is_open && has_all && is_alone && self.targets.len() == 1 {
-            true => Ok(()),
-            false => Err(PlanFault::Replay),
+        if is_open && has_all && is_alone && self.targets.len() == 1 {
+            Ok(())
+        } else {
+            Err(PlanFault::Replay)
         }
     }
 

@@ -23,9 +23,12 @@ impl Dynamic {
     /// # Errors
     /// [`TemplateFault`].
     pub(crate) fn compile(request: &Request, table: Option<&Table>) -> Result<Self, TemplateFault> {
-        let compile = |text: &[u8], place| match request.has_placeholders {
-            true => Template::compile(text, place, table),
-            false => Ok(Template::literal(text)),
+        let compile = |text: &[u8], place| {
+            if request.has_placeholders {
+                Template::compile(text, place, table)
+            } else {
+                Ok(Template::literal(text))
+            }
         };
         let headers = request.headers.iter();
         let values: Result<Vec<_>, _> = headers
@@ -72,9 +75,10 @@ impl Dynamic {
         let headers = self.base.headers.iter().zip(&self.values);
         let headers = headers.map(|(header, value)| {
             let is_length = header.name.eq_ignore_ascii_case("content-length");
-            let value = match is_length && body.len() != self.base.body.len() {
-                true => body.len().to_string().into_bytes(),
-                false => made(value, Place::Header),
+            let value = if is_length && body.len() != self.base.body.len() {
+                body.len().to_string().into_bytes()
+            } else {
+                made(value, Place::Header)
             };
             Header {
                 name: header.name.clone(),

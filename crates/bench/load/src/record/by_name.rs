@@ -50,12 +50,13 @@ impl Names {
                 }))
             })
             .collect();
-        match list.is_empty() {
-            true => Self::default(),
-            false => Self {
+        if list.is_empty() {
+            Self::default()
+        } else {
+            Self {
                 list,
                 places: places.into(),
-            },
+            }
         }
     }
 

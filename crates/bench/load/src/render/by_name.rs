@@ -77,9 +77,10 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
 
 /// The name, with its end cut off where it is longer than `width`.
 fn shortened(name: &str, width: usize) -> String {
-    match name.chars().count() > width {
-        true => name.chars().take(width - 1).chain(['…']).collect(),
-        false => name.to_owned(),
+    if name.chars().count() > width {
+        name.chars().take(width - 1).chain(['…']).collect()
+    } else {
+        name.to_owned()
     }
 }
 

@@ -61,9 +61,10 @@ pub(super) fn answers(operations: &Operations) -> String {
     });
     let stored = (operations.stored > 0).then(|| format!("stored {}", operations.stored));
     let parts: Vec<String> = gets.into_iter().chain(stored).collect();
-    match parts.is_empty() {
-        true => "none".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 

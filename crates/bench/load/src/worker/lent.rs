@@ -273,16 +273,17 @@ impl SlotResources {
     /// Says what has happened so far.
     pub(super) fn publish(&mut self, line: &Line, is_measuring: bool) {
         let counts = &self.record.counts;
-        let tally = match is_measuring {
-            false => self.warm_up,
-            true => Tally {
+        let tally = if is_measuring {
+            Tally {
                 started: counts.started,
                 completed: counts.completed,
                 failed: counts.failed,
                 received: self.record.bytes.received,
                 latency_sum: saturating_nanos(self.record.total.sum()),
                 latency_max: saturating_nanos(self.record.total.max()),
-            },
+            }
+        } else {
+            self.warm_up
         };
         for (place, value) in [
             (&line.started, tally.started),

@@ -73,9 +73,12 @@ fn a_run_is_stopped_from_outside() {
 fn nothing_happens_for_too_long() {
     for hanging in 0..3 {
         let asked = || Script::new().expect_until(b"\r\n\r\n");
-        let peer = Peer::start_with(move |number| match number == hanging {
-            true => asked().stall(),
-            false => asked().send(KEPT).stall(),
+        let peer = Peer::start_with(move |number| {
+            if number == hanging {
+                asked().stall()
+            } else {
+                asked().send(KEPT).stall()
+            }
         });
         let mut plan = plan(peer.address());
         plan.timeouts.idle = Some(Duration::from_millis(50));

@@ -14,9 +14,10 @@ use crate::bench::{closed, plan, run};
 fn run_with(stalls: fn(usize) -> bool) -> Report {
     let peer = Peer::start_with(move |number| {
         let asked = Script::new().expect_until(b"\r\n\r\n");
-        match stalls(number) {
-            true => asked.stall(),
-            false => asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
+        if stalls(number) {
+            asked.stall()
+        } else {
+            asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
         }
     });
     let mut plan = plan(peer.address());
@@ -72,9 +73,10 @@ fn a_comparison_names_silences() {
             let answer = asked().send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
             // A peer keeps its sockets until it ends: many answers on each, so that others have descriptors left.
             let answers = answer.repeat(100);
-            match stalls(number) {
-                true => answers.then(asked().stall()),
-                false => answers,
+            if stalls(number) {
+                answers.then(asked().stall())
+            } else {
+                answers
             }
         })
     };

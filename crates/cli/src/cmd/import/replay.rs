@@ -233,9 +233,10 @@ impl Server {
             .authority
             .rsplit_once(':')
             .is_some_and(|it| it.1.parse::<u16>().is_ok());
-        let address = match has_port {
-            true => self.authority.clone(),
-            false => format!("{}:80", self.authority),
+        let address = if has_port {
+            self.authority.clone()
+        } else {
+            format!("{}:80", self.authority)
         };
         let address = address.to_socket_addrs()?.next();
         let address = address.ok_or_else(|| io::Error::other("its host has no address"))?;

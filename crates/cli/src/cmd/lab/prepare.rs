@@ -24,10 +24,10 @@ pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
 /// The value of `--against`: servers are started in directories of their own, from which a relative path leads elsewhere.
 pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
     let path = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
-    match path.is_file() {
-        true => Ok(path),
-        false => Err("it is no file".to_owned()),
+    if !path.is_file() {
+        return Err("it is no file".to_owned());
     }
+    Ok(path)
 }
 
 /// What must be there before anything is started: limits, packages, and containers from Maven's

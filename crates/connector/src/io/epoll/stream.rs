@@ -107,10 +107,10 @@ impl Stream {
             Self::Tcp(stream) => stream,
             Self::Unix(stream) => stream,
         };
-        match is_watched {
-            false => source.register(registry, token, interest),
-            true => source.reregister(registry, token, interest),
+        if is_watched {
+            return source.reregister(registry, token, interest);
         }
+        source.register(registry, token, interest)
     }
 
     // Past libc, whose wrappers are points of cancellation and take a twentieth of a small exchange

@@ -66,9 +66,10 @@ impl Task {
     /// before the task has to wait for it: most connections that are served once never do, and few
     /// that are kept ever wait for room.
     pub(super) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        let interest = match self.writable {
-            true => Interest::READABLE,
-            false => Interest::READABLE | Interest::WRITABLE,
+        let interest = if self.writable {
+            Interest::READABLE
+        } else {
+            Interest::READABLE | Interest::WRITABLE
         };
         if self
             .watched

@@ -56,12 +56,13 @@ fn look(path: &Path, place: &Range<usize>, report: &mut Report) {
         return;
     }
     let message = format!("there is no directory {}", directory.display());
-    let finding = match is_made_by_systemd(path) {
-        true => Finding::warning(message, place.clone()).hint(
+    let finding = if is_made_by_systemd(path) {
+        Finding::warning(message, place.clone()).hint(
             "a start fails without it: create it, or let systemd do so with RuntimeDirectory or \
-             StateDirectory (docs/systemd.md)",
-        ),
-        false => Finding::fault(message, place.clone()).hint("create it, or write another path"),
+         StateDirectory (docs/systemd.md)",
+        )
+    } else {
+        Finding::fault(message, place.clone()).hint("create it, or write another path")
     };
     report.push(finding);
 }

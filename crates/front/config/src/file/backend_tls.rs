@@ -63,9 +63,10 @@ pub(super) fn settle(
 ) -> TlsKeys {
     if table.has("client_certificate") != table.has("client_key") {
         let message = "`client_certificate` and `client_key` need each other";
-        let place = match table.has("client_key") {
-            true => table.place_of("client_key"),
-            false => table.place_of("client_certificate"),
+        let place = if table.has("client_key") {
+            table.place_of("client_key")
+        } else {
+            table.place_of("client_certificate")
         };
         table.push(Finding::fault(message, place).hint("write both, or neither"));
     }
@@ -201,9 +202,10 @@ fn system_roots() -> Result<Roots, String> {
 
 /// Where the key of that name stands; else the URL, when the upstream has it.
 fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
-    match table.has(key) {
-        true => table.place_of(key),
-        false => url.clone(),
+    if table.has(key) {
+        table.place_of(key)
+    } else {
+        url.clone()
     }
 }
 

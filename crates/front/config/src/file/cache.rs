@@ -178,10 +178,10 @@ impl Values for Queries {
 
 fn parse_parameter(text: &str) -> Result<String, TextError> {
     let is_name = !text.is_empty() && !text.contains(['&', '=', '#']) && text.is_ascii();
-    match is_name {
-        true => Ok(text.to_owned()),
-        false => Err(TextError::Token),
+    if !is_name {
+        return Err(TextError::Token);
     }
+    Ok(text.to_owned())
 }
 
 /// Statuses that are about a part of a response, or about one that is stored.

@@ -132,9 +132,10 @@ fn keep(
 ) -> Option<Arc<Page>> {
     if let Some((is_fault, message, hint)) = read.finding {
         let message = format!("`{key}` {message}");
-        let finding = match is_fault {
-            true => Finding::fault(message, place),
-            false => Finding::warning(message, place),
+        let finding = if is_fault {
+            Finding::fault(message, place)
+        } else {
+            Finding::warning(message, place)
         };
         table.push(finding.hint(hint));
     }
@@ -225,12 +226,13 @@ impl Values for Replaced {
             _ => LISTED.read(value)?,
         };
         let is_error = |range: &RangeInclusive<u16>| *range.start() >= FIRST_ERROR;
-        match replaced.iter().all(is_error) {
-            true => Ok(replaced),
-            false => Err(complaint(
+        if replaced.iter().all(is_error) {
+            Ok(replaced)
+        } else {
+            Err(complaint(
                 "has a status below 400, which is no error",
                 value,
-            )),
+            ))
         }
     }
 

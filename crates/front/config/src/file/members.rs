@@ -121,9 +121,10 @@ pub(super) fn read(
         Some(MemberSource::Dns(dns)) => Some(dns.speech),
         Some(MemberSource::File(_) | MemberSource::Mcmp(_)) | None => None,
     };
-    let trust = match source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
-        true => trust(&mut table, upstream, surroundings),
-        false => None,
+    let trust = if source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
+        trust(&mut table, upstream, surroundings)
+    } else {
+        None
     };
     let place = table.place_of("from");
     table.finish(report);

@@ -184,9 +184,10 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
         "upstream" => RouteTarget::Upstream(upstream?),
         "files" => RouteTarget::Files,
         "redirect" => {
-            let status = match table.has("status") {
-                true => redirect_status(status?, table)?,
-                false => StatusCode::PERMANENT_REDIRECT,
+            let status = if table.has("status") {
+                redirect_status(status?, table)?
+            } else {
+                StatusCode::PERMANENT_REDIRECT
             };
             let to = redirect?;
             RouteTarget::Redirect(Redirect { to, status })

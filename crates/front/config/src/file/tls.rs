@@ -87,16 +87,15 @@ fn one(
     }
     table.finish(report);
     if good && surroundings.reads_certificates {
-        match complete {
-            true => check(&profile, |_| true, &places, report),
+        if complete {
+            check(&profile, |_| true, &places, report);
+        } else {
             // What is missing was said; the files of the others are checked all the same.
-            false => {
-                let mut trust = profile.clone();
-                trust.certificates.clear();
-                let is_trust =
-                    |part| matches!(part, Part::ClientCa | Part::ClientCrl | Part::TicketKeys);
-                check(&trust, is_trust, &places, report);
-            }
+            let mut trust = profile.clone();
+            trust.certificates.clear();
+            let is_trust =
+                |part| matches!(part, Part::ClientCa | Part::ClientCrl | Part::TicketKeys);
+            check(&trust, is_trust, &places, report);
         }
     }
     Profile {
@@ -162,9 +161,10 @@ fn certificate(
 fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, report: &mut Report) {
     let finding = |make: fn(String, Range<usize>) -> Finding, fault: Fault| {
         let finding = make(fault.message, places.of(fault.part));
-        match fault.hint.is_empty() {
-            true => finding,
-            false => finding.hint(fault.hint),
+        if fault.hint.is_empty() {
+            finding
+        } else {
+            finding.hint(fault.hint)
         }
     };
     match catamaran_front::tls::check(profile) {

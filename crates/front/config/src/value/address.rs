@@ -158,9 +158,10 @@ pub(crate) fn parse_dns_name(text: &str) -> Result<String, UrlError> {
     let is_good = |label: &str| is_label(label.strip_prefix('_').unwrap_or(label));
     let labels_good = name.split('.').all(is_good) && name.len() <= 253;
     let is_address = name.parse::<Ipv4Addr>().is_ok();
-    match labels_good && !is_address {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err(UrlError::Host),
+    if labels_good && !is_address {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(UrlError::Host)
     }
 }
 

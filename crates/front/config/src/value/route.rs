@@ -63,9 +63,10 @@ pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let host = rest.split(['/', '?', ':']).next().unwrap_or_default();
         let (scheme, host) = (scheme.to_owned(), host.to_owned());
-        return Err(match host.split('.').all(is_label) {
-            true => HostError::Url { scheme, host },
-            false => HostError::Syntax,
+        return Err(if host.split('.').all(is_label) {
+            HostError::Url { scheme, host }
+        } else {
+            HostError::Syntax
         });
     }
     if let Some((host, _)) = text.split_once('/')

@@ -69,9 +69,10 @@ fn advert(
     sequence: u64,
     date: &str,
 ) -> String {
-    let address = match listen.ip().is_unspecified() {
-        true => SocketAddr::new(config.interface.into(), listen.port()),
-        false => listen,
+    let address = if listen.ip().is_unspecified() {
+        SocketAddr::new(config.interface.into(), listen.port())
+    } else {
+        listen
     };
     let salt: [u8; 16] = match &config.key {
         Some(key) => Md5::digest(key.as_bytes()).into(),

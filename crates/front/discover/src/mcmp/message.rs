@@ -221,12 +221,13 @@ impl Form {
             .need("Load")?
             .parse()
             .map_err(|_| SyntaxFault("Load is no number"))?;
-        match (-1..=LOAD_MAX).contains(&load) {
-            true => Ok(Message::Status {
+        if (-1..=LOAD_MAX).contains(&load) {
+            Ok(Message::Status {
                 route: self.route()?,
                 load,
-            }),
-            false => Err(SyntaxFault("Load is out of range")),
+            })
+        } else {
+            Err(SyntaxFault("Load is out of range"))
         }
     }
 }
@@ -259,9 +260,10 @@ fn decoded(text: &[u8]) -> Result<String, SyntaxFault> {
 /// A name that can stand in a log, a URL and a cookie.
 fn name(text: &str) -> Result<String, SyntaxFault> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@!~".contains(&byte);
-    match !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(is_good) {
-        true => Ok(text.to_owned()),
-        false => Err(SyntaxFault("bad name")),
+    if !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(is_good) {
+        Ok(text.to_owned())
+    } else {
+        Err(SyntaxFault("bad name"))
     }
 }
 
@@ -275,9 +277,10 @@ fn host(text: &str) -> Result<String, SyntaxFault> {
         let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
     };
-    match text.len() <= 253 && text.split('.').all(is_label) {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err(SyntaxFault("Host is none")),
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(SyntaxFault("Host is none"))
     }
 }
 

@@ -93,9 +93,10 @@ async fn reload(shared: &Shared) -> Reply {
 
 /// Has another process started in place of this one. `GET /api/v1/status` says what came of it.
 fn upgrade(shared: &Shared) -> Reply {
-    let begun = match shared.is_leaving() {
-        true => None,
-        false => shared.control.upgrade(),
+    let begun = if shared.is_leaving() {
+        None
+    } else {
+        shared.control.upgrade()
     };
     match begun {
         Some(number) => {
@@ -216,9 +217,10 @@ fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
             Ok::<_, String>((backend.clone(), patch))
         };
         let patches = members.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-        match patches.is_empty() {
-            true => Err("`backends` names none".to_owned()),
-            false => Ok((patches, force)),
+        if patches.is_empty() {
+            Err("`backends` names none".to_owned())
+        } else {
+            Ok((patches, force))
         }
     });
     match read {

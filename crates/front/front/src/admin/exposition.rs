@@ -33,9 +33,10 @@ impl Format {
             words.next() == Some("application/openmetrics-text")
                 && !words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
         });
-        match wanted {
-            true => Self::OpenMetrics,
-            false => Self::Text,
+        if wanted {
+            Self::OpenMetrics
+        } else {
+            Self::Text
         }
     }
 

@@ -68,9 +68,10 @@ fn readiness(observed: &Observed) -> Reply {
             "upstream {upstream} has no members from {source} yet\n"
         ));
     }
-    let status = match observed.ready {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let status = if observed.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     Reply::text(status, &text)
 }

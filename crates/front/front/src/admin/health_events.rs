@@ -89,10 +89,10 @@ pub(super) fn is_mostly_5xx(errors: u64, responses: u64) -> bool {
 
 /// Whether most answers are 5xx; it ends when few are.
 fn fails(before: bool, errors: u64, responses: u64) -> bool {
-    match before {
-        false => errors >= ERRORS_MIN && 2 * errors >= responses,
-        true => errors > 0 && 10 * errors >= responses,
+    if before {
+        return errors > 0 && 10 * errors >= responses;
     }
+    errors >= ERRORS_MIN && 2 * errors >= responses
 }
 
 /// Responses 5xx within a minute below which nothing is told.

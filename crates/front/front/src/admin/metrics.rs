@@ -273,9 +273,10 @@ fn render_process(page: &mut Exposition, usage: &Usage) {
         .only(usage.open_files);
     let limit = usage.open_files_max.map_or(f64::INFINITY, |max| max as f64);
     // The format has no `inf`.
-    let limit = match limit.is_finite() {
-        true => limit.to_string(),
-        false => "+Inf".to_owned(),
+    let limit = if limit.is_finite() {
+        limit.to_string()
+    } else {
+        "+Inf".to_owned()
     };
     page.family(&families::PROCESS_MAX_FDS).only(limit);
     page.family(&families::PROCESS_START)
@@ -297,9 +298,10 @@ pub fn metrics_reference() -> String {
             .iter()
             .map(|(label, _)| format!("`{label}`"))
             .collect();
-        let by = match names.is_empty() {
-            true => String::new(),
-            false => format!(" by {}", names.join(", ")),
+        let by = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" by {}", names.join(", "))
         };
         let kind = family.kind.name();
         write!(page, "\n## `{name}`\n\n*{kind}{by}*: {help}\n").expect("a string takes all");

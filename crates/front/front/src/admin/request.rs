@@ -80,9 +80,10 @@ async fn answer(
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
     if let Some(reply) = health::answer(desk, &head) {
-        return Ok(match is_read {
-            true => reply,
-            false => Reply::method("GET, HEAD"),
+        return Ok(if is_read {
+            reply
+        } else {
+            Reply::method("GET, HEAD")
         });
     }
     let config = desk.config.load_full();

@@ -333,9 +333,10 @@ impl Fill {
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         state.filler = Some(cx.waker().clone());
-        match state.has_room() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        if state.has_room() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
     }
 
@@ -348,11 +349,10 @@ impl Fill {
     /// while the backend is waited for.
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
         let mut state = self.lock();
-        match state.has_room() {
-            true => state.idle_since = None,
-            false => {
-                state.idle_since.get_or_insert(now);
-            }
+        if state.has_room() {
+            state.idle_since = None;
+        } else {
+            state.idle_since.get_or_insert(now);
         }
         state.idle_since.map(|since| since + IDLE_MAX)
     }

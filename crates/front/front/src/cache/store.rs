@@ -200,12 +200,11 @@ impl Store {
 
     /// How an object was purged since it began.
     fn purged(&self, key: &CacheKey, object: &Object) -> Purged {
-        match object.head.began < self.purge_count() {
-            false => Purged::No,
-            true => {
-                let bans = self.bans.load();
-                bans.judge(object.head.began, key.url(), object.head.tags())
-            }
+        if object.head.began >= self.purge_count() {
+            Purged::No
+        } else {
+            let bans = self.bans.load();
+            bans.judge(object.head.began, key.url(), object.head.tags())
         }
     }
 
@@ -310,9 +309,12 @@ impl Store {
             return;
         };
         if before.variants().any(|it| it.is(object)) {
-            let variants = before.variants().map(|it| match it.is(object) {
-                true => Arc::new(it.with_coding(coding, bytes.clone())),
-                false => Arc::clone(it),
+            let variants = before.variants().map(|it| {
+                if it.is(object) {
+                    Arc::new(it.with_coding(coding, bytes.clone()))
+                } else {
+                    Arc::clone(it)
+                }
             });
             self.put(key, variants, (Some(&*before), before.state()));
         }

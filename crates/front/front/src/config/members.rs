@@ -53,9 +53,10 @@ impl MemberTrust {
     }
 
     fn of(&self, name: &str) -> Result<Arc<Trust>, String> {
-        let name = match self.is_named {
-            true => &self.settings.server_name,
-            false => name,
+        let name = if self.is_named {
+            &self.settings.server_name
+        } else {
+            name
         };
         let mut made = lock(&self.made);
         if let Some(trust) = made.get(name) {

@@ -193,10 +193,10 @@ fn moment(value: &Value) -> Result<u64, String> {
     let at: Timestamp = text.parse().map_err(|_| wrong())?;
     let at = u64::try_from(at.as_second()).map_err(|_| wrong().to_owned())?;
     let now = now();
-    match at > now {
-        true => Ok(at),
-        false => Err(format!("lies in the past: it is {} now", show_moment(now))),
+    if at <= now {
+        return Err(format!("lies in the past: it is {} now", show_moment(now)));
     }
+    Ok(at)
 }
 
 /// A moment as RFC 3339 has it.
@@ -208,10 +208,10 @@ pub(crate) fn show_moment(seconds: u64) -> String {
 
 fn reason(value: &Value) -> Result<String, String> {
     let text = value.as_str().ok_or("must be a text")?;
-    match text.chars().count() <= REASON_MAX {
-        true => Ok(text.to_owned()),
-        false => Err(format!("must have no more than {REASON_MAX} characters")),
+    if text.chars().count() > REASON_MAX {
+        return Err(format!("must have no more than {REASON_MAX} characters"));
     }
+    Ok(text.to_owned())
 }
 
 /// The greatest weight and distance, as in the file.

@@ -92,10 +92,10 @@ impl StateFile {
 }
 
 fn read(path: &Path) -> io::Result<Overrides> {
-    let file = match is_other(path) {
-        false => File::open(path)?,
-        true => return Err(no_file()),
-    };
+    if is_other(path) {
+        return Err(no_file());
+    }
+    let file = File::open(path)?;
     let mut text = String::new();
     file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > BYTES_MAX {

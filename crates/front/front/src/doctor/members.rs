@@ -77,9 +77,10 @@ pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: 
         let needed = format!(
             "{each} connections each; `members_max` = {max} of them need {most} open files, of which there may be {limit}"
         );
-        let verdict = match found.failed.is_none() && most <= limit {
-            true => Verdict::Enough,
-            false => Verdict::Note,
+        let verdict = if found.failed.is_none() && most <= limit {
+            Verdict::Enough
+        } else {
+            Verdict::Note
         };
         Some(Check::new(verdict, what, value, needed))
     };

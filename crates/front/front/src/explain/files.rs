@@ -52,9 +52,10 @@ fn named(path: &[u8], config: &FilesConfig) -> Result<String, String> {
     let name = FileName::new(path, config).map_err(|fault| fault.to_string())?;
     let file = config.root.join(text(name.relative()).as_str());
     let file = file.display();
-    Ok(match name.is_directory() {
-        true => format!("the file that stands for the directory {file}"),
-        false => format!("the file {file}"),
+    Ok(if name.is_directory() {
+        format!("the file that stands for the directory {file}")
+    } else {
+        format!("the file {file}")
     })
 }
 

@@ -327,9 +327,10 @@ fn method(question: &Question) -> Result<&str, String> {
 
 /// What stands before a target that has no path.
 fn slash(target: &str) -> &'static str {
-    match target.starts_with(['/', '*']) {
-        true => "",
-        false => "/",
+    if target.starts_with(['/', '*']) {
+        ""
+    } else {
+        "/"
     }
 }
 

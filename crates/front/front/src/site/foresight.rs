@@ -61,11 +61,14 @@ impl Upstream {
             Ok(Decision {
                 member: Some(member),
                 ..
-            }) => match foreseeing.members.iter().any(|(it, _)| it == member) {
-                // One of those that were picked among.
-                true => foreseeing.members,
-                false => vec![(*member, 1)],
-            },
+            }) => {
+                let was_picked_among = foreseeing.members.iter().any(|(it, _)| it == member);
+                if was_picked_among {
+                    foreseeing.members
+                } else {
+                    vec![(*member, 1)]
+                }
+            }
         };
         foresight.decision = Some(decision);
         foresight

@@ -59,9 +59,10 @@ impl Member {
 
     /// The share of its weight that it gets of requests that are not of its own sessions, in percent.
     pub(crate) fn share(&self) -> u8 {
-        match self.controls.activation.takes_new() {
-            true => self.backend.share(),
-            false => 0,
+        if self.controls.activation.takes_new() {
+            self.backend.share()
+        } else {
+            0
         }
     }
 

@@ -139,9 +139,12 @@ impl Turns {
         self.first(worker, members, tried, |schedule, asked, tried, tier| {
             let among = self.locals(among, tier);
             match self.table(key, tier) {
-                Some((key, table)) => table.pick(key, |place| match among.contains(&place) {
-                    true => share(asked, place, tried),
-                    false => 0,
+                Some((key, table)) => table.pick(key, |place| {
+                    if among.contains(&place) {
+                        share(asked, place, tried)
+                    } else {
+                        0
+                    }
                 }),
                 None => schedule.pick_among(asked, &among, tried),
             }
@@ -291,9 +294,10 @@ impl Members for Asked<'_> {
 
 /// The share of one that was not tried yet.
 fn share(asked: &Asked<'_>, place: usize, tried: &[usize]) -> u8 {
-    match tried.contains(&place) {
-        true => 0,
-        false => asked.share(place),
+    if tried.contains(&place) {
+        0
+    } else {
+        asked.share(place)
     }
 }
 

@@ -126,9 +126,10 @@ impl State {
     /// than its half of the places.
     fn make_room(&mut self, max: usize) {
         // Whoever begins is silent, too.
-        let (first, second) = match self.silent.len() >= max / 2 {
-            true => (&mut self.silent, &mut self.greeted),
-            false => (&mut self.greeted, &mut self.silent),
+        let (first, second) = if self.silent.len() >= max / 2 {
+            (&mut self.silent, &mut self.greeted)
+        } else {
+            (&mut self.greeted, &mut self.silent)
         };
         if let Some((_, victim)) = first.pop_first().or_else(|| second.pop_first()) {
             victim.wake();

@@ -233,10 +233,10 @@ impl std::io::Write for Partial {
             return Err(ErrorKind::WriteZero.into());
         }
         self.0.extend_from_slice(bytes);
-        match self.plain().ends_with(b"\n\n") {
-            true => Err(ErrorKind::WriteZero.into()),
-            false => Ok(bytes.len()),
+        if self.plain().ends_with(b"\n\n") {
+            return Err(ErrorKind::WriteZero.into());
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

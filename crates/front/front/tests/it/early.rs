@@ -13,9 +13,10 @@ use crate::{Front, ask, config, loopback, start, tcp, to};
 /// reset, or by a close that the kernel follows up with one.
 fn answering(answer: &'static [u8], resets: bool) -> Peer {
     let script = Script::new().expect_until(b"\r\n\r\n").send(answer);
-    Peer::start(match resets {
-        true => script.reset(),
-        false => script.finish(),
+    Peer::start(if resets {
+        script.reset()
+    } else {
+        script.finish()
     })
 }
 

@@ -93,9 +93,10 @@ impl Fleet {
             "leaving" | "drain" => "drain",
             _ => "active",
         };
-        match value["file"]["activation"] == in_force {
-            true => state.to_owned(),
-            false => format!("{state} soon"),
+        if value["file"]["activation"] == in_force {
+            state.to_owned()
+        } else {
+            format!("{state} soon")
         }
     }
 

@@ -104,9 +104,10 @@ fn front(tree: &Tree, origin: &Origin) -> Front {
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=60\r\nContent-Type: text/plain\r\n";
-        let status = match asked.target.contains("error") {
-            true => "500 Oops",
-            false => "200 OK",
+        let status = if asked.target.contains("error") {
+            "500 Oops"
+        } else {
+            "200 OK"
         };
         (response(status, fields, "0123456789"), false)
     })

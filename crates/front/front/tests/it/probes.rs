@@ -167,11 +167,12 @@ fn a_hung_application_that_answers_cping_is_found_by_a_request_only() {
         first.protocol = Protocol::Ajp;
         first.probe.as_mut().unwrap().timeout = Duration::from_millis(300);
         let running = start(config(&[loopback()], vec![first, to(&steady)])).unwrap();
-        match puts_out {
-            true => out(&running, 0),
-            false => until("answers", || {
+        if puts_out {
+            out(&running, 0);
+        } else {
+            until("answers", || {
                 (counts(&running, 0).probes_answered >= 3).then_some(())
-            }),
+            });
         }
         assert_eq!(counts(&running, 0).unwell, puts_out);
     }

@@ -68,9 +68,10 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
 
 /// Who is let in, if what is strange may keep out some of them.
 pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
-    match is_strange {
-        true => both(said, Access::Unsaid),
-        false => said,
+    if is_strange {
+        both(said, Access::Unsaid)
+    } else {
+        said
     }
 }
 
@@ -90,21 +91,21 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
             // One of both modules is enough.
             "satisfy" => {
                 let any = directive.word(0).eq_ignore_ascii_case("any");
-                match any {
-                    true => {
-                        ledger.unmapped(directive.id, "who is let in cannot be said");
-                        guards.authz = Some(Access::Unsaid);
-                    }
-                    false => ledger.mapped(directive.id),
+                if any {
+                    ledger.unmapped(directive.id, "who is let in cannot be said");
+                    guards.authz = Some(Access::Unsaid);
+                } else {
+                    ledger.mapped(directive.id);
                 }
             }
-            "authmerging" => match directive.word(0).eq_ignore_ascii_case("off") {
-                true => ledger.mapped(directive.id),
-                false => {
+            "authmerging" => {
+                if directive.word(0).eq_ignore_ascii_case("off") {
+                    ledger.mapped(directive.id);
+                } else {
                     ledger.unmapped(directive.id, "its guards are joined with those above it");
                     guards.authz = Some(Access::Unsaid);
                 }
-            },
+            }
             name if is_sign_on(name) => {
                 ledger.kept_or_risk(
                     directive.id,

@@ -45,9 +45,10 @@ pub(crate) fn settings(
                 ledger.mapped(directive.id);
             }
             "sslverifyclient" => {
-                let value = match directive.word(0).eq_ignore_ascii_case("require") {
-                    true => "required",
-                    false => "off",
+                let value = if directive.word(0).eq_ignore_ascii_case("require") {
+                    "required"
+                } else {
+                    "off"
                 };
                 settings
                     .keys
@@ -94,9 +95,10 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
         return false;
     }
     let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
-    match constant {
-        true => ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`"),
-        false => ledger.dropped(directive.id, "the front writes this field itself"),
+    if constant {
+        ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
+    } else {
+        ledger.dropped(directive.id, "the front writes this field itself");
     }
     true
 }

@@ -251,12 +251,13 @@ impl<'a> Site<'a> {
             let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
             let mut scope = outer.cloned().unwrap_or_default();
             scope.add(section, said, ledger);
-            match is_deeper {
-                true => scopes.push(Scope {
+            if is_deeper {
+                scopes.push(Scope {
                     below: below.to_owned(),
                     ..scope
-                }),
-                false => scopes[0] = scope,
+                });
+            } else {
+                scopes[0] = scope;
             }
         }
         for section in self.all() {
@@ -467,15 +468,13 @@ fn is_of_freshness(directive: &Directive) -> bool {
 /// A section of names; `None` if what it says cannot be said here.
 fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
     let mut none = NameSections::default();
-    let guards = match is_of_dots(section) {
+    if is_of_dots(section) {
         // They are hidden in any case.
-        true => {
-            access::of_section(section.inside(), ledger);
-            ledger.mapped(section.id);
-            return Some(());
-        }
-        false => section_guards(section, &mut none, ledger)?,
-    };
+        access::of_section(section.inside(), ledger);
+        ledger.mapped(section.id);
+        return Some(());
+    }
+    let guards = section_guards(section, &mut none, ledger)?;
     let name = section.word(0);
     let is_plain = section.name == "files"
         && section.words.len() == 1

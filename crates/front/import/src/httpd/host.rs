@@ -673,12 +673,13 @@ fn no_jk(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
         } else {
             vec![Matcher::everything()]
         };
-        match is_exact {
-            true => ledger.mapped(directive.id),
-            false => ledger.unmapped(
+        if is_exact {
+            ledger.mapped(directive.id);
+        } else {
+            ledger.unmapped(
                 directive.id,
                 "what it takes from mod_jk cannot be written as patterns",
-            ),
+            );
         }
         let action = if is_exact {
             Action::Files

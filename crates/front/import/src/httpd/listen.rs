@@ -38,16 +38,17 @@ impl Reader<'_, '_> {
             let known: Vec<usize> = (0..self.plan.listeners.len())
                 .filter(|&index| fits(&self.plan.listeners[index]))
                 .collect();
-            match known.is_empty() {
-                false => found.extend(known),
-                // A wildcard listener has the port of a narrower address as well.
-                true => match self.plan.listeners.iter().position(|it| it.port == port) {
-                    Some(wild) => found.push(wild),
-                    None if addresses.is_empty() => {
-                        found.push(self.plan.listener(&format!("[::]:{port}"), port));
-                    }
-                    None => found.extend(addresses.iter().map(|it| self.plan.listen(*it))),
-                },
+            if !known.is_empty() {
+                found.extend(known);
+                continue;
+            }
+            // A wildcard listener has the port of a narrower address as well.
+            match self.plan.listeners.iter().position(|it| it.port == port) {
+                Some(wild) => found.push(wild),
+                None if addresses.is_empty() => {
+                    found.push(self.plan.listener(&format!("[::]:{port}"), port));
+                }
+                None => found.extend(addresses.iter().map(|it| self.plan.listen(*it))),
             }
         }
         found.sort_unstable();
@@ -176,17 +177,14 @@ impl Reader<'_, '_> {
         let Some(list) = list else { return };
         let path = list.word(0);
         let is_file = list.name == "sslcarevocationfile";
-        match is_file && self.files.files.read(Path::new(path)).is_ok() {
-            true => {
-                self.files.ledger.mapped(list.id);
-                let path = self.files.files.located(Path::new(path));
-                tls.keys.insert("client_crl".to_owned(), quoted(&path));
-            }
-            false => {
-                let text = "the list of revoked certificates cannot be read: name one file";
-                self.files.ledger.risk(list.id, text);
-                tls.missing = Some("its list of revoked certificates is missing".to_owned());
-            }
+        if is_file && self.files.files.read(Path::new(path)).is_ok() {
+            self.files.ledger.mapped(list.id);
+            let path = self.files.files.located(Path::new(path));
+            tls.keys.insert("client_crl".to_owned(), quoted(&path));
+        } else {
+            let text = "the list of revoked certificates cannot be read: name one file";
+            self.files.ledger.risk(list.id, text);
+            tls.missing = Some("its list of revoked certificates is missing".to_owned());
         }
     }
 

@@ -50,9 +50,10 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
             .filter_map(|it| status(it))
             .collect();
         let is_on = directive.word(0).eq_ignore_ascii_case("on");
-        found = is_on.then(|| match codes.is_empty() {
-            true => "400".to_owned(),
-            false => {
+        found = is_on.then(|| {
+            if codes.is_empty() {
+                "400".to_owned()
+            } else {
                 let all: Vec<String> = codes.iter().map(|it| quoted(it)).collect();
                 format!("[{}]", all.join(", "))
             }

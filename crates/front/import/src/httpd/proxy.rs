@@ -137,9 +137,10 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
     let verifies = |it: &&Directive| !it.word(0).eq_ignore_ascii_case("none");
     let verify = all().find(verifies).or_else(|| all().next())?;
     for section in for_some() {
-        match verifies(&verify) {
-            true => ledger.risk(section.id, "the strictest holds for all backends here"),
-            false => ledger.mapped(section.id),
+        if verifies(&verify) {
+            ledger.risk(section.id, "the strictest holds for all backends here");
+        } else {
+            ledger.mapped(section.id);
         }
     }
     match verify.word(0).to_ascii_lowercase().as_str() {
@@ -222,13 +223,15 @@ impl Target {
         let has_port = authority
             .rsplit_once(':')
             .is_some_and(|(_, it)| it.parse::<u16>().is_ok());
-        let host = match has_port {
-            true => authority.rsplit_once(':').map_or(authority, |it| it.0),
-            false => authority,
+        let host = if has_port {
+            authority.rsplit_once(':').map_or(authority, |it| it.0)
+        } else {
+            authority
         };
-        let url = match has_port {
-            true => format!("{plain}://{authority}"),
-            false => format!("{plain}://{authority}:{port}"),
+        let url = if has_port {
+            format!("{plain}://{authority}")
+        } else {
+            format!("{plain}://{authority}:{port}")
         };
         Self::checked(url, path, host, is_tunnel)
     }
@@ -279,32 +282,29 @@ pub(crate) fn pass(
     };
     let url = words.first().map_or("", String::as_str);
     let is_match = directive.name == "proxypassmatch";
-    let (matchers, is_exact) = match is_match {
-        true => {
-            let set = path_set(path, false);
-            (set.matchers, set.is_exact)
-        }
-        false => (vec![prefix(path)], true),
+    let (matchers, is_exact) = if is_match {
+        let set = path_set(path, false);
+        (set.matchers, set.is_exact)
+    } else {
+        (vec![prefix(path)], true)
     };
     let rules = |action: Action| -> Vec<Rule> {
         let rule = |it: &Matcher| Rule::new(Some(&place), it.clone(), action.clone());
         matchers.iter().map(rule).collect()
     };
     if url == "!" {
-        match is_exact {
-            true => {
-                ledger.mapped(id);
-                return rules(Action::Files);
-            }
-            false => {
-                ledger.unmapped(id, &format!("`{path}` is no pattern of the front"));
-                return rules(Action::Closed);
-            }
+        if is_exact {
+            ledger.mapped(id);
+            return rules(Action::Files);
+        } else {
+            ledger.unmapped(id, &format!("`{path}` is no pattern of the front"));
+            return rules(Action::Closed);
         }
     }
-    let url = match is_match {
-        true => whole_path(path, url),
-        false => Some(url.to_owned()),
+    let url = if is_match {
+        whole_path(path, url)
+    } else {
+        Some(url.to_owned())
     };
     let forwarded = url.filter(|_| is_exact).and_then(|url| {
         let words = words.get(1..).unwrap_or_default();
@@ -316,9 +316,10 @@ pub(crate) fn pass(
         return rules(Action::Closed);
     };
     ledger.mapped(id);
-    let rewrite = match is_match {
-        true => None,
-        false => rewrite(path, &target_path),
+    let rewrite = if is_match {
+        None
+    } else {
+        rewrite(path, &target_path)
     };
     let mut found = rules(Action::Forward { upstream, rewrite });
     if !keys.is_empty() {
@@ -553,16 +554,17 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
         }
         "failonstatus" => {
             let codes: Vec<&str> = value.split(',').collect();
-            match codes.contains(&"404") {
-                true => ledger.risk(
+            if codes.contains(&"404") {
+                ledger.risk(
                     id,
                     "`failonstatus` 404 would send each page that is not there to every member",
-                ),
-                false => drop(
+                );
+            } else {
+                drop(
                     upstream
                         .keys
                         .insert("retry_status".to_owned(), quoted_list(codes)),
-                ),
+                );
             }
         }
         "nofailover" | "forcerecovery" | "growth" | "nonce" | "scolonpathdelim"

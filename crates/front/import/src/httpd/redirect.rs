@@ -162,9 +162,10 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     };
     let set = path_set(expression, false);
     let target = words.get(1).map_or("", String::as_str);
-    let action = match (300..400).contains(&status) {
-        true => action_of(target, status, (expression, &set.matchers)),
-        false => Some(Action::Answer(status)),
+    let action = if (300..400).contains(&status) {
+        action_of(target, status, (expression, &set.matchers))
+    } else {
+        Some(Action::Answer(status))
     };
     let action = action.filter(|_| set.is_exact);
     match action {
@@ -286,22 +287,22 @@ impl TunnelRule {
                 (_, Matcher::Prefix(path)) => keeps(path),
                 _ => false,
             };
-            match is_own && is_whole && is_same {
-                true => {
-                    opened = true;
-                    let upgrade = quoted("websocket");
-                    rule.settings.keys.insert("upgrade".to_owned(), upgrade);
-                }
-                false => left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher)),
+            if is_own && is_whole && is_same {
+                opened = true;
+                let upgrade = quoted("websocket");
+                rule.settings.keys.insert("upgrade".to_owned(), upgrade);
+            } else {
+                left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher));
             }
         }
         for &id in &self.ids {
-            match opened && !left {
-                true => ledger.mapped(id),
-                false => ledger.risk(
+            if opened && !left {
+                ledger.mapped(id);
+            } else {
+                ledger.risk(
                     id,
                     "WebSocket is passed on only where all else goes to the same backend",
-                ),
+                );
             }
         }
     }
@@ -509,9 +510,10 @@ fn rewrite(
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);
-    let matchers = match negated {
-        true => vec![Matcher::everything()],
-        false => set.matchers,
+    let matchers = if negated {
+        vec![Matcher::everything()]
+    } else {
+        set.matchers
     };
     let all = conditions.iter().chain([&directive]);
     let when = asks_host.then(|| {
@@ -602,15 +604,14 @@ fn pass(
     if flags.contains("E=") {
         ledger.risk(directive.id, "variables of requests are not converted");
     }
-    match ends && !(said && set.is_exact) {
-        // Later rules are asked for these paths as well.
-        true => all().for_each(|it| {
-            ledger.risk(
-                it.id,
-                "the end of the list for some requests was not converted",
-            );
-        }),
-        false => all().for_each(|it| ledger.mapped(it.id)),
+    let asks_later_rules_too = ends && !(said && set.is_exact);
+    for it in all() {
+        if asks_later_rules_too {
+            let what = "the end of the list for some requests was not converted";
+            ledger.risk(it.id, what);
+        } else {
+            ledger.mapped(it.id);
+        }
     }
     if !ends || !said || !set.is_exact {
         return Vec::new();
@@ -647,14 +648,16 @@ fn rewritten(target: &str, flags: &str, source: (&str, &[Matcher])) -> Option<Ac
 
 fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledger) {
     for it in conditions {
-        match is_mapped {
-            true => ledger.mapped(it.id),
-            false => ledger.kept_or_risk(it.id, "its RewriteRule was not converted"),
+        if is_mapped {
+            ledger.mapped(it.id);
+        } else {
+            ledger.kept_or_risk(it.id, "its RewriteRule was not converted");
         }
     }
-    match is_mapped {
-        true => ledger.mapped(id),
-        false => ledger.unmapped(id, "this RewriteRule is no redirect of the front"),
+    if is_mapped {
+        ledger.mapped(id);
+    } else {
+        ledger.unmapped(id, "this RewriteRule is no redirect of the front");
     }
 }
 

@@ -335,9 +335,10 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
         "proxy" | "proxymatch" | "virtualhost" => {}
         "directory" | "directorymatch" | "files" | "filesmatch" if ledger.is_open(section.id) => {
             let text = "it is about files of a directory that is not served here";
-            match ledger.keeps {
-                true => keep_all([section], text, ledger),
-                false => drop_all([section], text, ledger),
+            if ledger.keeps {
+                keep_all([section], text, ledger);
+            } else {
+                drop_all([section], text, ledger);
             }
         }
         "directory" | "directorymatch" | "files" | "filesmatch" => {}

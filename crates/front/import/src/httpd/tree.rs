@@ -73,14 +73,11 @@ impl Expansion<'_> {
             name.as_str(),
             "logformat" | "customlog" | "rewriterule" | "rewritecond"
         );
-        let words: Vec<String> = node
-            .words
-            .iter()
-            .map(|word| match keeps_variables {
-                true => word.clone(),
-                false => self.filled(word, id),
-            })
-            .collect();
+        let words = if keeps_variables {
+            node.words
+        } else {
+            node.words.iter().map(|it| self.filled(it, id)).collect()
+        };
         match name.as_str() {
             "include" | "includeoptional" => {
                 self.ledger.mapped(id);

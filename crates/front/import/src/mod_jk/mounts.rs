@@ -172,12 +172,13 @@ fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Le
             .count()
             > before;
     }
-    match unsaid {
-        true => ledger.unmapped(
+    if unsaid {
+        ledger.unmapped(
             exclusion.id,
             "its paths cannot be told from those of a mount by patterns",
-        ),
-        false => ledger.mapped(exclusion.id),
+        );
+    } else {
+        ledger.mapped(exclusion.id);
     }
 }
 

@@ -87,9 +87,10 @@ impl Workers {
             return;
         }
         let members = matches!(key, "balance_workers" | "balanced_workers");
-        let name = match members {
-            true => format!("worker.{worker}.balance_workers"),
-            false => name.to_owned(),
+        let name = if members {
+            format!("worker.{worker}.balance_workers")
+        } else {
+            name.to_owned()
         };
         let value = match self.properties.get(&name) {
             Some((known, before)) if members => {
@@ -382,9 +383,10 @@ pub(crate) fn hoist(upstream: &mut Upstream) {
 pub(crate) fn url(host: &str, port: &str) -> Option<String> {
     let port = number(port).filter(|it| (1..=65535).contains(it))?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let host = match bare.contains(':') {
-        true => format!("[{bare}]"),
-        false => bare.to_owned(),
+    let host = if bare.contains(':') {
+        format!("[{bare}]")
+    } else {
+        bare.to_owned()
     };
     let text = format!("ajp://{host}:{port}");
     catamaran_config::parse_upstream_url(&text)

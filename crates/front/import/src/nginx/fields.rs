@@ -31,12 +31,11 @@ pub(crate) fn response_fields(
     }
     for directive in scope.level(|it| it.name == "proxy_hide_header") {
         let name = directive.word(0);
-        match is_field(name) && !is_ruled_field(name, false) {
-            true => {
-                settings.response_fields.remove(name);
-                ledger.mapped(directive.id);
-            }
-            false => ledger.risk(directive.id, format!("the field `{name}` is not hidden")),
+        if is_field(name) && !is_ruled_field(name, false) {
+            settings.response_fields.remove(name);
+            ledger.mapped(directive.id);
+        } else {
+            ledger.risk(directive.id, format!("the field `{name}` is not hidden"));
         }
     }
 }
@@ -107,9 +106,10 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
     let is_first = fields.mentions(name) == 0;
     let value = value(directive.word(1), port).filter(|_| is_field(name) && is_first);
     if let Some(value) = value {
-        match value.is_empty() {
-            true => fields.take(name),
-            false => drop(fields.set.insert(name.to_owned(), value)),
+        if value.is_empty() {
+            fields.take(name);
+        } else {
+            drop(fields.set.insert(name.to_owned(), value));
         }
         return ledger.mapped(directive.id);
     }

@@ -105,9 +105,10 @@ fn address(words: &[String]) -> (ListenScope, u16) {
         _ if host == "localhost" => ListenScope::One(Ipv4Addr::LOCALHOST.into()),
         Ok(IpAddr::V4(ip)) if ip.is_unspecified() => ListenScope::AllOfIpv4,
         Ok(IpAddr::V6(ip)) if ip.is_unspecified() => {
-            match words.iter().any(|it| it == "ipv6only=off") {
-                true => ListenScope::All,
-                false => ListenScope::AllOfIpv6,
+            if words.iter().any(|it| it == "ipv6only=off") {
+                ListenScope::All
+            } else {
+                ListenScope::AllOfIpv6
             }
         }
         Ok(ip) => ListenScope::One(ip),
@@ -151,9 +152,10 @@ impl Listens<'_> {
         // A server with no other address has its closed routes there.
         let is_closed = host.listeners.is_empty() && !hidden.is_empty();
         for directive in hidden {
-            match is_closed {
-                true => self.convert(directive, (plan, host, ledger)),
-                false => ledger.risk(directive.id, HIDDEN),
+            if is_closed {
+                self.convert(directive, (plan, host, ledger));
+            } else {
+                ledger.risk(directive.id, HIDDEN);
             }
         }
         is_closed
@@ -228,12 +230,13 @@ impl Listens<'_> {
         };
         let keys = &mut plan.listeners[index].keys;
         keys.insert("proxy_protocol".to_owned(), "true".to_owned());
-        match from.is_empty() {
-            true => ledger.risk(
+        if from.is_empty() {
+            ledger.risk(
                 directive.id,
                 "name the proxies in `proxy_protocol_from`: until then no connection is accepted",
-            ),
-            false => drop(keys.insert("proxy_protocol_from".to_owned(), quoted_list(from))),
+            );
+        } else {
+            drop(keys.insert("proxy_protocol_from".to_owned(), quoted_list(from)));
         }
     }
 
@@ -292,11 +295,10 @@ impl Listens<'_> {
         keys.insert("client_certificate".to_owned(), quoted(value));
         keys.insert("client_ca".to_owned(), place(authority));
         if let Some(list) = self.find("ssl_crl") {
-            match self.is_there(list, ledger) {
-                true => drop(keys.insert("client_crl".to_owned(), place(list))),
-                false => {
-                    tls.missing = Some("its list of revoked certificates is missing".to_owned());
-                }
+            if self.is_there(list, ledger) {
+                drop(keys.insert("client_crl".to_owned(), place(list)));
+            } else {
+                tls.missing = Some("its list of revoked certificates is missing".to_owned());
             }
         }
         ledger.mapped(verify.id);

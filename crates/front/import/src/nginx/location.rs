@@ -370,9 +370,12 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
                         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             })
     };
-    let own = || match upstream.backends.iter().any(|it| it.url.contains("unix:")) {
-        true => "localhost",
-        false => "backend",
+    let own = || {
+        if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
+            "localhost"
+        } else {
+            "backend"
+        }
     };
     let named = match value.replace(['{', '}'], "").as_str() {
         "$host" | "$http_host" | "$host:$server_port" => return,
@@ -401,15 +404,14 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
         is_strange(scope, ledger) | is_limited(scope, ledger) | is_changed(scope, ledger);
     for name in ["auth_basic", "auth_request", "auth_jwt"] {
         if let Some(directive) = scope.find(name) {
-            match directive.word(0) == "off" {
-                true => ledger.mapped(directive.id),
-                false => {
-                    ledger.unmapped(
-                        directive.id,
-                        "clients sign on here, and the front has no sign-on",
-                    );
-                    unsaid = true;
-                }
+            if directive.word(0) == "off" {
+                ledger.mapped(directive.id);
+            } else {
+                ledger.unmapped(
+                    directive.id,
+                    "clients sign on here, and the front has no sign-on",
+                );
+                unsaid = true;
             }
         }
     }
@@ -434,15 +436,17 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     if let Some(satisfy) = scope.find("satisfy") {
         let any = satisfy.word(0) == "any";
         unsaid |= any;
-        match any {
-            true => ledger.unmapped(satisfy.id, "who is let in cannot be said"),
-            false => ledger.mapped(satisfy.id),
+        if any {
+            ledger.unmapped(satisfy.id, "who is let in cannot be said");
+        } else {
+            ledger.mapped(satisfy.id);
         }
     }
     let asked: Vec<Id> = rules.iter().map(|it| it.id).collect();
-    match unsaid {
-        true => ledger.address_guards.void(asked),
-        false => ledger.address_guards.written(asked),
+    if unsaid {
+        ledger.address_guards.void(asked);
+    } else {
+        ledger.address_guards.written(asked);
     }
     match ends {
         _ if unsaid => {

@@ -160,8 +160,8 @@ fn location<'d>(uri: &str, server: &'d [Directive]) -> Result<Option<&'d Directi
         }
     }
     let is_firm = longest.is_some_and(|it| it.1);
-    match is_expression && !is_firm {
-        true => Err("an expression may decide about its page".to_owned()),
-        false => Ok(longest.map(|it| it.2)),
+    if is_expression && !is_firm {
+        return Err("an expression may decide about its page".to_owned());
     }
+    Ok(longest.map(|it| it.2))
 }

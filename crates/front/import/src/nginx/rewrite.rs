@@ -128,9 +128,12 @@ fn takes_capture(directive: &Directive) -> bool {
 
 /// A directive with a mark where it has what an expression of hosts took.
 fn with_capture(directive: &Directive, captures: bool) -> Directive {
-    let mark = |word: &String| match captures {
-        true => word.replace("$1", HOST_CAPTURE),
-        false => word.clone(),
+    let mark = |word: &String| {
+        if captures {
+            word.replace("$1", HOST_CAPTURE)
+        } else {
+            word.clone()
+        }
     };
     Directive {
         words: directive.words.iter().map(mark).collect(),

@@ -34,9 +34,10 @@ pub(crate) fn convert(
 ) {
     let http: Vec<&Directive> = top.iter().filter(|it| it.name == "http").collect();
     http.iter().for_each(|it| expansion.ledger.mapped(it.id));
-    let all: Vec<&Directive> = match http.is_empty() {
-        true => top.iter().collect(),
-        false => http.iter().flat_map(|it| it.inside()).collect(),
+    let all: Vec<&Directive> = if http.is_empty() {
+        top.iter().collect()
+    } else {
+        http.iter().flat_map(|it| it.inside()).collect()
     };
     let is_block = |it: &&&Directive| matches!(it.name.as_str(), "server" | "upstream");
     // Servers inherit the others.
@@ -148,13 +149,15 @@ struct Server<'s> {
 impl Reader<'_, '_> {
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
         let constants = constants(server.inside(), self.expansion.ledger);
-        let filled: Vec<Directive> = match constants.is_empty() {
-            true => Vec::new(),
-            false => filled(server.inside(), &constants),
+        let filled: Vec<Directive> = if constants.is_empty() {
+            Vec::new()
+        } else {
+            filled(server.inside(), &constants)
         };
-        let inner = match constants.is_empty() {
-            true => server.inside(),
-            false => &filled[..],
+        let inner = if constants.is_empty() {
+            server.inside()
+        } else {
+            &filled[..]
         };
         let (names, unsayable) = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {

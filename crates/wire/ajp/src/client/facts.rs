@@ -150,8 +150,8 @@ fn check_texts(facts: &Facts<'_>) -> Result<(), RequestError> {
             return Err(RequestError::Control(part));
         }
     }
-    match facts.attributes.iter().all(Attribute::is_sendable) {
-        true => Ok(()),
-        false => Err(RequestError::Control("attributes")),
+    if !facts.attributes.iter().all(Attribute::is_sendable) {
+        return Err(RequestError::Control("attributes"));
     }
+    Ok(())
 }

@@ -75,10 +75,10 @@ fn reason(
         Some(reason) if reason == status.as_str().as_bytes() => return Ok(None),
         Some(reason) => reason,
     };
-    match field::has_control(reason) {
-        true => Err(ResponseFault::Reason),
-        false => Ok(Some(field::shared(reason, payload))),
+    if field::has_control(reason) {
+        return Err(ResponseFault::Reason);
     }
+    Ok(Some(field::shared(reason, payload)))
 }
 
 /// Whether a Content-Length may stand in a response of this status (RFC 9110, section 8.6).

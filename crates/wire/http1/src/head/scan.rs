@@ -195,9 +195,10 @@ impl Scan {
             let line = &input[self.line_at..at];
             let colon = line.iter().position(|byte| *byte == b':');
             let is_named = colon.is_some_and(|colon| is_token_text(&line[..colon]));
-            return Err(match is_named {
-                true => Fault::FieldValue,
-                false => Fault::FieldName,
+            return Err(if is_named {
+                Fault::FieldValue
+            } else {
+                Fault::FieldName
             });
         }
         let has_cr = at > self.line_at && input[at - 1] == b'\r';

@@ -148,9 +148,10 @@ impl Multiplexed {
             State::Open(_) => self.room(lent) > 0,
             State::Pausing | State::Dialling(_) => false,
         };
-        match has_room {
-            true => self.place.rest(lent),
-            false => self.vacancy.end(),
+        if has_room {
+            self.place.rest(lent);
+        } else {
+            self.vacancy.end();
         }
     }
 

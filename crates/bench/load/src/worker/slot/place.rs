@@ -124,9 +124,10 @@ impl<C> Place<C> {
         self.first_begun.get_or_insert(lent.now);
         let target = &lent.board.targets[self.target];
         let plan = &lent.board.plan;
-        let number = match target.needs_number() {
-            true => plan.numbers.next(),
-            false => 0,
+        let number = if target.needs_number() {
+            plan.numbers.next()
+        } else {
+            0
         };
         let place = match (ticket.request, &target.choice) {
             (Some(request), _) => request as usize,

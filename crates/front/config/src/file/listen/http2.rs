@@ -63,9 +63,10 @@ pub(super) fn check(
 
 fn resets(table: &mut Table<'_>, limits: &Http2Config) {
     if limits.resets_per_second_trusted < limits.resets_per_second {
-        let named = match table.has("h2_resets_per_second_trusted") {
-            true => "h2_resets_per_second_trusted",
-            false => "h2_resets_per_second",
+        let named = if table.has("h2_resets_per_second_trusted") {
+            "h2_resets_per_second_trusted"
+        } else {
+            "h2_resets_per_second"
         };
         let message = format!(
             "trusted proxies may give up fewer requests a second ({}) than any client ({})",

@@ -100,9 +100,10 @@ fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
         table.push(Finding::fault(message, place).hint(hint));
         return;
     }
-    let base = match base.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => base,
+    let base = if base.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        base
     };
     let warned = [
         (
@@ -194,16 +195,17 @@ fn parse_name(text: &str) -> Result<String, FileNameError> {
             || name.starts_with('.')
             || sources.iter().any(|suffix| name.ends_with(suffix))
     };
-    match text.split('/').any(is_hidden) {
-        true => Err(FileNameError::OfApplication),
-        false => Ok(text.to_owned()),
+    if text.split('/').any(is_hidden) {
+        return Err(FileNameError::OfApplication);
     }
+    Ok(text.to_owned())
 }
 
 fn parse_pattern(text: &str) -> Result<String, FileNameError> {
-    match (1..=255).contains(&text.len()) && !text.contains('/') {
-        true => Ok(text.to_owned()),
-        false => Err(FileNameError::Pattern),
+    if (1..=255).contains(&text.len()) && !text.contains('/') {
+        Ok(text.to_owned())
+    } else {
+        Err(FileNameError::Pattern)
     }
 }
 
@@ -225,9 +227,10 @@ fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError> {
 
 fn parse_charset(text: &str) -> Result<String, FileNameError> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    match !text.is_empty() && text.bytes().all(is_good) {
-        true => Ok(text.to_owned()),
-        false => Err(FileNameError::Charset),
+    if !text.is_empty() && text.bytes().all(is_good) {
+        Ok(text.to_owned())
+    } else {
+        Err(FileNameError::Charset)
     }
 }
 
@@ -252,10 +255,10 @@ impl Values for LinkRule {
             text.map(PathBuf::from).ok_or_else(wrong)
         };
         let directories: Vec<PathBuf> = entries.iter().map(path).collect::<Result<_, _>>()?;
-        match directories.is_empty() {
-            true => Err(wrong()),
-            false => Ok(Links::Also(directories)),
+        if directories.is_empty() {
+            return Err(wrong());
         }
+        Ok(Links::Also(directories))
     }
 
     fn describe(&self) -> String {

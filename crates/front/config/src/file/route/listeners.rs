@@ -121,8 +121,9 @@ fn unknown(
 /// Reads an address or a name.
 pub(super) fn parse_listener(text: &str) -> Result<ListenerRef, ListenerRefError> {
     // A name has neither.
-    match text.contains([':', '/']) {
-        true => Ok(ListenerRef::Address(parse_listen_address(text)?)),
-        false => Ok(ListenerRef::Name(parse_name(text)?)),
+    if text.contains([':', '/']) {
+        Ok(ListenerRef::Address(parse_listen_address(text)?))
+    } else {
+        Ok(ListenerRef::Name(parse_name(text)?))
     }
 }

@@ -66,9 +66,12 @@ fn members(object: &str) -> Vec<MemberDoc> {
         *found.unwrap_or_else(|| panic!("there is no object {name}"))
     };
     let own = of(object).members.iter();
-    own.flat_map(|member| match member.is_flat {
-        true => of(member.declared).members.to_vec(),
-        false => vec![*member],
+    own.flat_map(|member| {
+        if member.is_flat {
+            of(member.declared).members.to_vec()
+        } else {
+            vec![*member]
+        }
     })
     .collect()
 }

@@ -15,12 +15,13 @@ fn head(content_length: Option<u64>, is_stored: bool) -> FillHead {
         headers: Fields::new(),
         content_length,
         age: 0,
-        storing: match is_stored {
-            true => Ok(Audience {
+        storing: if is_stored {
+            Ok(Audience {
                 selection: Selection::new(Vec::new(), &Fields::new()),
                 terms: TERMS,
-            }),
-            false => Err("no-store"),
+            })
+        } else {
+            Err("no-store")
         },
         cookie: None,
     }

@@ -128,9 +128,10 @@ impl Flood {
         self.forgotten = now;
         let forgotten = millis.saturating_mul(self.limit.per_second);
         self.resets = self.resets.saturating_sub(forgotten) + 1000;
-        let max = match self.is_over {
-            false => self.limit.at_once,
-            true => self.limit.at_once / 2,
+        let max = if self.is_over {
+            self.limit.at_once / 2
+        } else {
+            self.limit.at_once
         };
         if self.resets <= max * 1000 {
             return;

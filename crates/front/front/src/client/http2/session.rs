@@ -64,9 +64,10 @@ impl Session {
         let listener = Arc::clone(client.config());
         let peer = client.peer();
         let is_trusted = is_trusted(&worker.site().server.trusted_proxies, peer.remote.ip());
-        let resets = ResetLimit::per_second(match is_trusted {
-            true => listener.http2.resets_per_second_trusted,
-            false => listener.http2.resets_per_second,
+        let resets = ResetLimit::per_second(if is_trusted {
+            listener.http2.resets_per_second_trusted
+        } else {
+            listener.http2.resets_per_second
         });
         Self {
             worker,
@@ -121,9 +122,10 @@ impl Session {
 
     /// How much of one response may be queued.
     pub(crate) fn room(&self) -> usize {
-        match self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
-            true => STREAM_QUEUED_MIN,
-            false => STREAM_QUEUED_MAX,
+        if self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
+            STREAM_QUEUED_MIN
+        } else {
+            STREAM_QUEUED_MAX
         }
     }
 

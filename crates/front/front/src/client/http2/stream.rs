@@ -466,9 +466,10 @@ impl H2Stream {
             }
             let is_whole = self.announced == Some(self.received);
             let ends = deadline.now() >= end || self.session.acceptor.drain().has_begun();
-            match is_whole && !ends {
-                true => Poll::Pending,
-                false => Poll::Ready(()),
+            if is_whole && !ends {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
             }
         })
         .await;

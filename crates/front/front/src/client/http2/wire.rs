@@ -81,9 +81,10 @@ impl Line {
     ) -> Poll<io::Result<usize>> {
         let len = slices.iter().map(|slice| slice.len()).sum::<usize>();
         let is_sealed = self.client.as_ref().is_some_and(|it| it.stream.is_tls());
-        let (most, room) = match is_sealed {
-            true => (SEAL_MAX, SEAL_MAX),
-            false => (HELD_MAX, buffers::SIZE),
+        let (most, room) = if is_sealed {
+            (SEAL_MAX, SEAL_MAX)
+        } else {
+            (HELD_MAX, buffers::SIZE)
         };
         let is_held = len <= most;
         if !is_held || self.held.len() + len > room {

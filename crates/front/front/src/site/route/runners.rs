@@ -166,9 +166,10 @@ fn obstacle_of_all(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> Opt
         scheme: config.scheme,
         ..RouteConfig::new("/", RouteTarget::Status(http::StatusCode::OK))
     };
-    Some(match matches(&any_path) {
-        true => of_path,
-        false => format!("its host is another, and {of_path}"),
+    Some(if matches(&any_path) {
+        of_path
+    } else {
+        format!("its host is another, and {of_path}")
     })
 }
 

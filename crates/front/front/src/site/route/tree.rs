@@ -106,9 +106,10 @@ impl Tree {
             None => return,
         }
         let node = &mut self.nodes[at];
-        let endings = match route.exact {
-            true => &mut node.exact,
-            false => &mut node.prefix,
+        let endings = if route.exact {
+            &mut node.exact
+        } else {
+            &mut node.prefix
         };
         endings
             .slot(route.compared_suffix().as_deref())
@@ -159,9 +160,12 @@ impl Tree {
             .patterns
             .iter()
             .take_while(|it| least.is_none_or(|least| it.rank > least));
-        let find = |it: &Pattern| match it.glob.matches(asked.path) {
-            true => it.slot.find(asked),
-            false => None,
+        let find = |it: &Pattern| {
+            if it.glob.matches(asked.path) {
+                it.slot.find(asked)
+            } else {
+                None
+            }
         };
         better.find_map(find).or(found)
     }
@@ -261,10 +265,7 @@ impl SchemeSlot {
     }
 
     fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        let of_scheme = match asked.secure {
-            true => self.https,
-            false => self.http,
-        };
+        let of_scheme = if asked.secure { self.https } else { self.http };
         [of_scheme, self.any]
             .into_iter()
             .filter_map(|it| Some(it.checked_sub(1)? as usize))

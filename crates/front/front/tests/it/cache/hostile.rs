@@ -11,9 +11,10 @@ use super::*;
 fn account() -> Origin {
     Origin::start(|asked| {
         let user = asked.field("cookie").unwrap_or("nobody").to_owned();
-        let fields = match asked.target.starts_with("/account") {
-            true => "Content-Type: text/html\r\n",
-            false => "Cache-Control: max-age=60\r\nContent-Type: text/css\r\n",
+        let fields = if asked.target.starts_with("/account") {
+            "Content-Type: text/html\r\n"
+        } else {
+            "Cache-Control: max-age=60\r\nContent-Type: text/css\r\n"
         };
         (ok(fields, &format!("{user} {}", asked.target)), false)
     })

@@ -149,11 +149,10 @@ fn who_follows_a_fetch_gets_what_is_for_both() {
                     2 => {
                         at_origin.wait();
                         at_origin.wait();
-                        match validates && leader.is_empty() {
-                            true => {
-                                format!("HTTP/1.1 304 Not Modified\r\n{FRESH}\r\n").into_bytes()
-                            }
-                            false => ok(FRESH, user),
+                        if validates && leader.is_empty() {
+                            format!("HTTP/1.1 304 Not Modified\r\n{FRESH}\r\n").into_bytes()
+                        } else {
+                            ok(FRESH, user)
                         }
                     }
                     _ => ok(FRESH, user),
@@ -173,9 +172,10 @@ fn who_follows_a_fetch_gets_what_is_for_both() {
                 };
                 Deadline::default().poll(line, waits).unwrap();
                 gate.wait();
-                let own = match follower.is_empty() {
-                    true => "nobody",
-                    false => "JSESSIONID=ann",
+                let own = if follower.is_empty() {
+                    "nobody"
+                } else {
+                    "JSESSIONID=ann"
                 };
                 assert_eq!(body(&second.join().unwrap()), own, "after {leader:?}");
             });

@@ -204,15 +204,12 @@ fn a_304_changes_the_response_alone_that_answers_the_request() {
             let is_known = ["if-none-match", "if-modified-since"]
                 .iter()
                 .any(|name| asked.field(name).is_some());
-            let bytes = match is_known {
-                true => {
-                    let fields = format!("{fields}{validator}{FRESH}");
-                    format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes()
-                }
-                false => {
-                    let fields = format!("{fields}{validator}Cache-Control: max-age=0\r\n");
-                    ok(&fields, &language)
-                }
+            let bytes = if is_known {
+                let fields = format!("{fields}{validator}{FRESH}");
+                format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes()
+            } else {
+                let fields = format!("{fields}{validator}Cache-Control: max-age=0\r\n");
+                ok(&fields, &language)
             };
             (bytes, false)
         });

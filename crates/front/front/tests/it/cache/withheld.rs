@@ -79,9 +79,10 @@ fn a_page_of_one_tenant_is_not_another_ones() {
 #[test]
 fn what_clients_send_tells_them_apart_though_backends_do_not_get_it() {
     for by_vary in [true, false] {
-        let fields = match by_vary {
-            true => "Cache-Control: max-age=60\r\nVary: X-Tenant, X_Under, X-Real-IP\r\n",
-            false => FRESH,
+        let fields = if by_vary {
+            "Cache-Control: max-age=60\r\nVary: X-Tenant, X_Under, X-Real-IP\r\n"
+        } else {
+            FRESH
         };
         let origin = Origin::start(move |asked| {
             let got = ["x-tenant", "x_under", "x-real-ip"].map(|name| asked.field(name));

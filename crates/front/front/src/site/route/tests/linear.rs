@@ -14,9 +14,10 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
         let mut excluded = route.exclude.iter();
         excluded.any(|it| Excluded::new(it).has(path))
     };
-    let scheme = match wanted.secure {
-        true => RouteScheme::Https,
-        false => RouteScheme::Http,
+    let scheme = if wanted.secure {
+        RouteScheme::Https
+    } else {
+        RouteScheme::Http
     };
     let matching = routes
         .iter()
