@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    let told = env::var_os("PROFILE").unwrap_or_default();
-    let told = told.to_string_lossy();
+    let profile = env::var_os("PROFILE").unwrap_or_default();
+    let told = profile.to_string_lossy();
     let name = folder::profile(&out).unwrap_or_else(|| folder::named(&told));
     println!("cargo::rustc-env=CATAMARAN_PROFILE={name}");
     // Each profile has a folder and a run of this script of its own.

@@ -126,8 +126,8 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse_from(without_help_of_bench(std::env::args_os()));
     let limit = Limit::default();
-    let queue = cli.command.serves().then(|| own_log::queue(limit.clone()));
-    let queue = queue.transpose();
+    let started = cli.command.serves().then(|| own_log::queue(limit.clone()));
+    let queue = started.transpose();
     log_to_stderr(&cli.log_level, limit);
     let _rest = match queue {
         Ok(rest) => rest,

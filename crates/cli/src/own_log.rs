@@ -29,8 +29,8 @@ pub(crate) struct Rest {
 /// # Errors
 /// There is no thread for it.
 pub(crate) fn queue(limit: Limit) -> io::Result<Rest> {
-    let queue = LineQueue::start("own", io::stderr().as_fd().try_clone_to_owned()?)?;
-    let queue = QUEUE.get_or_init(|| queue).clone();
+    let started = LineQueue::start("own", io::stderr().as_fd().try_clone_to_owned()?)?;
+    let queue = QUEUE.get_or_init(|| started).clone();
     panic::set_hook(Box::new(|panic| {
         let backtrace = Backtrace::capture();
         let shown = match backtrace.status() {

@@ -304,9 +304,9 @@ impl Wait for Sleep {
     }
 
     fn wait(&self) {
-        let rung = self.bell.rung.lock();
-        let rung = rung.unwrap_or_else(PoisonError::into_inner);
-        let rung = self.bell.ring.wait_while(rung, |rung| !*rung);
+        let lock = self.bell.rung.lock();
+        let locked = lock.unwrap_or_else(PoisonError::into_inner);
+        let rung = self.bell.ring.wait_while(locked, |rung| !*rung);
         *rung.unwrap_or_else(PoisonError::into_inner) = false;
     }
 

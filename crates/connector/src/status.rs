@@ -70,9 +70,9 @@ fn may_see(request: &Request, view: &StatusView) -> bool {
     let origin = &request.origin;
     let client_is_listed = match origin.protocol {
         Protocol::Ajp => {
-            let client = origin.remote_addr.as_deref();
-            let client = client.and_then(|client| std::str::from_utf8(client).ok());
-            let client = client.and_then(|client| client.parse::<IpAddr>().ok());
+            let address_bytes = origin.remote_addr.as_deref();
+            let address_text = address_bytes.and_then(|client| std::str::from_utf8(client).ok());
+            let client = address_text.and_then(|client| client.parse::<IpAddr>().ok());
             client.is_some_and(|client| view.peers.contains(Some(client)))
         }
         Protocol::Http => {
@@ -174,13 +174,13 @@ fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
 }
 
 fn push_section(html: &mut String, listener: &Listener, counts: &Snapshot) {
-    let listener = listener.to_string();
-    let listener = listener.replace('&', "&amp;").replace('<', "&lt;");
+    let name = listener.to_string();
+    let listener = name.replace('&', "&amp;").replace('<', "&lt;");
     push(html, format_args!("<h2>{listener}</h2>\n<table>\n"));
     let states = states(counts).map(|(name, value)| (format!("connections {name}"), value));
     let totals = totals(counts).map(|(name, value)| (name.to_owned(), value));
-    let errors = counts.refused.iter();
-    let errors = errors.map(|(reason, count)| (format!("errors: {reason}"), *count));
+    let refusals = counts.refused.iter();
+    let errors = refusals.map(|(reason, count)| (format!("errors: {reason}"), *count));
     for (name, value) in states.into_iter().chain(totals).chain(errors) {
         let name = name.replace('_', " ");
         push(html, format_args!("<tr><th>{name}<td>{value}\n"));

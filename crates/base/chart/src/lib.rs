@@ -182,8 +182,8 @@ impl Chart {
 }
 
 fn line(svg: &mut String, number: usize, series: &Series, x: &Scale<'_>, y: &Scale<'_>) {
-    let points = series.points.iter();
-    let points = points.filter_map(|&(one, other)| Some((x.at(one)?, y.at(other)?)));
+    let each = series.points.iter();
+    let points = each.filter_map(|&(one, other)| Some((x.at(one)?, y.at(other)?)));
     let mut path = String::new();
     for (place, (x, y)) in points.enumerate() {
         let verb = if place == 0 { 'M' } else { 'L' };

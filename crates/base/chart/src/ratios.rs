@@ -17,8 +17,8 @@ impl Ratios {
     #[must_use]
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
-        let reach = values.map(|value| value.ln().abs()).fold(0.0, f64::max);
-        let reach = reach.clamp(SCALE_MIN.ln(), REACH_MAX.ln()) * 1.05;
+        let farthest = values.map(|value| value.ln().abs()).fold(0.0, f64::max);
+        let reach = farthest.clamp(SCALE_MIN.ln(), REACH_MAX.ln()) * 1.05;
         let width = RATIO_WIDTH;
         Self { reach, width }
     }

@@ -201,13 +201,13 @@ impl Program {
         attributes.log = address(log.as_mut_ptr());
         // SAFETY: as above; the kernel writes at most `log_bytes` into the log, which has as many.
         let again = unsafe { open(PROG_LOAD, &mut attributes) };
-        let said = CStr::from_bytes_until_nul(&log)
+        let log_text = CStr::from_bytes_until_nul(&log)
             .unwrap_or_default()
             .to_string_lossy();
-        let said = if said.is_empty() {
+        let said = if log_text.is_empty() {
             String::new()
         } else {
-            format!("\n{said}")
+            format!("\n{log_text}")
         };
         again.map(Self).map_err(|_| BpfFault { what, source, said })
     }
@@ -258,8 +258,8 @@ fn refused(what: &'static str, source: io::Error) -> BpfFault {
 fn cores_max() -> Result<usize, BpfFault> {
     const FILE: &str = "/sys/devices/system/cpu/possible";
     let text = std::fs::read_to_string(FILE).map_err(|source| refused(FILE, source))?;
-    let last = text.trim().rsplit(['-', ',']).next().unwrap_or_default();
-    let last: usize = last
+    let last_text = text.trim().rsplit(['-', ',']).next().unwrap_or_default();
+    let last: usize = last_text
         .parse()
         .map_err(|_| refused(FILE, io::ErrorKind::InvalidData.into()))?;
     Ok(last + 1)
@@ -279,8 +279,8 @@ fn address<T>(pointer: *const T) -> u64 {
 /// As [`bpf`], and `command` returns a descriptor of its own.
 unsafe fn open<T>(command: c_long, attributes: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller answers for the attributes.
-    let number = unsafe { bpf(command, attributes) }?;
-    let number = i32::try_from(number).map_err(io::Error::other)?;
+    let answer = unsafe { bpf(command, attributes) }?;
+    let number = i32::try_from(answer).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us, nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -210,9 +210,9 @@ impl Group {
         let file = |source| failed("read", &path, source);
         let events = File::open(&path).map_err(file)?;
         for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
-            let mut text = [0; 256];
-            let length = events.read_at(&mut text, 0).map_err(file)?;
-            let text = String::from_utf8_lossy(&text[..length]);
+            let mut buffer = [0; 256];
+            let length = events.read_at(&mut buffer, 0).map_err(file)?;
+            let text = String::from_utf8_lossy(&buffer[..length]);
             if value(&text, "populated") == Some(0) {
                 return Ok(());
             }
@@ -260,8 +260,8 @@ fn own() -> Result<PathBuf, GroupFault> {
     let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
     let process = Process::myself().map_err(of_proc)?;
     let mounts = process.mountinfo().map_err(of_proc)?;
-    let mount = mounts.into_iter().find(|mount| mount.fs_type == "cgroup2");
-    let mount = mount.ok_or(GroupFault::NotMounted)?.mount_point;
+    let unified = mounts.into_iter().find(|mount| mount.fs_type == "cgroup2");
+    let mount = unified.ok_or(GroupFault::NotMounted)?.mount_point;
     let groups = process.cgroups().map_err(of_proc)?;
     let own = groups.into_iter().find(|group| group.hierarchy == 0);
     let below = own.map(|own| own.pathname).unwrap_or_default();

@@ -123,8 +123,8 @@ impl Known {
             self.compilers = compilers(id);
             self.threads = threads;
         }
-        let each = self.compilers.iter().filter_map(|task| cpu(id, *task));
-        let each: Vec<Duration> = each.collect();
+        let times = self.compilers.iter().filter_map(|task| cpu(id, *task));
+        let each: Vec<Duration> = times.collect();
         if each.len() < self.compilers.len() {
             // One has ended; another may have come in its place.
             self.threads = 0;
@@ -143,9 +143,9 @@ pub fn read(id: u32) -> Result<Jvm, JvmFault> {
 
 /// The threads that compile.
 fn compilers(id: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{id}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    let mut tasks: Vec<u32> = tasks
+    let directory = fs::read_dir(format!("/proc/{id}/task"));
+    let entries = directory.into_iter().flatten().flatten();
+    let mut tasks: Vec<u32> = entries
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
         .collect();
     tasks.sort_unstable();
@@ -167,9 +167,9 @@ fn cpu(id: u32, task: u32) -> Option<Duration> {
 
 /// A JVM has its file in `/tmp` whatever `java.io.tmpdir` says, as its own root directory has it.
 fn find(id: u32) -> Option<PathBuf> {
-    let root = format!("/proc/{id}/root/tmp");
-    let root = if Path::new(&root).exists() {
-        root
+    let own_root = format!("/proc/{id}/root/tmp");
+    let root = if Path::new(&own_root).exists() {
+        own_root
     } else {
         "/tmp".to_owned()
     };

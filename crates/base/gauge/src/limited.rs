@@ -57,16 +57,16 @@ pub(crate) fn controller(own: &Path, name: &Path) -> Result<Controller, GroupFau
     }
     let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
     let process = Process::myself().map_err(of_proc)?;
-    let mounts = process.mountinfo().map_err(of_proc)?;
-    let mut mounts = mounts.into_iter();
+    let all_mounts = process.mountinfo().map_err(of_proc)?;
+    let mut mounts = all_mounts.into_iter();
     let mount = mounts.find(|it| it.fs_type == "cgroup" && it.super_options.contains_key(CPU));
     let Some(mount) = mount else {
         return Err(GroupFault::NoCpu(
             "neither version 2 gives it to this process, nor is version 1 mounted".to_owned(),
         ));
     };
-    let groups = process.cgroups().map_err(of_proc)?;
-    let mut groups = groups.into_iter();
+    let all_groups = process.cgroups().map_err(of_proc)?;
+    let mut groups = all_groups.into_iter();
     let of_cpu = groups.find(|group| group.controllers.iter().any(|it| it == CPU));
     let below = of_cpu.map(|group| group.pathname).unwrap_or_default();
     let inner = mount.mount_point.join(below.trim_start_matches('/'));
@@ -91,9 +91,9 @@ impl Controller {
     pub(crate) fn set(&self, limit: CpuLimit) -> Result<(), GroupFault> {
         match self {
             Self::Two(path) => {
-                let parents = path.ancestors().skip(1);
-                let parents = parents.take_while(|it| it.join("cgroup.controllers").exists());
-                let parents: Vec<&Path> = parents.collect();
+                let above = path.ancestors().skip(1);
+                let in_groups = above.take_while(|it| it.join("cgroup.controllers").exists());
+                let parents: Vec<&Path> = in_groups.collect();
                 for parent in parents.iter().rev() {
                     give(parent)?;
                 }

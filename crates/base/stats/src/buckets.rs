@@ -31,8 +31,8 @@ pub struct BucketSums {
 impl Buckets {
     /// Counts a duration, to the microsecond.
     pub fn record(&self, value: Duration) {
-        let micros = value.as_secs().saturating_mul(1_000_000);
-        let micros = micros.saturating_add(value.subsec_micros().into());
+        let whole_micros = value.as_secs().saturating_mul(1_000_000);
+        let micros = whole_micros.saturating_add(value.subsec_micros().into());
         add(&self.counts[bucket_of(micros)], 1);
         add(&self.micros, micros);
     }

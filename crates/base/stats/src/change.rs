@@ -55,8 +55,8 @@ impl Split {
     fn of(series: &[f64], after: usize) -> Self {
         let (first, second) = series.split_at(after);
         let (before, then) = (median(first), median(second));
-        let levels = first.iter().map(|_| before);
-        let levels = levels.chain(second.iter().map(|_| then));
+        let first_levels = first.iter().map(|_| before);
+        let levels = first_levels.chain(second.iter().map(|_| then));
         let rest: Vec<f64> = series
             .iter()
             .zip(levels)

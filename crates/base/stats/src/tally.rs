@@ -36,8 +36,8 @@ impl Tally {
 
     /// Counts a duration; more than an hour counts as an hour. Counts wrap after 2^32.
     pub fn record(&self, value: Duration) {
-        let micros = value.as_secs().saturating_mul(1_000_000);
-        let micros = micros.saturating_add(value.subsec_micros().into());
+        let whole_micros = value.as_secs().saturating_mul(1_000_000);
+        let micros = whole_micros.saturating_add(value.subsec_micros().into());
         let count = &self.0[bucket_of(micros)];
         // One thread writes, so this needs no read-modify-write.
         count.store(

@@ -119,10 +119,10 @@ pub(crate) fn noise(values: &[f64]) -> f64 {
     let products: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let found = products / squares;
     // Of a series whose trend was taken away the correlation is found too small, by (2 + 4r)/n.
-    let correlation = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
+    let of_sample = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
     // Of few values it is not known well, and too small a one would make a drift look certain.
-    let doubt = ((1.0 - correlation * correlation) / count).sqrt();
-    let correlation = (correlation + doubt).min(CORRELATION_MAX);
+    let doubt = ((1.0 - of_sample * of_sample) / count).sqrt();
+    let correlation = (of_sample + doubt).min(CORRELATION_MAX);
     let deviation = (squares / (count - 2.0)).sqrt();
     deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }

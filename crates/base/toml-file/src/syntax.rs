@@ -23,10 +23,10 @@ pub fn parsed<'t>(
     faults.dedup_by_key(|(place, _)| report.line_of_all(place.start));
     let further = faults.len().saturating_sub(SHOWN_MAX);
     faults.truncate(SHOWN_MAX);
-    let findings = faults
+    let as_findings = faults
         .into_iter()
         .map(|(place, message)| Finding::fault(format!("syntax: {message}"), place));
-    let mut findings: Vec<_> = findings.collect();
+    let mut findings: Vec<_> = as_findings.collect();
     if let Some(last) = findings.last_mut().filter(|_| further > 0) {
         last.hint = format!("further lines with faults of syntax: {further}");
     }

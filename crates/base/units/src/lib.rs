@@ -147,8 +147,8 @@ impl<'a> Decimal<'a> {
     }
 
     fn times(&self, factor: u64) -> Result<u64, Inexact> {
-        let whole: u64 = self.whole.parse().map_err(|_| Inexact::Overflow)?;
-        let whole = whole.checked_mul(factor).ok_or(Inexact::Overflow)?;
+        let units: u64 = self.whole.parse().map_err(|_| Inexact::Overflow)?;
+        let whole = units.checked_mul(factor).ok_or(Inexact::Overflow)?;
         if self.fraction.is_empty() {
             return Ok(whole);
         }

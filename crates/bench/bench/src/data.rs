@@ -78,8 +78,8 @@ impl<'a> Lines<'a> {
 
     /// The line in which the record at `position` begins. Positions come in order.
     fn of(&mut self, position: Option<&Position>) -> u64 {
-        let from = position.map_or(0, |position| position.byte() as usize);
-        let from = from.clamp(self.at, self.text.len());
+        let wanted = position.map_or(0, |position| position.byte() as usize);
+        let from = wanted.clamp(self.at, self.text.len());
         let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         let begin = from + self.text[from..].iter().take_while(is_end).count();
         let passed = self.text[self.at..begin].iter();

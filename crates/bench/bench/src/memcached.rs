@@ -64,8 +64,8 @@ pub(crate) fn subject(settings: &Settings, urls: &[Url]) -> Option<MemcachedSubj
     if !is_spoken(urls) {
         return None;
     }
-    let mix = mix(settings).into_iter();
-    let mix: Vec<String> = mix
+    let weights = mix(settings).into_iter();
+    let mix: Vec<String> = weights
         .map(|(operation, weight)| format!("{}={weight}", operation.word()))
         .collect();
     let asked = asked(settings);

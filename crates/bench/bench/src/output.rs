@@ -63,11 +63,11 @@ fn head_of(request: &Request, spoken: SpokenProtocol) -> String {
         version,
         ..
     } = request;
-    let fields = request.headers.iter().map(|field| {
+    let lines = request.headers.iter().map(|field| {
         let value = String::from_utf8_lossy(&field.value);
         format!("{}: {value}\r\n", field.name)
     });
-    let fields: String = fields.collect();
+    let fields: String = lines.collect();
     let version = match spoken {
         SpokenProtocol::Http2 => spoken.name(),
         SpokenProtocol::Http10
@@ -169,8 +169,8 @@ fn text_of(settings: &Settings, report: &Report) -> String {
     } else if output.html {
         ab::html(report, &output.attributes)
     } else {
-        let gate = report.gate.as_ref();
-        let gate = gate.map_or_else(String::new, render::gate::gate);
+        let outcome = report.gate.as_ref();
+        let gate = outcome.map_or_else(String::new, render::gate::gate);
         render::text::text(report) + &gate
     }
 }
@@ -380,8 +380,8 @@ fn open_table(path: &str) -> io::Result<File> {
 
 /// As C's `ctime`, without its line end.
 fn ctime(time: SystemTime, zone: &TimeZone) -> String {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    let time = time.to_zoned(zone.clone());
+    let timestamp = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    let time = timestamp.to_zoned(zone.clone());
     time.strftime("%a %b %d %H:%M:%S %Y").to_string()
 }
 

@@ -111,8 +111,8 @@ impl Ticks {
         self.next = self.next.min(elapsed.saturating_add(self.every));
         let is_due = elapsed >= self.next;
         if is_due {
-            let passed = elapsed.as_nanos() / self.every.as_nanos().max(1);
-            let passed = u32::try_from(passed).unwrap_or(u32::MAX - 1);
+            let periods = elapsed.as_nanos() / self.every.as_nanos().max(1);
+            let passed = u32::try_from(periods).unwrap_or(u32::MAX - 1);
             self.next = self.every.saturating_mul(passed + 1);
         }
         is_due

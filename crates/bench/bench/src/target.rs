@@ -78,8 +78,8 @@ fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<H
     for (name, value) in &asked.credentials {
         push(name, value);
     }
-    let given = asked.headers.iter().map(|line| line_to_header(line));
-    let given = given.collect::<Result<Vec<_>, _>>()?;
+    let lines = asked.headers.iter().map(|line| line_to_header(line));
+    let given = lines.collect::<Result<Vec<_>, _>>()?;
     let has = |name: &str| {
         given
             .iter()
@@ -101,12 +101,12 @@ fn headers(settings: &Settings, url: &Url, version: HttpVersion) -> Result<Vec<H
             push("Content-type", kind.unwrap_or("text/plain"));
         }
     }
-    let own = [
+    let defaults = [
         ("Host", url.authority.as_str()),
         ("User-Agent", user_agent(settings.mode)),
         ("Accept", "*/*"),
     ];
-    let own: Vec<Header> = own
+    let own: Vec<Header> = defaults
         .into_iter()
         .filter(|(name, _)| !has(name))
         .map(|(name, value)| header(name, value))

@@ -57,9 +57,9 @@ pub(crate) fn run(
 fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     flag::check(&settings.flags, RunKind::Versus)?;
     let span = settings.load.duration.get_or_insert(DURATION).to_owned();
-    let other = settings.load.versus.take().unwrap_or_default();
+    let other_url = settings.load.versus.take().unwrap_or_default();
     let one = plan::prepare(settings)?;
-    settings.urls = vec![other];
+    settings.urls = vec![other_url];
     let other = plan::prepare(settings)?;
     let urls = [&one, &other].map(|plan| plan.subject.url.clone());
     let plans = [one, other];

@@ -96,12 +96,12 @@ impl Board {
         tls_targets: Vec<Option<TlsTarget>>,
         threads: usize,
     ) -> Self {
-        let places = |(index, target): (usize, &Prepared)| {
+        let places_of = |(index, target): (usize, &Prepared)| {
             (0..target.requests.len()).map(move |place| (index, place))
         };
         let requests = plan.targets.iter().flat_map(|target| &target.requests);
         let names = Names::new(requests.map(|request| request.name.as_deref()));
-        let places: Vec<_> = targets.iter().enumerate().flat_map(places).collect();
+        let places: Vec<_> = targets.iter().enumerate().flat_map(places_of).collect();
         Self {
             plan,
             clock: Clock::start(),

@@ -193,8 +193,8 @@ impl LastHeads {
     /// Passes each Set-Cookie field of the last head on.
     pub(crate) fn each_set_cookie(&self, codec: Codec, mut take: impl FnMut(&[u8])) {
         if codec == Codec::Ajp {
-            let fields = self.ajp.head().into_iter();
-            let fields = fields.flat_map(|head| head.headers.get_all(SET_COOKIE));
+            let head = self.ajp.head().into_iter();
+            let fields = head.flat_map(|head| head.headers.get_all(SET_COOKIE));
             return fields.for_each(take);
         }
         let lines = self.http.bytes().split(|byte| *byte == b'\n').skip(1);

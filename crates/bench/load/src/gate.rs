@@ -65,8 +65,8 @@ impl Gate {
             .conditions
             .iter()
             .any(|it| it.measure == Measure::Errors);
-        let own = own_conditions(report, has_errors);
-        let own = own
+        let all_own = own_conditions(report, has_errors);
+        let own = all_own
             .into_iter()
             .filter(|(waiver, _)| !self.waived.contains(waiver));
         let is_waived = self.waived.contains(&Waiver::Invalid);

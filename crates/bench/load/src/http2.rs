@@ -335,8 +335,8 @@ impl Exchange {
                 }
                 Poll::Ready(Ok(response)) => {
                     let (head, body) = response.into_parts();
-                    let has_length = head.headers.contains_key(http::header::CONTENT_LENGTH);
-                    let has_length = has_length || body.is_end_stream();
+                    let has_field = head.headers.contains_key(http::header::CONTENT_LENGTH);
+                    let has_length = has_field || body.is_end_stream();
                     let head = Box::new(head);
                     events.push(Event::Head {
                         key,

@@ -137,8 +137,8 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
     let is_generator = is_generator(&judged);
-    let broken = judged.conditions.iter().filter(|it| it.verdict != "passed");
-    let broken = broken.map(|it| match &it.reason {
+    let failures = judged.conditions.iter().filter(|it| it.verdict != "passed");
+    let broken = failures.map(|it| match &it.reason {
         Some(reason) => format!("{} ({reason})", it.condition),
         None => it.condition.clone(),
     });

@@ -434,8 +434,8 @@ impl Seconds {
 
     /// All of them, up to the one in which `elapsed` ends.
     pub(crate) fn into_list(mut self, elapsed: u64) -> Vec<Second> {
-        let count = usize::try_from(elapsed.div_ceil(SECOND)).unwrap_or(SECONDS_MAX);
-        let count = count.clamp(self.list.len(), SECONDS_MAX + 1);
+        let wanted = usize::try_from(elapsed.div_ceil(SECOND)).unwrap_or(SECONDS_MAX);
+        let count = wanted.clamp(self.list.len(), SECONDS_MAX + 1);
         self.list.resize(count, Second::default());
         self.list
     }

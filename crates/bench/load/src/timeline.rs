@@ -48,8 +48,8 @@ impl Timeline {
     /// The whole slices of `elapsed`, as at least `count` parts of equal length where there are as
     /// many: blocks that an estimate is made of.
     pub fn blocks(&self, elapsed: Duration, count: usize) -> Vec<TimeSlice> {
-        let whole = usize::try_from(elapsed.as_nanos() / self.length.as_nanos().max(1));
-        let whole = whole.unwrap_or(usize::MAX).min(self.slices.len());
+        let intervals = usize::try_from(elapsed.as_nanos() / self.length.as_nanos().max(1));
+        let whole = intervals.unwrap_or(usize::MAX).min(self.slices.len());
         let each = (whole / count.max(1)).max(1);
         let blocks = self.slices[..whole].chunks_exact(each);
         blocks.take(count).map(TimeSlice::sum).collect()

@@ -375,8 +375,8 @@ impl Worker {
         };
         self.span_end = match (plan.pace, plan.stop.requests) {
             (Pace::Open { .. }, Some(requests)) => {
-                let planned = self.level.reach(0.0, requests.get() as f64);
-                let planned = planned.and_then(|time| Duration::try_from_secs_f64(time).ok());
+                let seconds = self.level.reach(0.0, requests.get() as f64);
+                let planned = seconds.and_then(|time| Duration::try_from_secs_f64(time).ok());
                 self.until
                     .min(planned.map_or(NEVER, |time| after(now, Some(time))))
             }
@@ -471,8 +471,8 @@ impl Worker {
         let timed_out = !self.lent.board.is_stopped();
         let mut unfinished = Unfinished::default();
         let (span_from, span_to) = (self.lent.span.0, self.lent.span.1.min(now));
-        let expected = self.slots.iter();
-        let expected = expected.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));
+        let slots = self.slots.iter();
+        let expected = slots.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));
         let expected_busy = expected.sum();
         let flights: Vec<_> = self.slots.iter_mut().flat_map(Slot::abandon).collect();
         for flight in &flights {

@@ -115,8 +115,8 @@ impl Args {
             ("http2", &self.http2.to_string()),
         ];
         let headers = self.header.iter().map(|it| ("header", it));
-        let pairs = given.into_iter().chain(headers);
-        let pairs: Vec<String> = pairs
+        let parameters = given.into_iter().chain(headers);
+        let pairs: Vec<String> = parameters
             .map(|(name, value)| format!("{name}={}", escape(value)))
             .collect();
         format!("/api/v1/explain?{}", pairs.join("&"))

@@ -94,11 +94,11 @@ pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
 fn watch(client: &Client, begun: &UpgradeStart) -> Result<Option<u32>, Failure> {
     // While one process hands over to the other, a connection may end without an answer, or with a refusal.
     let answer = client.ask("GET", "/api/v1/status", None);
-    let status = answer.ok().filter(|answer| answer.status == 200);
-    let Some(status) = status else {
+    let good_answer = answer.ok().filter(|answer| answer.status == 200);
+    let Some(good_answer) = good_answer else {
         return Ok(None);
     };
-    let status: FrontStatus = understood(status.body)?;
+    let status: FrontStatus = understood(good_answer.body)?;
     if status.process != begun.process {
         return Ok(Some(status.process));
     }

@@ -57,10 +57,10 @@ enum Kind {
 
 pub(crate) fn completions(args: &Completions, command: Command) -> Result<(), Failure> {
     let mut command = with_flags_of_bench(command);
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, NAME, &mut script);
-    let script = String::from_utf8_lossy(&script);
-    let script = with_backends(args.shell, &script, &commands_of_backends(&command));
+    let mut output = Vec::new();
+    clap_complete::generate(args.shell, &mut command, NAME, &mut output);
+    let text = String::from_utf8_lossy(&output);
+    let script = with_backends(args.shell, &text, &commands_of_backends(&command));
     io::stdout().write_all(script.as_bytes())?;
     Ok(())
 }
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Generate, command: Command) -> Result<(), Failure> {
 /// `bench` reads its flags itself, so clap learns of them here.
 fn with_flags_of_bench(command: Command) -> Command {
     let arg = |flag: FlagHelp| {
-        let arg = Arg::new(flag.long).long(flag.long).help(flag.help);
-        let arg = arg.help_heading(flag.group).short(flag.short);
+        let long = Arg::new(flag.long).long(flag.long).help(flag.help);
+        let arg = long.help_heading(flag.group).short(flag.short);
         match flag.value {
             None => arg.action(ArgAction::SetTrue),
             Some(name) if flag.is_optional => {

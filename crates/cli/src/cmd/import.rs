@@ -229,13 +229,13 @@ impl Files for Disk {
 
     fn matching(&self, pattern: &str) -> Vec<PathBuf> {
         let pattern = self.place(Path::new(pattern));
-        let found = glob::glob(&pattern.to_string_lossy());
-        let found = found.into_iter().flatten().flatten();
+        let matches = glob::glob(&pattern.to_string_lossy());
+        let found = matches.into_iter().flatten().flatten();
         let mut files = Vec::new();
         for path in found {
             if path.is_dir() {
-                let inner = fs::read_dir(&path).into_iter().flatten().flatten();
-                let mut inner: Vec<PathBuf> = inner
+                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+                let mut inner: Vec<PathBuf> = entries
                     .map(|it| it.path())
                     .filter(|it| it.is_file())
                     .collect();

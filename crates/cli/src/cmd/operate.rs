@@ -212,8 +212,8 @@ pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
         writeln!(io::stdout(), "reloaded; {report}")?;
         return Ok(());
     }
-    let detail = answer.detail().unwrap_or_default();
-    let detail = detail.trim_end();
+    let raw_detail = answer.detail().unwrap_or_default();
+    let detail = raw_detail.trim_end();
     writeln!(
         io::stderr(),
         "{detail}\nnot reloaded; the front keeps the configuration it has"
@@ -409,14 +409,14 @@ impl Fronts {
         if refused.is_empty() {
             return Ok(made);
         }
-        let changed: Vec<&str> = made
+        let places: Vec<&str> = made
             .iter()
             .map(|(place, _)| place.trim_end_matches(": "))
             .collect();
-        let changed = if changed.is_empty() {
+        let changed = if places.is_empty() {
             "it was changed nowhere".to_owned()
         } else {
-            format!("it was changed at {}", changed.join(" and "))
+            format!("it was changed at {}", places.join(" and "))
         };
         Err(Failure::Fault(format!(
             "not changed at {}; {changed}",

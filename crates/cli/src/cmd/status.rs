@@ -92,8 +92,8 @@ fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamSt
     };
     let missing = || Failure::Fault(format!("there is no {target}"));
     let mut all = status.upstreams.iter();
-    let found = all.find(|it| it.name == upstream);
-    let mut found = found.ok_or_else(missing)?.clone();
+    let same_name = all.find(|it| it.name == upstream);
+    let mut found = same_name.ok_or_else(missing)?.clone();
     if let Some(backend) = backend {
         found.backends.retain(|it| it.backend.name == backend);
         if found.backends.is_empty() {

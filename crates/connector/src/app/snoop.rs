@@ -35,10 +35,10 @@ fn members(request: &Request) -> [(&'static str, Value); 25] {
         BodyLength::Known(length) => Some(length),
         BodyLength::Unknown => None,
     };
-    let headers = request.headers.iter();
-    let headers = headers.map(|field| pair(field.lower_name().as_bytes(), field.value()));
-    let attributes = request.attributes.iter();
-    let attributes = attributes.map(|(name, value)| pair(name, value));
+    let fields = request.headers.iter();
+    let headers = fields.map(|field| pair(field.lower_name().as_bytes(), field.value()));
+    let given = request.attributes.iter();
+    let attributes = given.map(|(name, value)| pair(name, value));
     [
         ("connector", protocol.into()),
         ("method", request.method.as_str().into()),

@@ -51,8 +51,8 @@ pub(super) fn from_ajp(
     check_announced(body, config)?;
     let trusted = proved || config.trusted_peers.contains(peer.remote_ip());
     let identified = trusted && !config.tomcat_authentication;
-    let ssl = attributes.ssl.filter(|_| trusted);
-    let ssl = ssl.map(|ssl| *ssl).unwrap_or_default();
+    let trusted_ssl = attributes.ssl.filter(|_| trusted);
+    let ssl = trusted_ssl.map(|ssl| *ssl).unwrap_or_default();
     let mut other = attributes.other;
     let remote_port = take(&mut other, REMOTE_PORT);
     let local_addr = take(&mut other, LOCAL_ADDR);

@@ -36,8 +36,8 @@ impl RetryBudget {
     }
 
     fn kept_at(&self, now: Moment, requests: u64) -> u64 {
-        let elapsed = now.saturating_sub(self.at).as_micros();
-        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        let micros = now.saturating_sub(self.at).as_micros();
+        let elapsed = u64::try_from(micros).unwrap_or(u64::MAX);
         let earned = requests
             .saturating_sub(self.requests)
             .saturating_mul(PER_REQUEST)

@@ -315,8 +315,8 @@ impl Health {
             State::Suspect { idle, .. } => self.wait_for_idleness(now, idle, in_use),
             State::Ejected { since, until } => {
                 let soonest = until.min(since + PROBE_PERIOD);
-                let due = if wanted { soonest } else { until };
-                let due = due.max(self.probed.map_or(due, |probed| probed + PROBE_PERIOD));
+                let regular = if wanted { soonest } else { until };
+                let due = regular.max(self.probed.map_or(regular, |probed| probed + PROBE_PERIOD));
                 match due.saturating_sub(now) {
                     Duration::ZERO => {
                         self.state = State::Probing;
@@ -504,8 +504,8 @@ pub fn share(age: Duration, slow_start: Duration) -> u8 {
     if age >= slow_start {
         return SHARE_FULL;
     }
-    let percent = age.as_millis() * u128::from(SHARE_FULL) / slow_start.as_millis().max(1);
-    let percent = u8::try_from(percent).unwrap_or(SHARE_FULL);
+    let grown = age.as_millis() * u128::from(SHARE_FULL) / slow_start.as_millis().max(1);
+    let percent = u8::try_from(grown).unwrap_or(SHARE_FULL);
     percent.clamp(SHARE_MIN, SHARE_FULL)
 }
 

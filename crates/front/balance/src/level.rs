@@ -33,11 +33,11 @@ pub(crate) struct Decaying {
 impl Decaying {
     /// Takes note of the total, so long after the last time. The first total is where it begins.
     pub(crate) fn note(&mut self, total: u64, passed: Duration) -> f64 {
-        let added = self.total.map_or(0, |before| total.saturating_sub(before));
+        let added_total = self.total.map_or(0, |before| total.saturating_sub(before));
         self.total = Some(total);
         let halvings = passed.as_secs_f64() / HALF_LIFE.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a part in 2^52 is no matter")]
-        let added = added as f64;
+        let added = added_total as f64;
         self.amount = self.amount * (-halvings).exp2() + added;
         self.amount
     }

@@ -357,10 +357,10 @@ impl Schedule {
         }
         let weight = |member: &Member| f64::from(member.weight);
         let total: f64 = amounts.iter().map(|(_, amount)| amount).sum();
-        let weights = amounts
+        let each_weight = amounts
             .iter()
             .map(|(index, _)| weight(&self.members[*index]));
-        let weights: f64 = weights.sum();
+        let weights: f64 = each_weight.sum();
         for (index, own) in amounts {
             let member = &mut self.members[index];
             member.factor = level::factor(total * weight(member) / weights, own);

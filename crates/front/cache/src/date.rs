@@ -19,10 +19,10 @@ pub fn parse(text: &[u8]) -> Option<Millis> {
     if !is_form || !text.is_ascii() {
         return None;
     }
-    let folded = fold(text);
-    let folded = std::str::from_utf8(&folded).ok()?;
-    let time = httpdate::parse_http_date(folded).ok();
-    let time = time.or_else(|| on_another_day(folded))?;
+    let folded_bytes = fold(text);
+    let folded = std::str::from_utf8(&folded_bytes).ok()?;
+    let standard = httpdate::parse_http_date(folded).ok();
+    let time = standard.or_else(|| on_another_day(folded))?;
     match time.duration_since(std::time::UNIX_EPOCH) {
         Ok(since) => Some(since.as_secs().saturating_mul(1000)),
         Err(_) => Some(0),

@@ -74,9 +74,9 @@ impl Directives {
     /// no such field, or if it is malformed: then it does not exist.
     #[must_use]
     pub fn targeted(headers: &Fields, name: &FieldName) -> Option<Self> {
-        let mut lines = headers.get_all(name).peekable();
-        lines.peek()?;
-        let lines: Vec<&[u8]> = lines.collect();
+        let mut all = headers.get_all(name).peekable();
+        all.peek()?;
+        let lines: Vec<&[u8]> = all.collect();
         let dictionary: Dictionary = Parser::new(&lines.join(&b", "[..])).parse().ok()?;
         let mut directives = Self::default();
         for (key, entry) in &dictionary {

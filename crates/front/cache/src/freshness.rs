@@ -80,8 +80,8 @@ pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool
     if !rules.obey {
         return (Directives::default(), false);
     }
-    let targeted = rules.targeted.iter();
-    let targeted = targeted
+    let names = rules.targeted.iter();
+    let targeted = names
         .filter_map(|name| Directives::targeted(headers, name))
         .next();
     match targeted {
@@ -117,8 +117,8 @@ pub fn lifetime(
         && let Some(changed) = only(headers, LAST_MODIFIED)
     {
         let unchanged = u64::from(seconds_between(changed, made));
-        let seconds = unchanged * u64::from(rules.heuristic) / 100;
-        let seconds = seconds.min(rules.heuristic_max.into());
+        let part = unchanged * u64::from(rules.heuristic) / 100;
+        let seconds = part.min(rules.heuristic_max.into());
         (
             u32::try_from(seconds).unwrap_or(0),
             LifetimeSource::Heuristic,

@@ -19,9 +19,9 @@ pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
     else {
         return true;
     };
-    let given = content_type.unwrap_or_default();
-    let given = given.split(|byte| *byte == b';').next().unwrap_or_default();
-    let given = given.trim_ascii().to_ascii_lowercase();
+    let value = content_type.unwrap_or_default();
+    let media_type = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    let given = media_type.trim_ascii().to_ascii_lowercase();
     kinds.iter().any(|kind| given.starts_with(kind))
 }
 

@@ -88,8 +88,8 @@ fn nodes(file: &File, report: &mut Report) {
         loops(file, source.listen, report);
     }
     let of_nodes = |it: &&Members| matches!(it.value.source, MemberSource::Mcmp(_));
-    let members = file.upstreams.iter().filter_map(|it| it.members.as_ref());
-    let mut members = members.filter(of_nodes);
+    let all = file.upstreams.iter().filter_map(|it| it.members.as_ref());
+    let mut members = all.filter(of_nodes);
     match (members.next(), members.next()) {
         (None, _) if report.faults() == 0 => {
             let message =
@@ -483,8 +483,8 @@ fn routes(file: &File, report: &mut Report) {
             report.push(Finding::fault(message, route.place.clone()).hint(hint));
         }
     }
-    let patterns = || file.routes.iter().flat_map(|route| &route.values);
-    let patterns = || patterns().filter(|value| value.pattern.is_some());
+    let values = || file.routes.iter().flat_map(|route| &route.values);
+    let patterns = || values().filter(|value| value.pattern.is_some());
     if patterns().count() > PATTERNS_MAX
         && let Some(route) = file.routes.iter().rfind(|route| {
             let mut values = route.values.iter();
@@ -516,8 +516,8 @@ struct Matched<'v> {
 
 /// What a route matches: once for each host and listener.
 fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched<'_>> {
-    let hosts = value.hosts.iter().map(String::as_str);
-    let hosts = hosts.chain(value.hosts.is_empty().then_some(""));
+    let named_hosts = value.hosts.iter().map(String::as_str);
+    let hosts = named_hosts.chain(value.hosts.is_empty().then_some(""));
     let any = Matched {
         host: "",
         listener: None,
@@ -530,8 +530,8 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched<'_>> {
     };
     hosts.flat_map(move |host| {
         let any = any.clone();
-        let listeners = value.listen.iter().copied().map(Some);
-        let listeners = listeners.chain(value.listen.is_empty().then_some(None));
+        let named_listeners = value.listen.iter().copied().map(Some);
+        let listeners = named_listeners.chain(value.listen.is_empty().then_some(None));
         listeners.map(move |listener| Matched {
             host,
             listener,

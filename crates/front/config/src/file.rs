@@ -144,8 +144,8 @@ pub(crate) fn read(
         .get("error_pages")
         .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
     let response_headers = route::response_headers(root, report);
-    let nodes = root.get("mcmp");
-    let nodes = nodes.and_then(|value| mcmp::read(value, surroundings, report));
+    let table = root.get("mcmp");
+    let nodes = table.and_then(|value| mcmp::read(value, surroundings, report));
     let for_all = route::ForAll {
         pages: pages.as_ref(),
         response_headers: &response_headers,
@@ -268,8 +268,8 @@ fn elsewhere(name: &str, kind: &str) -> String {
     // What other servers call like our key is that key.
     let quoted = format!("`{name}`");
     let names_it = |answer: &String| home.is_some() && answer.contains(&format!(": {quoted}"));
-    let answers = foreign::answers(name);
-    let answers = answers.into_iter().filter(|answer| !names_it(answer));
+    let all_answers = foreign::answers(name);
+    let answers = all_answers.into_iter().filter(|answer| !names_it(answer));
     let home = home.map(|section| format!("it belongs in {}", section.header));
     let hints: Vec<String> = home.into_iter().chain(answers).collect();
     if hints.is_empty() {

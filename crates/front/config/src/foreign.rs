@@ -47,8 +47,8 @@ pub(crate) fn is_other(name: &str, meant: &str) -> bool {
 
 /// The answers of rows with a name that is the same in that form.
 fn answers_by(name: &str, form: fn(&str) -> String, known: &Known) -> Vec<String> {
-    let found = known.get(&form(name)).map(Vec::as_slice);
-    let found = found.unwrap_or_default().iter();
+    let matches = known.get(&form(name)).map(Vec::as_slice);
+    let found = matches.unwrap_or_default().iter();
     found
         .map(|(row, name)| INDEX.rows[*row].answer(name))
         .collect()

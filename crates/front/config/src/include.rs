@@ -138,8 +138,8 @@ impl Collector<'_> {
     fn of_file(&mut self, path: &Path, place: &Range<usize>) {
         let (shown, file) = (path.display(), real(path));
         if self.open.contains(&file) {
-            let chain = self.open.iter().skip_while(|it| **it != file);
-            let chain: Vec<_> = chain.map(|it| it.display().to_string()).collect();
+            let circle = self.open.iter().skip_while(|it| **it != file);
+            let chain: Vec<_> = circle.map(|it| it.display().to_string()).collect();
             let message = format!(
                 "{shown} includes itself: {} -> {}",
                 chain.join(" -> "),
@@ -196,8 +196,8 @@ fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
         require_literal_separator: true,
         require_literal_leading_dot: true,
     };
-    let found = glob_with(&whole, options).map_err(|error| error.to_string())?;
-    let found = found.take(FILES_MAX + 1).collect::<Result<Vec<_>, _>>();
+    let paths = glob_with(&whole, options).map_err(|error| error.to_string())?;
+    let found = paths.take(FILES_MAX + 1).collect::<Result<Vec<_>, _>>();
     let mut found = found.map_err(|error| error.to_string())?;
     found.sort();
     Ok(found)

@@ -222,8 +222,8 @@ fn typed(file: File, report: &Report) -> Config {
         route.values.into_iter().map(placed)
     };
     let upstream = |upstream: file::upstream::Upstream| {
-        let backends = upstream.backends.into_iter();
-        let backends = backends.map(|backend| backend.value).collect();
+        let placed = upstream.backends.into_iter();
+        let backends = placed.map(|backend| backend.value).collect();
         let mut config = upstream.config;
         config.backends = backends;
         config.members = upstream.members.map(|members| members.value);
@@ -270,8 +270,8 @@ pub(crate) fn read_members(path: &Path) -> Result<Vec<Found>, String> {
 pub fn read_secret(path: &Path) -> io::Result<String> {
     let bytes = read_regular(path, SECRET_MAX + 2)?;
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&error))?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
+    let without_lf = text.strip_suffix('\n').unwrap_or(&text);
+    let line = without_lf.strip_suffix('\r').unwrap_or(without_lf);
     value::text::parse_secret(line)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }

@@ -233,9 +233,9 @@ impl<'t> Walk<'t> {
 
 /// The number or switch that a text spells, if the key takes it.
 fn other_kind<'t>(text: &'t str, place: Range<usize>, key: AnyKey) -> Option<Spanned<DeValue<'t>>> {
-    let spelled = DeValue::parse(text).ok()?.into_inner();
-    let fits = matches!(spelled, DeValue::Integer(_) | DeValue::Boolean(_));
-    let spelled = Spanned::new(place, spelled);
+    let value = DeValue::parse(text).ok()?.into_inner();
+    let fits = matches!(value, DeValue::Integer(_) | DeValue::Boolean(_));
+    let spelled = Spanned::new(place, value);
     (fits && key.kind.takes(&spelled)).then_some(spelled)
 }
 

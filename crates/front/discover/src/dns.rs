@@ -108,8 +108,8 @@ impl DnsSource {
                 if addresses.is_empty() {
                     return Err(format!("{} has no addresses", self.name));
                 }
-                let found = addresses.into_iter().map(|ip| self.at(ip, port));
-                let found = found.collect();
+                let each = addresses.into_iter().map(|ip| self.at(ip, port));
+                let found = each.collect();
                 Ok(Resolved { found, lives })
             }
             DnsKind::Services => self.services(&resolver).await,
@@ -191,15 +191,15 @@ impl DnsSource {
 fn system(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
     let text = std::fs::read(RESOLV_CONF)?;
     let (system, _) = resolv_conf::Config::parse_with_errors(&text);
-    let servers = system.nameservers.iter();
-    let servers: Vec<NameServerConfig> = servers
+    let addresses = system.nameservers.iter();
+    let servers: Vec<NameServerConfig> = addresses
         .map(|ip| NameServerConfig::udp_and_tcp(ip.into()))
         .collect();
     if servers.is_empty() {
         return Err(NetError::from(format!("{RESOLV_CONF} names no server")));
     }
-    let search = system.get_last_search_or_domain();
-    let search = search.filter_map(|it| Name::from_str_relaxed(it).ok());
+    let domains = system.get_last_search_or_domain();
+    let search = domains.filter_map(|it| Name::from_str_relaxed(it).ok());
     let config = ResolverConfig::from_parts(None, search.collect(), servers);
     let mut builder = Resolver::builder_with_config(config, provider);
     let options = builder.options_mut();

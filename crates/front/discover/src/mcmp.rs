@@ -301,11 +301,11 @@ async fn receive(
             },
             Ok(None) => {
                 let begun = head.is_some() || !input.is_empty();
-                let read = stream.read_buf(input);
+                let reading = stream.read_buf(input);
                 let read = if begun {
-                    timeout(MESSAGE_MAX, read).await?
+                    timeout(MESSAGE_MAX, reading).await?
                 } else {
-                    read.await
+                    reading.await
                 };
                 match read? {
                     0 if begun => return Ok(Received::Garbage),
@@ -337,9 +337,9 @@ impl Answered {
 
 impl Desk {
     async fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> Answered {
-        let message = Message::parse(head.method.as_str(), &head.target.path, form);
-        let message = match message {
-            Ok(message) => message,
+        let parsed = Message::parse(head.method.as_str(), &head.target.path, form);
+        let message = match parsed {
+            Ok(parsed) => parsed,
             Err(SyntaxFault(words)) => {
                 self.refuse("syntax");
                 return Answered::fault("SYNTAX", words);

@@ -233,8 +233,8 @@ impl FileBody {
             return Poll::Pending;
         }
         let end = if self.reads_end { COPIED_MAX } else { 0 };
-        let window = usize::try_from(len - end).unwrap_or(WINDOW_MAX);
-        let window = window.min(WINDOW_MAX);
+        let left = usize::try_from(len - end).unwrap_or(WINDOW_MAX);
+        let window = left.min(WINDOW_MAX);
         let last = from + window as u64 - 1;
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
             return Poll::Ready(Ok(self.part(window)));

@@ -134,11 +134,11 @@ impl Directory {
         {
             return Ok(Arc::clone(root));
         }
-        let root = OpenRoot::open(&self.config, access).map_err(|error| match error {
+        let open_root = OpenRoot::open(&self.config, access).map_err(|error| match error {
             OpenError::WouldBlock | OpenError::Descriptors => FindError::Open(error),
             error => FindError::Root(error),
         })?;
-        let root = Arc::new(root);
+        let root = Arc::new(open_root);
         self.root.store(Some(Arc::clone(&root)));
         Ok(root)
     }

@@ -356,8 +356,8 @@ pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
 /// How far a time of a file is from now; `None` if that is further than any that matters.
 fn distance((seconds, nanos): (i64, u64), now: SystemTime) -> Option<Duration> {
     let seconds = u64::try_from(seconds).ok()?;
-    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-    let at = at.checked_add(Duration::from_nanos(nanos))?;
+    let at_second = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    let at = at_second.checked_add(Duration::from_nanos(nanos))?;
     Some(match now.duration_since(at) {
         Ok(since) => since,
         Err(until) => until.duration(),

@@ -62,9 +62,9 @@ impl FileResponse {
         let facts = &version.facts;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = since.unwrap_or_default().as_secs();
-        let modified = u64::try_from(facts.modified.0).ok();
+        let seconds = u64::try_from(facts.modified.0).ok();
         // A time to come would be one of this response (RFC 9110, section 8.8.2.1).
-        let modified = modified.filter(|at| !facts.is_timeless() && *at <= now);
+        let modified = seconds.filter(|at| !facts.is_timeless() && *at <= now);
         let etag = file.entity_tag(config);
         let validators = Validators {
             etag: etag.map(HeaderValue::as_bytes),

@@ -193,8 +193,8 @@ impl FileTable {
         let is_valid = |known: &&KnownName| {
             known.root == root && now.saturating_duration_since(known.checked) < CHECK_AFTER
         };
-        let known = self.names.get(&name).filter(is_valid);
-        let known = known.or_else(|| self.missing.get(&name).filter(is_valid));
+        let named = self.names.get(&name).filter(is_valid);
+        let known = named.or_else(|| self.missing.get(&name).filter(is_valid));
         known.map(|known| known.named.clone())
     }
 

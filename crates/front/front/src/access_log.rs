@@ -250,8 +250,8 @@ impl AccessLog {
         if !self.has_target.load(Ordering::Relaxed) {
             return;
         }
-        let buffer = &self.buffers[worker];
-        let mut buffer = lock(buffer);
+        let shared_buffer = &self.buffers[worker];
+        let mut buffer = lock(shared_buffer);
         if buffer.lines.len() >= BUFFER_MAX {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -287,10 +287,10 @@ impl AccessLog {
 
     /// Why lines are being lost, if some were within the last minute.
     pub(crate) fn loss(&self) -> Option<String> {
-        let own = lock(&self.losses.last).clone();
-        let own = own.filter(|(at, _)| at.elapsed() < LOSS_TOLD);
-        let hosts = self.hosts.load();
-        let mut hosts = hosts.iter().flat_map(|hosts| hosts.iter());
+        let last_loss = lock(&self.losses.last).clone();
+        let own = last_loss.filter(|(at, _)| at.elapsed() < LOSS_TOLD);
+        let loaded = self.hosts.load();
+        let mut hosts = loaded.iter().flat_map(|hosts| hosts.iter());
         own.map(|(_, why)| why)
             .or_else(|| hosts.find_map(|log| log.loss()))
     }

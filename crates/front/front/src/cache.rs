@@ -91,8 +91,8 @@ fn origin(text: &str) -> Result<(String, &str), String> {
         _ => return Err(wrong()),
     };
     let end = rest.find('/').unwrap_or(rest.len());
-    let host = rest[..end].to_ascii_lowercase();
-    let host = host.strip_suffix(usual).unwrap_or(&host);
+    let lower = rest[..end].to_ascii_lowercase();
+    let host = lower.strip_suffix(usual).unwrap_or(&lower);
     if host.is_empty() {
         return Err(wrong());
     }

@@ -280,24 +280,24 @@ impl Control {
             .upstreams
             .iter()
             .filter(|it| found.contains_key(&it.name));
-        let present = members.flat_map(|it| it.members.iter().skip(it.of_file()));
-        let present: Vec<Arc<Backend>> = present.map(|it| Arc::clone(&it.backend)).collect();
+        let members_now = members.flat_map(|it| it.members.iter().skip(it.of_file()));
+        let present: Vec<Arc<Backend>> = members_now.map(|it| Arc::clone(&it.backend)).collect();
         // One that left comes back with the exchanges that it still has.
         for backend in present.iter().cloned().chain(retired.in_use()) {
             let name = backend.settings().name.clone();
             reusable.entry(name).or_default().push(backend);
         }
-        let next = site.with_found(found, &mut reusable);
-        let next = next.with_routes(&site, self.discovered.routes());
-        let next = next.controlled(&overrides);
+        let with_members = site.with_found(found, &mut reusable);
+        let with_routes = with_members.with_routes(&site, self.discovered.routes());
+        let next = with_routes.controlled(&overrides);
         next.configure();
         in_force.store(Arc::new(next));
         let site = in_force.load();
         let kept: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
-        let gone = present
+        let unkept = present
             .into_iter()
             .filter(|it| !kept.contains(&Arc::as_ptr(it)));
-        let gone: Vec<Arc<Backend>> = gone.collect();
+        let gone: Vec<Arc<Backend>> = unkept.collect();
         retired.add(&gone, &site);
     }
 
@@ -427,9 +427,9 @@ fn digest_member(digest: &mut Sha256, upstream: &Upstream, member: &Member, over
         weight,
         distance,
     } = member.file();
-    let said = overrides.get(&upstream.name, member.name());
+    let given = overrides.get(&upstream.name, member.name());
     // What serde writes of a struct of texts and numbers is always JSON.
-    let said = serde_json::to_string(&said).unwrap_or_default();
+    let said = serde_json::to_string(&given).unwrap_or_default();
     let name = member.name();
     digest.update(format!(
         "{name}\0{}\0{weight}\0{distance}\0{said}\0",

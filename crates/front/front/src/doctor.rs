@@ -50,8 +50,8 @@ pub fn examine(
 /// # Errors
 /// No event loop can be had.
 pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build()?;
+    let builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = { builder }.enable_all().build()?;
     let mut checks = Vec::new();
     for upstream in &config.upstreams {
         for backend in upstream.all() {

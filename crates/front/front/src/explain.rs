@@ -128,8 +128,8 @@ impl Draft {
         let route = verdict.route;
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
         let passage = verdict.passage.as_deref();
-        let compression = passage.and_then(|passage| passage.compression.as_ref());
-        let compression = compression.map(CompressionOffer::words);
+        let offer = passage.and_then(|passage| passage.compression.as_ref());
+        let compression = offer.map(CompressionOffer::words);
         match verdict.decision {
             Decision::Refuse(failure) => {
                 let why = normal.err().map(|fault| fault.to_string());

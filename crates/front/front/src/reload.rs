@@ -306,8 +306,8 @@ impl Plan {
             let is_same =
                 |index: &usize| is_at(index) && present[*index].config().name == config.name;
             // With port 0 several may have one address.
-            let same = left.iter().position(is_same);
-            let same = same.or_else(|| left.iter().position(is_at));
+            let identical = left.iter().position(is_same);
+            let same = identical.or_else(|| left.iter().position(is_at));
             match same {
                 Some(at) => order.push(Place::Kept(left.remove(at), Box::new(config))),
                 None => {

@@ -157,8 +157,8 @@ pub fn start_inheriting(
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
     let followed = running.find_members(sources, &own, inheritance.members());
     let profiles = shared.profiles.load();
-    let started = followed.and_then(|()| running.adopt(bound, &profiles));
-    let started = started.and_then(|adopted| {
+    let adopted = followed.and_then(|()| running.adopt(bound, &profiles));
+    let started = adopted.and_then(|adopted| {
         shared.access_log.switch(log)?;
         watch::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));

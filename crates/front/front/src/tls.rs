@@ -309,15 +309,15 @@ impl LiveProfile {
             Some(path) => keys_in(path).map(Some),
             None => Ok(None),
         };
-        let built = build(&self.config, &self.keys, self.key_log.as_ref());
-        let built = built.and_then(|built| match expired(&self.current(), &built.profile) {
+        let fresh = build(&self.config, &self.keys, self.key_log.as_ref());
+        let valid = fresh.and_then(|built| match expired(&self.current(), &built.profile) {
             faults if faults.is_empty() => Ok(built),
             faults => Err(faults),
         });
         let built = match keys {
-            Err(fault) => built.and(Err(vec![fault])),
-            Ok(None) => built,
-            Ok(Some(keys)) => built.inspect(|_| self.keys.replace(&keys)),
+            Err(fault) => valid.and(Err(vec![fault])),
+            Ok(None) => valid,
+            Ok(Some(keys)) => valid.inspect(|_| self.keys.replace(&keys)),
         };
         let refused = built
             .as_ref()
@@ -349,8 +349,8 @@ impl LiveProfile {
 
 /// What every file of a profile is now.
 pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
-    let pairs = config.certificates.iter();
-    let pairs = pairs.flat_map(|certificate| [&certificate.chain, &certificate.key]);
+    let certificates = config.certificates.iter();
+    let pairs = certificates.flat_map(|certificate| [&certificate.chain, &certificate.key]);
     let clients = config.client_ca.iter().chain(&config.client_crl);
     let files = pairs.chain(clients).chain(&config.ticket_keys_file);
     files.map(|path| stamp(path)).collect()

@@ -51,8 +51,8 @@ pub(crate) fn of_httpd<'d>(
     let mut types: Vec<&str> = Vec::new();
     let mut takes_all = false;
     for directive in directives {
-        let filters = directive.word(0).to_ascii_uppercase();
-        let mut filters = filters.split(';');
+        let upper = directive.word(0).to_ascii_uppercase();
+        let mut filters = upper.split(';');
         let is_by_type = directive.name == "addoutputfilterbytype";
         let compresses = filters.any(|it| matches!(it, "DEFLATE" | "BROTLI_COMPRESS"));
         match directive.name.as_str() {

@@ -257,8 +257,8 @@ impl Writer<'_> {
                 }
             }
             for (number, backend) in upstream.backends.iter().enumerate() {
-                let from = backend.place.as_ref();
-                let from = from.map(|it| format!(" # from {}", comment(&it.to_string())));
+                let place = backend.place.as_ref();
+                let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
                 let from = from.unwrap_or_default();
                 let _ = writeln!(self.out, "\n[[upstream.{name}.backend]]{from}");
                 self.line("url", &quoted(&backend.url));
@@ -301,8 +301,8 @@ impl Writer<'_> {
         let rule = &route.rule;
         let number = self.routes;
         self.routes += 1;
-        let from = rule.place.as_ref();
-        let from = from.map(|it| format!(" # from {}", comment(&it.to_string())));
+        let place = rule.place.as_ref();
+        let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
         let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
         if !group.hosts.is_empty() {
             self.line("host", &quoted_list(&group.hosts));
@@ -332,9 +332,9 @@ impl Writer<'_> {
             return self.line("status", "403");
         }
         self.target(plan, rule, &action);
-        let fields = &rule.settings.request_fields;
-        if !fields.is_empty() && action.upstream().is_some() {
-            self.fields("route.request_headers", fields);
+        let request_fields = &rule.settings.request_fields;
+        if !request_fields.is_empty() && action.upstream().is_some() {
+            self.fields("route.request_headers", request_fields);
         }
         let fields = self.shared.fields_left(&rule.settings.response_fields);
         if !fields.is_empty() {
@@ -345,10 +345,10 @@ impl Writer<'_> {
 
     /// Pages of errors that not all routes have.
     fn pages(&mut self, route: &Route) {
-        let left = self.shared.pages_left(&route.rule.settings.pages);
+        let unshared = self.shared.pages_left(&route.rule.settings.pages);
         let forwards = outcome(&route.rule).upstream().is_some();
-        let left = left.filter(|it| forwards || it.0 != REPLACE_ERRORS);
-        let left: Vec<(String, String)> = left.map(|it| (it.0.clone(), it.1.clone())).collect();
+        let fitting = unshared.filter(|it| forwards || it.0 != REPLACE_ERRORS);
+        let left: Vec<(String, String)> = fitting.map(|it| (it.0.clone(), it.1.clone())).collect();
         if left.is_empty() || !shows_pages(route) {
             return;
         }
@@ -456,10 +456,10 @@ impl Writer<'_> {
         }
         for (key, values) in [("set", &fields.set), ("add", &fields.add)] {
             if !values.is_empty() {
-                let pairs = values
+                let each = values
                     .iter()
                     .map(|(name, value)| format!("{name} = {}", quoted(value)));
-                let pairs: Vec<String> = pairs.collect();
+                let pairs: Vec<String> = each.collect();
                 self.line(key, &format!("{{ {} }}", pairs.join(", ")));
             }
         }

@@ -79,8 +79,8 @@ fn names(rule: &Rule, key: &str, preset: &str) -> Vec<String> {
         return Vec::new();
     };
     let text = serve.keys.get(key).map_or(preset, String::as_str);
-    let names = text.trim_matches(['[', ']']).split(", ");
-    let names = names.map(|it| it.trim_matches('"').to_owned());
+    let quoted_names = text.trim_matches(['[', ']']).split(", ");
+    let names = quoted_names.map(|it| it.trim_matches('"').to_owned());
     names.filter(|it| !it.is_empty()).collect()
 }
 

@@ -130,8 +130,8 @@ impl Import {
 /// A file cannot be read or understood, or is of no server that is known here.
 pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportError> {
     let mut budget = Budget::default();
-    let texts = options.files.iter().map(|path| budget.read(files, path));
-    let texts: Vec<Text> = texts.collect::<Result<_, _>>()?;
+    let readings = options.files.iter().map(|path| budget.read(files, path));
+    let texts: Vec<Text> = readings.collect::<Result<_, _>>()?;
     let mut ledger = Ledger::new(options.keep.is_some());
     let mut plan = Plan::default();
     let mut sources = Sources::default();
@@ -158,9 +158,9 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     hosts::resolve(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
     index_files::withdraw(&mut plan, &mut ledger);
-    let tomcats = options.tomcats.iter();
-    let tomcats = tomcats.map(|path| tomcat::read(&budget.read(files, path)?));
-    let tomcats: Vec<tomcat::Tomcat> = tomcats.collect::<Result<_, _>>()?;
+    let paths = options.tomcats.iter();
+    let each = paths.map(|path| tomcat::read(&budget.read(files, path)?));
+    let tomcats: Vec<tomcat::Tomcat> = each.collect::<Result<_, _>>()?;
     tomcat::apply(&tomcats, &mut plan, &mut ledger);
     for (listener, address) in plan.listeners.iter_mut().zip(&options.listens) {
         listener.address.clone_from(address);
@@ -241,8 +241,8 @@ impl Sources {
     }
 
     fn add(&mut self, text: Text, kind: Option<Kind>) {
-        let lines = text.text.lines().map(str::trim);
-        let lines: Vec<&str> = lines
+        let trimmed = text.text.lines().map(str::trim);
+        let lines: Vec<&str> = trimmed
             .filter(|it| !it.is_empty() && !it.starts_with('#'))
             .collect();
         let most =
@@ -362,8 +362,8 @@ fn proved(
 fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) {
     for finding in report.findings().iter().take(FINDINGS_MAX) {
         let line = report.position(finding).place.map_or(0, |it| it.0);
-        let shown = written.lines().nth(line.saturating_sub(1));
-        let shown = shown
+        let named_line = written.lines().nth(line.saturating_sub(1));
+        let shown = named_line
             .filter(|it| !it.contains("secret"))
             .unwrap_or_default();
         let text = format!(

@@ -209,11 +209,11 @@ impl PathList {
 }
 
 fn paths_of(matcher: &Matcher) -> Vec<String> {
-    let text = matcher.shown();
-    let text = if text.starts_with('/') {
-        text
+    let shown = matcher.shown();
+    let text = if shown.starts_with('/') {
+        shown
     } else {
-        format!("/{text}")
+        format!("/{shown}")
     };
     let mut found = Vec::new();
     for filled in [

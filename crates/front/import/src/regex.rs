@@ -25,10 +25,10 @@ pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
         ignores_case,
         depth: 0,
     };
-    let texts = reader.alternatives();
+    let alternatives = reader.alternatives();
     let complete = reader.rest.is_empty();
-    let texts = match texts {
-        Some(texts) if complete && texts.len() <= ALTERNATIVES_MAX => texts,
+    let texts = match alternatives {
+        Some(alternatives) if complete && alternatives.len() <= ALTERNATIVES_MAX => alternatives,
         _ => {
             reader.is_exact = false;
             vec![format!("{START}*{END}")]
@@ -112,10 +112,10 @@ pub(crate) fn host_tests(expression: &str) -> Option<Vec<HostTest>> {
 fn host_test(text: &str) -> Option<HostTest> {
     let ends = |text: &str| (text.starts_with(START), text.ends_with(END));
     let (starts_there, ends_there) = ends(text);
-    let inner = text.trim_start_matches(START).trim_end_matches(END);
-    let starts_there = starts_there && !inner.starts_with('*');
-    let ends_there = ends_there && !inner.ends_with('*');
-    let inner = inner.trim_matches('*').to_ascii_lowercase();
+    let unanchored = text.trim_start_matches(START).trim_end_matches(END);
+    let starts_there = starts_there && !unanchored.starts_with('*');
+    let ends_there = ends_there && !unanchored.ends_with('*');
+    let inner = unanchored.trim_matches('*').to_ascii_lowercase();
     let is_name = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
     if !inner.bytes().all(is_name) {
         return None;
@@ -231,10 +231,10 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
 /// A text without anchors that say nothing more: `^^` is `^`, and what takes anything takes nothing behind `$`.
 fn outer_anchors(text: &str) -> String {
     let inner = text.trim_start_matches(START);
-    let end = inner
+    let last = inner
         .find(END)
         .filter(|at| inner[*at..].trim_matches(['*', END]).is_empty());
-    let end = end.map_or(inner.len(), |at| at + END.len_utf8());
+    let end = last.map_or(inner.len(), |at| at + END.len_utf8());
     let start = (inner != text).then_some(START);
     start.into_iter().chain(inner[..end].chars()).collect()
 }
@@ -351,8 +351,8 @@ impl Reader<'_> {
     }
 
     fn class(&mut self) -> Option<String> {
-        let from = self.rest.strip_prefix('^').unwrap_or(self.rest);
-        let from = from.strip_prefix(']').unwrap_or(from);
+        let after_caret = self.rest.strip_prefix('^').unwrap_or(self.rest);
+        let from = after_caret.strip_prefix(']').unwrap_or(after_caret);
         let mut escaped = false;
         let end = from.char_indices().find_map(|(at, sign)| {
             let closes = sign == ']' && !escaped;

@@ -37,11 +37,11 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     tests::GROUPS.with(|it| it.set(it.get() + 1));
     let mut groups = Vec::new();
     let mut taken: HashSet<(usize, &str)> = HashSet::new();
-    let wild = |host: &&VirtualHost| host.names.iter().any(|it| it.starts_with('*'));
+    let is_wild = |host: &&VirtualHost| host.names.iter().any(|it| it.starts_with('*'));
     let wild: HashSet<usize> = plan
         .hosts
         .iter()
-        .filter(wild)
+        .filter(is_wild)
         .flat_map(|it| it.listeners.iter().copied())
         .collect();
     for (number, host) in plan.hosts.iter().enumerate() {
@@ -269,8 +269,8 @@ impl Earlier {
             Matcher::Prefix(path) => take(self.patterns.get(&format!("{path}/"))),
             Matcher::Suffix { .. } | Matcher::Pattern(_) => {
                 for map in [&self.plain, &self.patterns] {
-                    let longer = map.range::<str, _>((Bound::Excluded(&*start), Bound::Unbounded));
-                    let longer = longer.take_while(|it| it.0.starts_with(&*start));
+                    let after = map.range::<str, _>((Bound::Excluded(&*start), Bound::Unbounded));
+                    let longer = after.take_while(|it| it.0.starts_with(&*start));
                     longer.for_each(|it| take(Some(it.1)));
                 }
             }

@@ -251,8 +251,8 @@ fn demand(connector: &Connector, backend: &mut Backend, shared: &Keys, ledger: &
             .insert("connections_max".to_owned(), threads.to_string());
     }
     if let Some(keep_alive) = connector.keep_alive {
-        let mine = known("idle_timeout", backend);
-        let mine = mine.map_or(Some(IDLE_TIMEOUT), |it| milliseconds(&it));
+        let timeout = known("idle_timeout", backend);
+        let mine = timeout.map_or(Some(IDLE_TIMEOUT), |it| milliseconds(&it));
         let below = keep_alive - (keep_alive / 4).min(1_000);
         if mine.is_none_or(|it| it >= keep_alive)
             && let Some(time) = duration(below, 1)

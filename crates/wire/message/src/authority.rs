@@ -59,8 +59,8 @@ impl Authority {
         let Some(port) = self.port else {
             return self.host.clone();
         };
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(port).as_bytes();
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(port).as_bytes();
         let mut text = Vec::with_capacity(self.host.len() + 1 + digits.len());
         text.extend_from_slice(&self.host);
         text.push(b':');

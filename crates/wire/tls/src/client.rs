@@ -197,15 +197,15 @@ impl Trust {
         let provider = crate::provider();
         let name = ServerName::try_from(settings.server_name.clone())
             .map_err(|_| TrustFault::Name(settings.server_name.clone()))?;
-        let builder =
+        let with_versions =
             ClientConfig::builder_with_details(Arc::clone(&provider), Arc::new(SystemClock))
                 .with_safe_default_protocol_versions()
                 .expect("the provider has suites for all versions");
         let builder = if settings.verify && settings.roots.own.is_empty() {
-            builder.with_root_certificates(Arc::clone(&settings.roots.store))
+            with_versions.with_root_certificates(Arc::clone(&settings.roots.store))
         } else {
             let roots = settings.verify.then_some(&settings.roots);
-            builder
+            with_versions
                 .dangerous()
                 .with_custom_certificate_verifier(server_verifier(roots, provider))
         };

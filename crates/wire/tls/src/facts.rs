@@ -204,8 +204,8 @@ fn key_bits(cipher: &str) -> u16 {
 
 fn common_name(certificate: &[u8]) -> Option<Box<str>> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let name = certificate.subject().iter_common_name().next()?;
-    let name = name.as_str().ok()?;
+    let common_name = certificate.subject().iter_common_name().next()?;
+    let name = common_name.as_str().ok()?;
     (!name.contains(char::is_control)).then(|| name.into())
 }
 

@@ -163,9 +163,9 @@ impl Profile {
         let (Ok(trust), Ok(names)) = (trust, names) else {
             return Err(faults);
         };
-        let config = server_config(settings, files, trust, &provider)?;
+        let builder = server_config(settings, files, trust, &provider)?;
         let names = Arc::new(names);
-        let mut config = config.with_cert_resolver(Arc::clone(&names) as _);
+        let mut config = builder.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         // Of none is ever taken: rustls demands sessions that are stored, and here none is.
         config.max_early_data_size = EARLY_DATA_SKIPPED_MAX;
@@ -241,8 +241,8 @@ fn is_address(host: &str) -> bool {
 
 /// The certificate marked as default.
 fn default(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
-    let marked = |(index, files): (usize, &CertificateFiles)| files.default.then_some(index);
-    let mut marked = files.certificates.iter().enumerate().filter_map(marked);
+    let mark = |(index, files): (usize, &CertificateFiles)| files.default.then_some(index);
+    let mut marked = files.certificates.iter().enumerate().filter_map(mark);
     let first = marked.next();
     for further in marked {
         let message = "another certificate is the default already";

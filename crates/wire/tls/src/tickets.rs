@@ -52,8 +52,8 @@ impl TicketKeys {
     /// What is wrong with the file, as a predicate.
     pub fn from_file(text: &[u8]) -> Result<Arc<Self>, String> {
         let text = std::str::from_utf8(text).map_err(|_| "is not a text".to_owned())?;
-        let lines = text.lines().map(str::trim).zip(1..);
-        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        let numbered = text.lines().map(str::trim).zip(1..);
+        let lines = numbered.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
         let mut read = Vec::new();
         for (line, number) in lines {
             let key = parse(line).and_then(Key::new);

@@ -92,8 +92,8 @@ impl Output {
             let written = match self.queue.only_slice() {
                 Some(slice) => ready!(Pin::new(&mut *writer).poll_write(cx, slice))?,
                 None => {
-                    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-                    let slices = self.queue.slices(&mut slices);
+                    let mut room = [IoSlice::new(&[]); SLICES_MAX];
+                    let slices = self.queue.slices(&mut room);
                     ready!(Pin::new(&mut *writer).poll_write_vectored(cx, slices))?
                 }
             };

@@ -204,9 +204,9 @@ fn read_tlvs(header: &[u8], mut at: usize) -> Result<Option<ProxyTls>, ProxyFaul
             TLV_CRC32C => {
                 let said = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
                 // It is counted over the whole header, with zeros in its own place.
-                let crc = crc32c::crc32c(&header[..value.start]);
-                let crc = crc32c::crc32c_append(crc, &[0; 4]);
-                let crc = crc32c::crc32c_append(crc, &header[value.end..]);
+                let begin = crc32c::crc32c(&header[..value.start]);
+                let with_gap = crc32c::crc32c_append(begin, &[0; 4]);
+                let crc = crc32c::crc32c_append(with_gap, &header[value.end..]);
                 if crc != u32::from_be_bytes(said) {
                     return Err(ProxyFault::Checksum);
                 }
@@ -243,8 +243,8 @@ fn read_tls(value: &[u8]) -> Result<ProxyTls, ProxyFault> {
     let mut at = head.len();
     while let Some((kind, place)) = next_tlv(value, at)? {
         at = place.end;
-        let text = std::str::from_utf8(&value[place]).ok();
-        let text = text.filter(|text| !text.is_empty() && !text.contains(char::is_control));
+        let utf8 = std::str::from_utf8(&value[place]).ok();
+        let text = utf8.filter(|text| !text.is_empty() && !text.contains(char::is_control));
         match kind {
             SUBTYPE_VERSION => tls.version = text.map(str::to_owned),
             SUBTYPE_CN if is_verified => tls.certificate_cn = text.map(str::to_owned),

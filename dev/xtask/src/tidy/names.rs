@@ -1,9 +1,11 @@
-//! Names, counted: types that are participles, types that share a name, functions that take tuples.
+//! Names, counted: types that are participles, types that share a name, functions that take tuples, names that are
+//! bound twice.
 //!
 //! A type is a noun of the field that can be searched for; one that is a participle (`Asked`, `Found`) or has the
-//! name of many others cannot. A function that takes a tuple to stay below a number of arguments wants a struct.
-//! `cargo xtask names` prints the figures and what they count. They are indicators, not aims: `tidy` refuses one
-//! tuple more than [`TUPLE_PARAMETERS_MAX`], and nothing else of it. Tests, benchmarks and examples are not counted.
+//! name of many others cannot. A function that takes a tuple to stay below a number of arguments wants a struct. Two
+//! values within a few lines want two names. `cargo xtask names` prints the figures and what they count. `tidy` refuses
+//! one more than [`PARTICIPLES_MAX`], [`TUPLE_PARAMETERS_MAX`] or [`REBOUND_MAX`]. Tests, benchmarks and examples are
+//! not counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,51 +33,78 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         tuples.len(),
         percent(tuples.len(), names.functions),
     ));
-    say("\nparticiples:");
-    for it in participles {
-        say(&format!("  {} {}:{}", it.name, it.path, it.line));
-    }
+    say(&format!("{} names are bound twice", names.rebound.len()));
+    let list = |title: &str, places: &[&Declaration]| {
+        say(&format!("\n{title}:"));
+        for it in places {
+            say(&format!("  {} {}:{}", it.name, it.path, it.line));
+        }
+    };
+    list("participles", &participles);
     say("\nnames that are shared most:");
     for (name, count) in shared.iter().take(SHARED_SHOWN) {
         say(&format!("  {count:3} {name}"));
     }
-    say("\nfunctions that take a tuple:");
-    for it in tuples {
-        say(&format!("  {} {}:{}", it.name, it.path, it.line));
-    }
+    list(
+        "functions that take a tuple",
+        &tuples.iter().collect::<Vec<_>>(),
+    );
+    list(
+        "names that are bound twice",
+        &names.rebound.iter().collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
-/// One tuple more than there may be, and a limit that is higher than it need be.
+/// One more than there may be, and limits that are higher than they need be.
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
-    check_tuples(&Names::of(sources).tuple_parameters, TUPLE_PARAMETERS_MAX)
+    let names = Names::of(sources);
+    let tuples: Vec<_> = names.tuple_parameters.iter().collect();
+    let rebound: Vec<_> = names.rebound.iter().collect();
+    let mut problems = PARTICIPLES.check(&names.participles(), PARTICIPLES_MAX);
+    problems.extend(TUPLES.check(&tuples, TUPLE_PARAMETERS_MAX));
+    problems.extend(REBOUND.check(&rebound, REBOUND_MAX));
+    problems
 }
 
-fn check_tuples(found: &[Declaration], max: usize) -> Vec<Problem> {
-    let count = found.len();
-    if count < max {
-        let what = format!("only {count} functions take a tuple: lower TUPLE_PARAMETERS_MAX");
-        return vec![Problem::new(FILE, what)];
-    }
-    if count == max {
-        return Vec::new();
-    }
-    let what = format!(
-        "{count} functions take a tuple, {max} may: what needs more arguments takes a struct \
-         (`cargo xtask names` lists them)"
-    );
-    let places = found.iter();
-    places
-        .map(|it| {
+/// A count that may only fall.
+struct Ratchet {
+    /// The constant that has the count.
+    limit: &'static str,
+    /// What is counted, as a verb after a number.
+    what: &'static str,
+    advice: &'static str,
+}
+
+impl Ratchet {
+    fn check(&self, found: &[&Declaration], max: usize) -> Vec<Problem> {
+        let Self {
+            limit,
+            what,
+            advice,
+        } = self;
+        let count = found.len();
+        if count < max {
+            let problem = format!("only {count} {what}: lower {limit}");
+            return vec![Problem::new(FILE, problem)];
+        }
+        if count == max {
+            return Vec::new();
+        }
+        let places = found.iter().map(|it| {
             Problem::new(
                 format_args!("{}:{}", it.path, it.line),
-                format!("{}: {what}", it.name),
+                format!(
+                    "{}: {count} {what}, {max} may: {advice} (`cargo xtask names` lists them)",
+                    it.name
+                ),
             )
-        })
-        .collect()
+        });
+        places.collect()
+    }
 }
 
-/// A type or a function, and where it is declared.
+/// A type, a function or a variable, and where it is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Declaration {
     name: String,
@@ -89,6 +118,8 @@ struct Names {
     functions: usize,
     /// Functions with a parameter whose pattern is a tuple.
     tuple_parameters: Vec<Declaration>,
+    /// Variables whose name was bound by another `let` of the same block within [`REBOUND_LINES`], but for idioms.
+    rebound: Vec<Declaration>,
 }
 
 impl Names {
@@ -102,11 +133,12 @@ impl Names {
 
     fn add(&mut self, source: &Source) {
         let tokens = &source.tokens;
-        let mut depth = 0_usize;
+        // Of each open bracket, the variables and the lines of their `let`.
+        let mut blocks: Vec<BTreeMap<&str, usize>> = vec![BTreeMap::new()];
         for (at, token) in tokens.iter().enumerate() {
             match token.text.as_str() {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth = depth.saturating_sub(1),
+                "(" | "[" | "{" => blocks.push(BTreeMap::new()),
+                ")" | "]" | "}" if blocks.len() > 1 => drop(blocks.pop()),
                 _ => {}
             }
             let Some(name) = tokens.get(at + 1).map(|token| &token.text) else {
@@ -122,9 +154,23 @@ impl Names {
             };
             match token.text.as_str() {
                 // An associated type is none of ours.
-                "type" if depth > 0 => {}
+                "type" if blocks.len() > 1 => {}
                 "struct" | "enum" | "union" | "trait" | "type" if begins_upper(name) => {
                     self.types.push(declaration());
+                }
+                "let" => {
+                    let Some((name, value)) = variable(tokens, at + 1) else {
+                        continue;
+                    };
+                    let block = blocks.last_mut().expect("the first is not popped");
+                    let before = block.insert(name, token.line);
+                    let is_near = before.is_some_and(|line| token.line - line <= REBOUND_LINES);
+                    if is_near && !is_same_value(&tokens[value..], name) {
+                        self.rebound.push(Declaration {
+                            name: name.to_owned(),
+                            ..declaration()
+                        });
+                    }
                 }
                 "fn" if begins_lower(name) => {
                     self.functions += 1;
@@ -207,6 +253,50 @@ fn takes_tuple(tokens: &[Token], at: usize) -> bool {
     false
 }
 
+/// The variable of a `let` whose pattern begins at `at`, and where its value begins; `None` if it is no plain name.
+fn variable(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
+    let at = if text(at) == "mut" { at + 1 } else { at };
+    let name = text(at);
+    if name == "_" || !begins_lower(name) || ![":", "="].contains(&text(at + 1)) {
+        return None;
+    }
+    let end = (at + 1..tokens.len()).find(|at| ["=", ";"].contains(&text(*at)))?;
+    (text(end) == "=").then_some((name, end + 1))
+}
+
+/// Whether `value` is still what `name` was: unwrapped, lent or cloned.
+fn is_same_value(value: &[Token], name: &str) -> bool {
+    let end = value.iter().position(|token| token.text == ";");
+    let texts: Vec<&str> = value[..end.unwrap_or(0)]
+        .iter()
+        .map(|token| token.text.as_str())
+        .collect();
+    let is_name = |text: &str| text == name;
+    match &texts[..] {
+        [only] | [only, "?"] | ["&", only] | ["&", "mut", only] => is_name(only),
+        ["Arc" | "Rc", ":", ":", "clone", "(", "&", only, ")"] => is_name(only),
+        [only, ".", method, "(", inner @ .., ")"]
+        | [only, ".", method, "(", inner @ .., ")", "?"] => {
+            is_name(only) && UNWRAPPING.contains(method) && is_balanced(inner)
+        }
+        _ => false,
+    }
+}
+
+/// Whether every bracket that is closed was opened among them.
+fn is_balanced(texts: &[&str]) -> bool {
+    let mut depth = 0_i32;
+    texts.iter().all(|text| {
+        match *text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth -= 1,
+            _ => {}
+        }
+        depth >= 0
+    })
+}
+
 /// Whether the last word of a name is a participle.
 fn is_participle(name: &str) -> bool {
     let begin = name.rfind(|letter: char| letter.is_ascii_uppercase());
@@ -222,8 +312,47 @@ fn percent(part: usize, whole: usize) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// So many functions take a tuple. The number may only fall.
+/// So many types are participles. The number may only fall, as the next ones.
+const PARTICIPLES_MAX: usize = 160;
+
+/// So many functions take a tuple.
 const TUPLE_PARAMETERS_MAX: usize = 85;
+
+/// So many names are bound twice.
+const REBOUND_MAX: usize = 162;
+
+const PARTICIPLES: Ratchet = Ratchet {
+    limit: "PARTICIPLES_MAX",
+    what: "types are participles",
+    advice: "a type has the name of a thing",
+};
+
+const TUPLES: Ratchet = Ratchet {
+    limit: "TUPLE_PARAMETERS_MAX",
+    what: "functions take a tuple",
+    advice: "what needs more arguments takes a struct",
+};
+
+const REBOUND: Ratchet = Ratchet {
+    limit: "REBOUND_MAX",
+    what: "names are bound twice",
+    advice: "two values have two names",
+};
+
+/// Lines between two `let` of one name that are too few.
+const REBOUND_LINES: usize = 5;
+
+/// Methods after which a value keeps its name.
+const UNWRAPPING: [&str; 8] = [
+    "clone",
+    "map_err",
+    "ok_or",
+    "ok_or_else",
+    "transpose",
+    "unwrap_or",
+    "unwrap_or_default",
+    "unwrap_or_else",
+];
 
 const FILE: &str = "dev/xtask/src/tidy/names.rs";
 
@@ -362,15 +491,27 @@ mod tests {
 
     #[test]
     fn one_tuple_more_is_refused_and_one_less_lowers_the_limit() {
-        let found = names("fn a((b, c): (u8, u8)) {}\n").tuple_parameters;
-        assert_eq!(check_tuples(&found, 1), []);
-        let more = check_tuples(&found, 0);
+        let names = names("fn a((b, c): (u8, u8)) {}\n");
+        let found: Vec<_> = names.tuple_parameters.iter().collect();
+        assert_eq!(TUPLES.check(&found, 1), []);
+        let more = TUPLES.check(&found, 0);
         assert_eq!(more[0].place, "crates/a/src/b.rs:1");
         assert!(
             more[0]
                 .what
                 .starts_with("a: 1 functions take a tuple, 0 may")
         );
-        assert!(check_tuples(&found, 2)[0].what.contains("lower"));
+        assert!(TUPLES.check(&found, 2)[0].what.contains("lower"));
+    }
+
+    #[test]
+    fn names_of_two_values_are_counted() {
+        let text = "fn a() { let b = c(); let b: u8 = b.map(|b| b); { let b = 1; } }\n\
+                    fn d() { let e = f(); let e = e.map_err(|g| g(e))?; let e = e?; let e = Arc::clone(&e); }\n\
+                    fn h() { let Some(i) = i else { return }; let i = i; let (j, i) = k; let mut i = l; }\n\
+                    fn m() { let n = 1;\n\n\n\n\n\nlet n = 2; let _ = 3; let _ = 4; }\n";
+        let names = names(text);
+        let found: Vec<_> = names.rebound.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(found, ["b", "i"]);
     }
 }

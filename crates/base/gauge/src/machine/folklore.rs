@@ -10,8 +10,8 @@ impl Machine {
         let mut checks = Vec::new();
         for (name, is_folklore, said) in LEGENDS {
             let live = self.sysctl(name);
-            let value = written.iter().rfind(|(key, _)| key == name);
-            let value = value.map(|it| it.1.clone()).or(live);
+            let entry = written.iter().rfind(|(key, _)| key == name);
+            let value = entry.map(|it| it.1.clone()).or(live);
             if let Some(value) = value
                 && is_folklore(&value)
             {

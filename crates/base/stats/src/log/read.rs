@@ -192,9 +192,9 @@ impl Reader {
     }
 
     fn values(&mut self, encoded: &str) -> Result<Slice, String> {
-        let bytes = STANDARD.decode(encoded);
-        let bytes = bytes.map_err(|error| format!("its histogram is not base64: {error}"))?;
-        let bytes = inflated(bytes, HISTOGRAM_BYTES_MAX)?;
+        let base64 = STANDARD.decode(encoded);
+        let decoded = base64.map_err(|error| format!("its histogram is not base64: {error}"))?;
+        let bytes = inflated(decoded, HISTOGRAM_BYTES_MAX)?;
         let counts: Counts<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| format!("its histogram cannot be decoded: {error}"))?;
@@ -226,8 +226,8 @@ fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     if bytes.len() > max {
         return Err(format!("its histogram is longer than {max} bytes"));
     }
-    let announced = bytes.get(4..8).and_then(|length| length.try_into().ok());
-    let announced = announced.map_or(0, u32::from_be_bytes) as usize;
+    let field = bytes.get(4..8).and_then(|length| length.try_into().ok());
+    let announced = field.map_or(0, u32::from_be_bytes) as usize;
     let there = bytes.len().saturating_sub(HEADER_BYTES);
     if announced > there {
         Err(format!(

@@ -98,10 +98,12 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
 fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
     // One that does not break is no blank to a parser, and a colon no sign for a value.
     let blank = |it: char| it.is_whitespace() && it != '\n';
-    let rest = text[name_end..]
+    let after_name = text[name_end..]
         .trim_start_matches(['"', '\''])
         .trim_start_matches(blank);
-    let rest = rest.strip_prefix(['=', ':'])?.trim_start_matches(blank);
+    let rest = after_name
+        .strip_prefix(['=', ':'])?
+        .trim_start_matches(blank);
     let start = text.len() - rest.len();
     let quote = QUOTES.into_iter().find(|&quote| rest.starts_with(quote));
     let open = start + quote.map_or(0, str::len);

@@ -87,11 +87,11 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("BYTES"),
         help: "Size of the socket's send and receive buffers",
         apply: |settings, given| {
-            let bytes = match given.mode {
+            let count = match given.mode {
                 Mode::Ab => given.count().unwrap_or(0),
                 Mode::Ours => given.number("a number of bytes")?,
             };
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let bytes = usize::try_from(count).unwrap_or(usize::MAX);
             settings.connection.buffer = Some(bytes).filter(|&bytes| bytes > 0);
             Ok(())
         },

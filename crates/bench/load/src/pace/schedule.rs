@@ -37,9 +37,9 @@ pub(crate) fn random(seed: u64, thread: usize) -> fastrand::Rng {
 
 /// The finalizer of SplitMix64, a bijection in which each bit depends on all.
 fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let seed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)
 }
 

@@ -72,8 +72,8 @@ impl Dynamic {
             Some(text) if text.len() == self.base.body.len() => self.base.body.clone(),
             _ => Bytes::from(made(&self.body, Place::Body)),
         };
-        let headers = self.base.headers.iter().zip(&self.values);
-        let headers = headers.map(|(header, value)| {
+        let pairs = self.base.headers.iter().zip(&self.values);
+        let headers = pairs.map(|(header, value)| {
             let is_length = header.name.eq_ignore_ascii_case("content-length");
             let value = if is_length && body.len() != self.base.body.len() {
                 body.len().to_string().into_bytes()

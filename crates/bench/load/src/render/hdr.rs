@@ -28,16 +28,17 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     let seconds = (0_u32..).zip(&timeline.slices).flat_map(|(place, slice)| {
         let start = timeline.length.saturating_mul(place);
         let length = timeline.length.min(end.saturating_sub(start));
-        let corrected = report.latency.corrected.is_some();
-        let corrected = corrected.then(|| interval("corrected", start, length, &slice.corrected));
+        let is_corrected = report.latency.corrected.is_some();
+        let corrected =
+            is_corrected.then(|| interval("corrected", start, length, &slice.corrected));
         [interval("total", start, length, &slice.total)]
             .into_iter()
             .chain(corrected)
     });
     let last = last_start(&timeline.slices, timeline.length).max(report.elapsed);
-    let unanswered = report.latency.censored();
-    let unanswered = unanswered.map(Censored::unanswered_bounds);
-    let unanswered = unanswered
+    let censored = report.latency.censored();
+    let bounds = censored.map(Censored::unanswered_bounds);
+    let unanswered = bounds
         .filter(|bounds| !bounds.is_empty())
         .map(|bounds| Interval {
             tag: "corrected",

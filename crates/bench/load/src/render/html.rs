@@ -42,8 +42,8 @@ fn verdict(page: &mut String, run: &Report) {
         // A file of before there was the key.
         _ => return warnings(page, run),
     };
-    let reason = run.verdict_reason.as_deref();
-    let reason = reason.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
+    let given = run.verdict_reason.as_deref();
+    let reason = given.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
     push(
         page,
         format_args!(
@@ -68,8 +68,8 @@ fn summary(page: &mut String, run: &Report) {
         let sign = if is_bound { "> " } else { "" };
         format!("{sign}{:.3} ms, {kind}", micros as f64 / 1000.0)
     };
-    let asked = run.rate_asked_per_s;
-    let asked = asked.map_or_else(String::new, |rate| format!(" of {rate:.1} asked for"));
+    let rate = run.rate_asked_per_s;
+    let asked = rate.map_or_else(String::new, |rate| format!(" of {rate:.1} asked for"));
     let unanswered = run.requests.unfinished;
     let figures = [
         (
@@ -125,8 +125,8 @@ fn percentiles(page: &mut String, run: &Report) {
     if let Some(corrected) = &run.curves.corrected {
         series.push(line("corrected", corrected));
     }
-    let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
-    let ticks = ticks.map(|percent| (place(percent), percent.to_string()));
+    let percents = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
+    let ticks = percents.map(|percent| (place(percent), percent.to_string()));
     chart(
         page,
         "Latency by percentile",

@@ -79,8 +79,8 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Complete requests", counts.completed);
     page.pair("Failed requests", counts.failed);
     if counts.failed > 0 {
-        let kinds = report.failures.iter();
-        let kinds: Vec<String> = kinds
+        let failures = report.failures.iter();
+        let kinds: Vec<String> = failures
             .map(|(kind, count)| format!("{}: {count}", kind.token()))
             .collect();
         page.line(format_args!("   ({})", kinds.join(", ")));
@@ -348,8 +348,8 @@ fn connections(page: &mut Page, report: &Report) {
 fn generator(page: &mut Page, report: &Report) {
     let cpu_s = report.generator.cpu_s;
     let per_request = ratio(cpu_s * 1e6, report.requests.completed as f64);
-    let busiest = report.generator.threads.iter().map(|thread| thread.busy);
-    let busiest = busiest.fold(0.0, f64::max) * 100.0;
+    let busy = report.generator.threads.iter().map(|thread| thread.busy);
+    let busiest = busy.fold(0.0, f64::max) * 100.0;
     page.gap();
     page.line("Generator");
     page.line(format_args!(

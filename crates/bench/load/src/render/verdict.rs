@@ -44,8 +44,8 @@ pub fn verdict(report: &Report) -> [String; 5] {
 
 /// The lines.
 pub fn lines(facts: &Facts) -> [String; 5] {
-    let asked = facts.asked_per_second;
-    let asked = asked.map_or_else(String::new, |asked| {
+    let rate_asked = facts.asked_per_second;
+    let asked = rate_asked.map_or_else(String::new, |asked| {
         format!(", {asked:.1}/s were asked for")
     });
     let latency = facts.latency.map_or_else(
@@ -59,8 +59,8 @@ pub fn lines(facts: &Facts) -> [String; 5] {
             format!("p50 {}, p99 {}{note}", time(median), time(p99))
         },
     );
-    let unanswered = facts.unanswered.iter().filter(|(_, count)| *count > 0);
-    let unanswered: String = unanswered
+    let counted = facts.unanswered.iter().filter(|(_, count)| *count > 0);
+    let unanswered: String = counted
         .map(|(word, count)| format!(", {word} {count}"))
         .collect();
     let (label, first) = &facts.first;
@@ -135,8 +135,8 @@ impl Judgement {
                 reason: what.map(str::to_owned),
             };
         }
-        let doubts = report.warnings.iter().filter(|warning| is_doubt(warning));
-        let mut doubts: Vec<&str> = doubts.map(Warning::token).collect();
+        let doubtful = report.warnings.iter().filter(|warning| is_doubt(warning));
+        let mut doubts: Vec<&str> = doubtful.map(Warning::token).collect();
         // Several threads of the generator may be late, a warning each.
         doubts.dedup();
         match doubts.as_slice() {

@@ -202,11 +202,11 @@ pub struct SecondFacts {
 impl SecondFacts {
     /// A second with the times of its slice, where there is one.
     pub(crate) fn of(second: &crate::record::Second, slice: Option<&TimeSlice>) -> Self {
-        let latency = slice.map(|slice| match slice.corrected.count() {
+        let measured = slice.map(|slice| match slice.corrected.count() {
             0 => &slice.total,
             _ => &slice.corrected,
         });
-        let latency = latency.filter(|latency| latency.count() > 0);
+        let latency = measured.filter(|latency| latency.count() > 0);
         Self {
             completed: second.completed,
             failed: second.failed,

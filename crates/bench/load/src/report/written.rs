@@ -48,8 +48,9 @@ pub(super) mod by_token {
         from: D,
     ) -> Result<BTreeMap<FailureKind, String>, D::Error> {
         let by_token: BTreeMap<String, String> = BTreeMap::deserialize(from)?;
-        let known = by_token.into_iter();
-        let known = known.filter_map(|(token, reason)| Some((FailureKind::named(&token)?, reason)));
+        let entries = by_token.into_iter();
+        let known =
+            entries.filter_map(|(token, reason)| Some((FailureKind::named(&token)?, reason)));
         Ok(known.collect())
     }
 }

@@ -206,8 +206,8 @@ fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent
     let span = to.saturating_sub(from).max(1) as f64;
     let median = u64::try_from(whole.record.total.median().as_nanos()).unwrap_or(NEVER);
     let min = silence::threshold(median, whole.busy as f64 / span);
-    let threads = outcomes.iter();
-    let threads: Vec<Vec<Span>> = threads.map(|it| it.record.silences.until(to)).collect();
+    let each = outcomes.iter();
+    let threads: Vec<Vec<Span>> = each.map(|it| it.record.silences.until(to)).collect();
     let long = threads.iter().flatten().map(|(from, to)| to - from);
     let sum: u64 = long.filter(|length| *length >= min).sum();
     let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
@@ -346,12 +346,12 @@ fn warnings(report: &Report, plan: &Plan, doubts: &Doubts<'_>) -> Vec<Warning> {
         |(thread, spans): (usize, &Vec<Span>)| doubt::stood_still(thread, spans, report.elapsed);
     found.extend(standstills.iter().enumerate().filter_map(of_thread));
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
-        let own = standstills
+        let longest = standstills
             .iter()
             .flatten()
             .map(|(from, to)| to - from)
             .max();
-        let own = Duration::from_nanos(own.unwrap_or(0));
+        let own = Duration::from_nanos(longest.unwrap_or(0));
         let total = &report.latency.total.histogram;
         found.extend(doubt::stalled(total, silent, own));
     }
@@ -484,8 +484,8 @@ fn open_rate(plan: &Plan) -> Option<f64> {
 /// What the numbers carry.
 fn warn_of_statistics(report: &Report, steady: Option<Steadiness>, found: &mut Vec<Warning>) {
     let samples = report.latency.total.histogram.count();
-    let quotable = PERCENTILES.iter().rev();
-    let mut quotable = quotable.filter(|percentile| is_quotable(**percentile, samples));
+    let highest_first = PERCENTILES.iter().rev();
+    let mut quotable = highest_first.filter(|percentile| is_quotable(**percentile, samples));
     let percentile_max = quotable.next().copied().unwrap_or(0.0);
     if samples > 0 && percentile_max < PERCENTILE_WANTED {
         found.push(Warning::FewSamples {

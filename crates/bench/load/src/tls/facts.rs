@@ -8,8 +8,8 @@ use crate::report::TlsFacts;
 pub(super) fn of(session: &ClientConnection, sni: Option<String>) -> TlsFacts {
     let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
     let certificate = session.peer_certificates().and_then(<[_]>::first);
-    let group = session.negotiated_key_exchange_group();
-    let group = group.and_then(|group| temp_key(group.name()));
+    let negotiated = session.negotiated_key_exchange_group();
+    let group = negotiated.and_then(|group| temp_key(group.name()));
     TlsFacts {
         version: match session.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "TLSv1.2".to_owned(),
@@ -31,10 +31,10 @@ pub(crate) fn openssl_name(suite: CipherSuite) -> String {
     if let Some(rest) = iana.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
     }
-    let name = iana.strip_prefix("TLS_").unwrap_or(&iana);
-    let name = name.replace("_WITH_", "_").replace("AES_", "AES");
+    let suite = iana.strip_prefix("TLS_").unwrap_or(&iana);
+    let shortened = suite.replace("_WITH_", "_").replace("AES_", "AES");
     // ChaCha20 goes without its digest in OpenSSL's names.
-    let name = name.replace("POLY1305_SHA256", "POLY1305");
+    let name = shortened.replace("POLY1305_SHA256", "POLY1305");
     name.replace('_', "-")
 }
 

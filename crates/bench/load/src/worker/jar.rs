@@ -79,9 +79,11 @@ impl Jar {
         }
         let is_cookie = |header: &Header| header.name.eq_ignore_ascii_case("cookie");
         let place = request.headers.iter().position(is_cookie);
-        let own = place.map(|place| std::mem::take(&mut request.headers[place].value));
-        let own = own.unwrap_or_default();
-        let own = own.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let taken = place.map(|place| std::mem::take(&mut request.headers[place].value));
+        let own_value = taken.unwrap_or_default();
+        let own = own_value
+            .split(|byte| *byte == b';')
+            .map(<[u8]>::trim_ascii);
         let is_new = |text: &&[u8]| {
             let name = pair(text).map(|(name, _)| name);
             !text.is_empty() && !sent.iter().any(|cookie| Some(&cookie.name[..]) == name)

@@ -302,8 +302,8 @@ impl SlotResources {
             for (place, count) in line.statuses.iter().zip(self.record.status_classes()) {
                 place.store(count, Relaxed);
             }
-            let operations = &self.record.operations;
-            let operations = [operations.hits, operations.misses, operations.stored];
+            let counts = &self.record.operations;
+            let operations = [counts.hits, counts.misses, counts.stored];
             for (place, count) in line.operations.iter().zip(operations) {
                 place.store(count, Relaxed);
             }

@@ -43,8 +43,8 @@ impl Outgoing {
 
     /// Bytes written on the connection before the requests under way.
     pub(super) fn before(&self, flights: &VecDeque<Flight>, lent: &SlotResources) -> u64 {
-        let whole = flights.iter().take(self.whole);
-        let whole = whole.map(|flight| lent.request(flight).bytes.len());
+        let sent_whole = flights.iter().take(self.whole);
+        let whole = sent_whole.map(|flight| lent.request(flight).bytes.len());
         let begun = whole.sum::<usize>() + self.written;
         self.total.saturating_sub(begun as u64)
     }

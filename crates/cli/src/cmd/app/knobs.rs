@@ -167,8 +167,8 @@ fn parse_limit(text: &str) -> Result<NonZeroU64, String> {
 }
 
 fn parse_packet_size(text: &str) -> Result<PacketSize, String> {
-    let bytes = parse_size(text).map_err(|error| error.to_string())?;
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let size = parse_size(text).map_err(|error| error.to_string())?;
+    let bytes = usize::try_from(size).unwrap_or(usize::MAX);
     PacketSize::new(bytes).map_err(|error| error.to_string())
 }
 

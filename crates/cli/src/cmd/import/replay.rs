@@ -78,8 +78,8 @@ impl ReplayArgs {
         let host = self.host.as_deref();
         let (mut old, mut new) = (Server::new(old, host)?, Server::new(new, host)?);
         let mut seen = HashSet::new();
-        let requests = log.requests().filter(|it| it.1.starts_with('/'));
-        let requests = requests.filter(|it| seen.insert(*it)).take(self.max);
+        let of_paths = log.requests().filter(|it| it.1.starts_with('/'));
+        let requests = of_paths.filter(|it| seen.insert(*it)).take(self.max);
         let mut tally = Tally::default();
         let mut out = io::stdout();
         let mut pace = Pace::new(self.rate);
@@ -197,10 +197,10 @@ struct Server {
 
 impl Server {
     fn new(url: &str, host: Option<&str>) -> Result<Self, Failure> {
-        let authority = url
+        let rest = url
             .strip_prefix("http://")
             .map(|it| it.trim_end_matches('/'));
-        let authority = authority.filter(|it| !it.is_empty() && !it.contains(['/', '@', '?']));
+        let authority = rest.filter(|it| !it.is_empty() && !it.contains(['/', '@', '?']));
         let Some(authority) = authority else {
             let message =
                 format!("{url:?} is no URL such as http://127.0.0.1:8081; --replay asks in clear");
@@ -233,12 +233,12 @@ impl Server {
             .authority
             .rsplit_once(':')
             .is_some_and(|it| it.1.parse::<u16>().is_ok());
-        let address = if has_port {
+        let host_and_port = if has_port {
             self.authority.clone()
         } else {
             format!("{}:80", self.authority)
         };
-        let address = address.to_socket_addrs()?.next();
+        let address = host_and_port.to_socket_addrs()?.next();
         let address = address.ok_or_else(|| io::Error::other("its host has no address"))?;
         BlockingClient::connect(&ServerAddress::Tcp(address), TIMEOUT)
     }

@@ -92,8 +92,8 @@ struct Bare {
 
 impl Bare {
     fn serve(self, stop: &AtomicBool) -> io::Result<()> {
-        let job = self.relay.0;
-        let job = job.map_or(bare::Job::Answer(self.page), bare::Job::Relay);
+        let relay = self.relay.0;
+        let job = relay.map_or(bare::Job::Answer(self.page), bare::Job::Relay);
         let effort = bare::Effort {
             spin: self.spin,
             work: self.work,
@@ -153,11 +153,11 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
                 let listener = TcpListener::bind(listen)?;
                 Ok::<_, io::Error>(link::End { listener, to })
             };
-            let ends = ends.split_whitespace().map(end);
-            let ends = ends
+            let each = ends.split_whitespace().map(end);
+            let parsed = each
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(Failure::Fault)?;
-            let ends = ends
+            let ends = parsed
                 .into_iter()
                 .map(listen)
                 .collect::<Result<Vec<_>, _>>()?;

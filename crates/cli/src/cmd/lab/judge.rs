@@ -30,8 +30,8 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let texts = args.files.iter().map(|path| read(path));
-    let texts = texts.collect::<Result<Vec<_>, _>>()?;
+    let each = args.files.iter().map(|path| read(path));
+    let texts = each.collect::<Result<Vec<_>, _>>()?;
     let judgements = match judge(&texts) {
         Ok(judgements) => judgements,
         Err(fault) => {

@@ -38,8 +38,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 say_reach(&mut out, &experiment)?;
             }
             Ok(experiment) => {
-                let claims = experiment.claims.iter().map(|claim| claim.cases.len());
-                let claims: usize = claims.sum();
+                let cases = experiment.claims.iter().map(|claim| claim.cases.len());
+                let claims: usize = cases.sum();
                 writeln!(out, "{:<14} {}", experiment.name, experiment.question)?;
                 let whole = plan(&experiment, 0);
                 writeln!(out, "{:<14} {claims} claims, {whole}", "")?;

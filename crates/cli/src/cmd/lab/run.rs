@@ -320,8 +320,8 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
         ),
         Event::Ended(run) => {
             let rate = run.measures.get("throughput").copied().unwrap_or_default();
-            let void = rounds::void_reasons(run);
-            let void: Vec<String> = void
+            let reasons = rounds::void_reasons(run);
+            let void: Vec<String> = reasons
                 .iter()
                 .map(|fired| format!("; void: {}", fired.words))
                 .collect();

@@ -49,11 +49,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
         ..Form::default()
     };
-    let experiment = builtin::experiment(&args.experiment, form)
+    let whole = builtin::experiment(&args.experiment, form)
         .map_err(|report| Failure::of_report(&report))?;
-    let cell = experiment.choose(&args.cell);
+    let cell = whole.choose(&args.cell);
     let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
-    let experiment = experiment.only(cell);
+    let experiment = whole.only(cell);
     prepare::check(&experiment, &args.module, args.install)?;
     look::show(LookSubject {
         experiment: &experiment,

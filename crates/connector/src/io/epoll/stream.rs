@@ -128,9 +128,9 @@ impl Stream {
         if let Some(slice) = out.only_slice() {
             return Ok(rustix::net::send(self, slice, flags)?);
         }
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut room = [IoSlice::new(&[]); SLICES_MAX];
         let mut nothing_else = SendAncillaryBuffer::default();
-        let slices = out.slices(&mut slices);
+        let slices = out.slices(&mut room);
         Ok(rustix::net::sendmsg(
             self,
             slices,

@@ -139,13 +139,13 @@ struct Message {
 impl Ring {
     /// A ring for the thread that calls this.
     pub(super) fn new() -> io::Result<Self> {
-        let ring = build(QUEUE_LEN)?;
-        let buffers = Buffers::register(&ring)?;
+        let io_uring = build(QUEUE_LEN)?;
+        let buffers = Buffers::register(&io_uring)?;
         let wakes = eventfd(0, EventfdFlags::CLOEXEC)?;
         let waker = Waker(Arc::new(wakes.try_clone()?));
         let mut ring = Self {
-            bundles: ring.params().is_feature_recvsend_bundle(),
-            ring,
+            bundles: io_uring.params().is_feature_recvsend_bundle(),
+            ring: io_uring,
             operations: ManuallyDrop::new(Slab::new()),
             buffers: ManuallyDrop::new(buffers),
             arrived: VecDeque::new(),
@@ -370,8 +370,8 @@ impl Ring {
                 }
             }
             Kind::Hangup => owner.map(|owner| {
-                let gone = |events| events & i32::from(libc::POLLHUP | libc::POLLERR) != 0;
-                let gone = result.is_ok_and(gone);
+                let is_gone = |events| events & i32::from(libc::POLLHUP | libc::POLLERR) != 0;
+                let gone = result.is_ok_and(is_gone);
                 Completion::HungUp { owner, gone }
             }),
             Kind::Send { .. } => {

@@ -108,8 +108,8 @@ impl<'f> Taken<'f> {
 
 /// A path by which a socket is known: `/var/run` is mostly a link to `/run`.
 fn resolved(path: &Path, sees_files: bool) -> PathBuf {
-    let directory = path.parent().filter(|_| sees_files);
-    let directory = directory.and_then(|it| it.canonicalize().ok());
+    let parent = path.parent().filter(|_| sees_files);
+    let directory = parent.and_then(|it| it.canonicalize().ok());
     match (directory, path.file_name()) {
         (Some(directory), Some(name)) => directory.join(name),
         _ => path.to_owned(),

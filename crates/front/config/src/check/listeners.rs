@@ -139,8 +139,9 @@ fn wider<'f>(
     is_open: impl Fn(usize) -> bool,
 ) -> Option<(&'f Route, usize, String)> {
     let listeners = file.listeners.iter().enumerate();
-    let open = listeners.filter(|(index, it)| is_open(*index) && it.value.redirect_https.is_none());
-    let open: Vec<(usize, bool)> = open
+    let open_listeners =
+        listeners.filter(|(index, it)| is_open(*index) && it.value.redirect_https.is_none());
+    let open: Vec<(usize, bool)> = open_listeners
         .map(|(index, it)| (index, it.value.tls.is_some()))
         .collect();
     for value in &route.values {
@@ -200,8 +201,8 @@ fn is_guarded(file: &File, listener: &ListenerConfig) -> bool {
 
 /// What the profile of a listener wants of its clients.
 fn mode(file: &File, listener: &ListenerConfig) -> ClientCertificate {
-    let profiles = file.tls.iter().map(|profile| &profile.value);
-    let mut profiles = profiles.filter(|it| Some(&it.name) == listener.tls.as_ref());
+    let all = file.tls.iter().map(|profile| &profile.value);
+    let mut profiles = all.filter(|it| Some(&it.name) == listener.tls.as_ref());
     let profile = profiles.next();
     profile.map_or(ClientCertificate::Off, |it| it.settings.client_certificate)
 }

@@ -114,12 +114,12 @@ impl FrontOfRoutes {
     /// A URL whose client would never arrive, and where it is sent.
     fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
         let host = sample_host(value);
-        let schemes = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
-        let schemes = schemes.into_iter().filter(|(scheme, _)| {
+        let both = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
+        let schemes = both.into_iter().filter(|(scheme, _)| {
             value.scheme.is_none_or(|wanted| wanted == *scheme) && self.is_reached(*scheme)
         });
-        let listen = value.listen.first();
-        let listen = listen.and_then(|index| Some(self.config.listeners.get(*index)?.label()));
+        let first = value.listen.first();
+        let listen = first.and_then(|index| Some(self.config.listeners.get(*index)?.label()));
         let mut traps = schemes.filter_map(|(_, scheme)| {
             let url = format!("{scheme}://{host}{}", sample(value));
             let location = self.follow(number, &url, listen.clone().unwrap_or_default())?;

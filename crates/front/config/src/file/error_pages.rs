@@ -101,8 +101,8 @@ fn by_status(
         };
         match PAGE.read(value) {
             Ok(file) => {
-                let read = page(&file, surroundings);
-                let read = keep(read, name, value.span(), table);
+                let outcome = page(&file, surroundings);
+                let read = keep(outcome, name, value.span(), table);
                 pages.extend(read.map(|page| (statuses, page)));
             }
             Err(complaints) => {
@@ -218,8 +218,8 @@ impl Values for Replaced {
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
         let replaced = match value.get_ref() {
             DeValue::Integer(number) => {
-                let from = number.as_str().parse().ok();
-                let from = from.filter(|from| (FIRST_ERROR..=LAST_ERROR).contains(from));
+                let code = number.as_str().parse().ok();
+                let from = code.filter(|from| (FIRST_ERROR..=LAST_ERROR).contains(from));
                 let wrong = || complaint("must be from 400 to 599", value);
                 vec![from.ok_or_else(wrong)?..=LAST_ERROR]
             }

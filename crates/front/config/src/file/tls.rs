@@ -71,8 +71,8 @@ fn one(
         ticket_keys: table.place_of("ticket_keys_file"),
         certificates: Vec::new(),
     };
-    let lists = entries.get("certificate");
-    let lists = lists.map(|value| tables(&list_header("tls", name, "certificate"), value, report));
+    let entry = entries.get("certificate");
+    let lists = entry.map(|value| tables(&list_header("tls", name, "certificate"), value, report));
     let good = table.is_good();
     let mut complete = lists.is_some();
     if !complete {

@@ -102,13 +102,13 @@ fn one(
     if let Some(value) = entries.get("probe") {
         shared.config.probe = probe::read(value, report);
     }
-    let sticky = entries.get("sticky");
-    let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
+    let sticky_entry = entries.get("sticky");
+    let sticky = sticky_entry.map(|value| sticky::read(value, surroundings, report));
     let sticky = sticky.unwrap_or_default();
     attributes.named = attributes::read(entries.get(attributes::NAME), &mut table, report);
-    let members = entries.get("members");
-    let finds_members = members.is_some();
-    let members = members.and_then(|value| {
+    let members_entry = entries.get("members");
+    let finds_members = members_entry.is_some();
+    let members = members_entry.and_then(|value| {
         let group = members::ForUpstream {
             shared: &shared,
             sticky: &sticky,

@@ -140,8 +140,8 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
         return Err(PathError::Relative(text.to_owned()));
     }
     check_characters(text)?;
-    let inner = &text[1..];
-    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let after_slash = &text[1..];
+    let inner = after_slash.strip_suffix('/').unwrap_or(after_slash);
     let bad = |segment: &str| matches!(segment, "" | "." | "..");
     if !inner.is_empty() && inner.split('/').any(bad) || text == "//" {
         return Err(PathError::Segment);

@@ -127,8 +127,8 @@ pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
 
 /// The name of a field with an underscore, in lower case.
 pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
-    let name = parse_token(text).map_err(|_| TextError::Underscored)?;
-    let name = Some(name.to_ascii_lowercase()).filter(|name| name.contains('_'));
+    let token = parse_token(text).map_err(|_| TextError::Underscored)?;
+    let name = Some(token.to_ascii_lowercase()).filter(|name| name.contains('_'));
     name.ok_or(TextError::Underscored)
 }
 
@@ -169,8 +169,8 @@ pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
 /// The path and query that a probe asks for.
 pub(crate) fn parse_target(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-    let target = check(text, TARGET_MAX, good, TextError::Target)?;
-    let target = Some(target).filter(|target| target.starts_with('/'));
+    let checked = check(text, TARGET_MAX, good, TextError::Target)?;
+    let target = Some(checked).filter(|target| target.starts_with('/'));
     target.ok_or(TextError::Target)
 }
 
@@ -192,11 +192,11 @@ pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextErro
         let status = digits.then(|| text.parse().ok()).flatten();
         status.filter(|status| (100..=599).contains(status))
     };
-    let range = match text.split_once('-') {
+    let bounds = match text.split_once('-') {
         Some((first, last)) => status(first).zip(status(last)),
         None => status(text).map(|status| (status, status)),
     };
-    let range = range.filter(|(first, last)| first <= last);
+    let range = bounds.filter(|(first, last)| first <= last);
     range
         .map(|(first, last)| first..=last)
         .ok_or(TextError::Statuses)
@@ -230,8 +230,8 @@ pub(crate) fn parse_separator(text: &str) -> Result<u8, TextError> {
 /// The `Path` of a cookie.
 pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && byte != b';';
-    let path = check(text, COOKIE_PATH_MAX, good, TextError::CookiePath)?;
-    let path = Some(path).filter(|path| path.starts_with('/'));
+    let checked = check(text, COOKIE_PATH_MAX, good, TextError::CookiePath)?;
+    let path = Some(checked).filter(|path| path.starts_with('/'));
     path.ok_or(TextError::CookiePath)
 }
 

@@ -35,11 +35,14 @@ impl HostLogs {
     /// The log of the host that a request asked for, if that has one.
     pub(super) fn of(&self, record: &Record<'_>) -> Option<&AccessLog> {
         let host = std::str::from_utf8(record.request?.host?).ok()?;
-        let name = match host.rsplit_once(':') {
+        let without_port = match host.rsplit_once(':') {
             Some((name, port)) if !port.contains(']') => name,
             _ => host,
         };
-        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let name = without_port
+            .strip_suffix('.')
+            .unwrap_or(without_port)
+            .to_ascii_lowercase();
         let below = || {
             let mut below = self.below.iter();
             let found = below.find(|(below, _)| name.ends_with(below.as_str()))?;

@@ -106,8 +106,8 @@ fn check_token(
 
 /// Whether a client shows the token.
 fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
-    let shown = headers.get(AUTHORIZATION);
-    let bearer = shown.and_then(|shown| shown.split_at_checked(BEARER.len()));
+    let authorization = headers.get(AUTHORIZATION);
+    let bearer = authorization.and_then(|shown| shown.split_at_checked(BEARER.len()));
     let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
     let both = shown.zip(config.token.as_ref());
     both.is_some_and(|((_, shown), token)| shown.ct_eq(token.as_bytes()).into())
@@ -133,8 +133,11 @@ fn check_origin(headers: &Fields) -> Result<(), Reply> {
 
 /// Refuses what a form could send without asking first.
 fn check_kind(headers: &Fields) -> Result<(), Reply> {
-    let kind = headers.get(CONTENT_TYPE);
-    let kind = kind.unwrap_or_default().split(|&byte| byte == b';').next();
+    let content_type = headers.get(CONTENT_TYPE);
+    let kind = content_type
+        .unwrap_or_default()
+        .split(|&byte| byte == b';')
+        .next();
     if kind
         .unwrap_or_default()
         .trim_ascii()

@@ -212,8 +212,8 @@ fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
             return Err(format!("there is no setting {key:?} of an upstream"));
         }
         let one = |(backend, patch): (&String, &Value)| {
-            let patch = patch.as_object().ok_or("a patch must be an object")?;
-            let patch = Patch::read(patch).map_err(|detail| format!("{backend:?}: {detail}"))?;
+            let object = patch.as_object().ok_or("a patch must be an object")?;
+            let patch = Patch::read(object).map_err(|detail| format!("{backend:?}: {detail}"))?;
             Ok::<_, String>((backend.clone(), patch))
         };
         let patches = members.iter().map(one).collect::<Result<Vec<_>, _>>()?;

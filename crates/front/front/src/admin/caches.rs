@@ -70,8 +70,8 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
     let Some(cache) = site.cache(name) else {
         return no_cache(name);
     };
-    let keys = cache.store.frequent(KEYS_MAX).into_iter();
-    let keys = keys.map(|it| {
+    let frequent = cache.store.frequent(KEYS_MAX).into_iter();
+    let keys = frequent.map(|it| {
         // Its parts are separated by line feeds, of which a reader sees nothing; the first part is the URL.
         let key = String::from_utf8_lossy(&it.key).replace('\n', " ");
         CacheKey {
@@ -88,8 +88,8 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
 
 /// Whether a path is that of [`keys`], which name what clients have asked for.
 pub(super) fn is_keys(path: &Bytes) -> bool {
-    let segments = segments(path).unwrap_or_default();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let owned = segments(path).unwrap_or_default();
+    let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
     matches!(segments[..], ["api", "v1", "caches", _, "keys"])
 }
 

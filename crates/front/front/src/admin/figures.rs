@@ -37,8 +37,8 @@ pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) 
         .collect();
     let now = millis(shared.began.elapsed());
     let slowest = sights.into_iter().map(|sight| {
-        let name = names.get(&sight.backend);
-        let name = name.map(|(upstream, backend)| (*upstream, backend.as_str()));
+        let found = names.get(&sight.backend);
+        let name = found.map(|(upstream, backend)| (*upstream, backend.as_str()));
         one_in_flight(sight, name, Tick::from(now))
     });
     api::InFlight {

@@ -27,8 +27,8 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
             None => readiness(&observe(desk)),
         },
         b"/metrics" => {
-            let accept = head.headers.get_all(ACCEPT);
-            let accept: Vec<&str> = accept.flat_map(str::from_utf8).collect();
+            let values = head.headers.get_all(ACCEPT);
+            let accept: Vec<&str> = values.flat_map(str::from_utf8).collect();
             let format = Format::accepted(&accept.join(","));
             let text = metrics::render(&observe(desk), format);
             Reply::new(StatusCode::OK, format.content_type(), text)
@@ -53,10 +53,10 @@ fn readiness(observed: &Observed) -> Reply {
             "upstream {upstream}: the name {host} does not resolve\n"
         ));
     }
-    let limits = observed.limits.iter().map(|(limit, _)| *limit);
+    let reached = observed.limits.iter().map(|(limit, _)| *limit);
     // Those of an administrator say nothing of the clients.
-    let limits = limits.filter(|limit| *limit != Limit::Administrators);
-    let limits: Vec<&str> = limits.map(Limit::token).collect();
+    let of_clients = reached.filter(|limit| *limit != Limit::Administrators);
+    let limits: Vec<&str> = of_clients.map(Limit::token).collect();
     if !limits.is_empty() {
         text.push_str(&format!("clients are turned away: {}\n", limits.join(", ")));
     }
@@ -103,19 +103,19 @@ pub(super) fn observe(desk: &Desk) -> Observed {
     let site = shared.site.load();
     let mut backends = site.status();
     let leaving = shared.is_leaving();
-    let upstreams = site.upstreams.iter();
-    let upstreams: Vec<(String, bool)> = upstreams
+    let all = site.upstreams.iter();
+    let upstreams: Vec<(String, bool)> = all
         .map(|it| {
             let awaits = shared.control.discovered.awaits(&it.name);
             (it.name.clone(), accepts_new(it) && !awaits)
         })
         .collect();
-    let unresolved = site.backends().filter_map(|backend| {
+    let lacking = site.backends().filter_map(|backend| {
         let resolution = backend.resolution()?;
         let lacks = resolution.age.is_none() && resolution.failed.is_some();
         lacks.then(|| (backend.upstream().to_owned(), resolution.host))
     });
-    let unresolved = unresolved.collect();
+    let unresolved = lacking.collect();
     let counts = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
     let usable = upstreams
         .iter()

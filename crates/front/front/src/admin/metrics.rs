@@ -271,10 +271,10 @@ fn render_process(page: &mut Exposition, usage: &Usage) {
         .only(usage.address_space);
     page.family(&families::PROCESS_OPEN_FDS)
         .only(usage.open_files);
-    let limit = usage.open_files_max.map_or(f64::INFINITY, |max| max as f64);
+    let open_files_max = usage.open_files_max.map_or(f64::INFINITY, |max| max as f64);
     // The format has no `inf`.
-    let limit = if limit.is_finite() {
-        limit.to_string()
+    let limit = if open_files_max.is_finite() {
+        open_files_max.to_string()
     } else {
         "+Inf".to_owned()
     };

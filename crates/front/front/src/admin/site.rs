@@ -15,8 +15,8 @@ pub(super) fn listeners(site: &Site) -> ListenerList {
 
 /// `GET /api/v1/routes`: every route, in the file's order, as [`crate::explain`] shows it.
 pub(super) fn routes(site: &Site) -> RouteList {
-    let routes = site.routes.given().iter();
-    let routes = routes.map(|route| route_status(&route.config, &site.listeners));
+    let given = site.routes.given().iter();
+    let routes = given.map(|route| route_status(&route.config, &site.listeners));
     RouteList {
         routes: routes.collect(),
     }

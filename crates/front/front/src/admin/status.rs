@@ -29,14 +29,14 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
     let overrides = shared.control.lock();
     let site = shared.site.load_full();
     let counters = &observed.counters;
-    let reasons = counters.reasons.iter();
-    let reasons = reasons.map(|(reason, count)| (reason.to_string(), *count));
+    let counted = counters.reasons.iter();
+    let reasons = counted.map(|(reason, count)| (reason.to_string(), *count));
     let discovered = &shared.control.discovered;
     let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
     let retired = shared.retired.in_use();
     let uptime = shared.began.elapsed();
-    let limits = observed.limits.iter();
-    let limits = limits.map(|(limit, spell)| reached_limit(*limit, spell, uptime));
+    let reached = observed.limits.iter();
+    let limits = reached.map(|(limit, spell)| reached_limit(*limit, spell, uptime));
     let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
     let (number, failed) = shared.control.last_upgrade();
     let [
@@ -91,10 +91,10 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
 
 /// What fails in the front itself.
 fn troubles(shared: &Shared) -> Vec<String> {
-    let lost = shared.access_log.loss();
-    let lost = lost.map(|why| format!("lines of the access log are lost: {why}"));
-    let refused = shared.control.refused_reload();
-    let refused = refused.map(|why| format!("the last reload was refused: {why}"));
+    let loss = shared.access_log.loss();
+    let lost = loss.map(|why| format!("lines of the access log are lost: {why}"));
+    let refusal = shared.control.refused_reload();
+    let refused = refusal.map(|why| format!("the last reload was refused: {why}"));
     let profiles = shared.profiles.load();
     let unusable = profiles.iter().filter_map(|(name, profile)| {
         let why = profile.refused()?;
@@ -132,8 +132,8 @@ pub(super) fn upstream(
     overrides: &Overrides,
     discovered: &Discovered,
 ) -> UpstreamStatus {
-    let members = upstream.members.iter();
-    let members = members.map(|it| member(upstream, it, overrides, discovered));
+    let all = upstream.members.iter();
+    let members = all.map(|it| member(upstream, it, overrides, discovered));
     UpstreamStatus {
         name: upstream.name.clone(),
         policy: upstream.config().policy.token().to_owned(),
@@ -153,8 +153,8 @@ pub(super) fn upstream(
 
 /// Where an upstream finds members, and how well that goes.
 fn source(view: MembersView) -> api::FoundMembers {
-    let refused = view.refused.into_iter();
-    let refused = refused.map(|(name, why)| api::RefusedMember {
+    let refusals = view.refused.into_iter();
+    let refused = refusals.map(|(name, why)| api::RefusedMember {
         name,
         reason: why.token().to_owned(),
     });

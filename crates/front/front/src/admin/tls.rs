@@ -12,10 +12,10 @@ use crate::worker::Shared;
 
 /// `GET /api/v1/tls`: every profile with its certificates.
 pub(super) fn all(shared: &Shared) -> ProfileList {
-    let profiles = shared.profiles.load_full();
-    let mut profiles: Vec<_> = profiles.iter().collect();
-    profiles.sort_by_key(|(name, _)| *name);
-    let profiles = profiles.into_iter().map(|(name, live)| profile(name, live));
+    let loaded = shared.profiles.load_full();
+    let mut sorted: Vec<_> = loaded.iter().collect();
+    sorted.sort_by_key(|(name, _)| *name);
+    let profiles = sorted.into_iter().map(|(name, live)| profile(name, live));
     ProfileList {
         profiles: profiles.collect(),
     }
@@ -24,9 +24,9 @@ pub(super) fn all(shared: &Shared) -> ProfileList {
 fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     let served = live.current();
     let read = live.read();
-    let certificates = served.certificates().iter();
+    let all_facts = served.certificates().iter();
     // A profile is built of all its certificates or not at all, in the order of the file.
-    let certificates = certificates
+    let certificates = all_facts
         .zip(&live.config.certificates)
         .map(|(facts, files)| certificate(facts, files));
     let age = SystemTime::now().duration_since(read).unwrap_or_default();

@@ -162,10 +162,10 @@ fn place(key: &[u8]) -> usize {
     let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(FACTOR).rotate_left(23);
     let (parts, rest) = key.as_chunks();
     let parts = parts.iter().map(|part| u64::from_le_bytes(*part));
-    let hash = parts.fold(key.len() as u64, mix);
+    let of_parts = parts.fold(key.len() as u64, mix);
     let hash = rest
         .iter()
-        .fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
+        .fold(of_parts, |hash, byte| mix(hash, u64::from(*byte)));
     (hash >> 32) as usize % SLOTS
 }
 

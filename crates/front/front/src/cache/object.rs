@@ -114,8 +114,8 @@ impl Object {
             let list = blocks.len() * (size_of::<Bytes>() + ALLOCATION);
             self.body.len + list as u64
         });
-        let coded = self.coded.get().filter(|coded| !coded.is_empty());
-        let coded = coded.map_or(0, |coded| size_of::<CodedBodies>() + coded.len());
+        let bodies = self.coded.get().filter(|coded| !coded.is_empty());
+        let coded = bodies.map_or(0, |coded| size_of::<CodedBodies>() + coded.len());
         blocks + (size_of::<Self>() + self.head.weight() + coded + OVERHEAD) as u64
     }
 }

@@ -234,9 +234,12 @@ impl Store {
         }
         let before = self.entries.peek(key.as_bytes());
         let uses = before.as_ref().map_or(0, |entry| entry.uses());
-        let others = before.iter().flat_map(|entry| entry.variants());
-        let others = others.filter(|it| it.head.selection() != object.head.selection());
-        let others = others.take(config.variants_max.saturating_sub(1)).cloned();
+        let variants_before = before.iter().flat_map(|entry| entry.variants());
+        let other_variants =
+            variants_before.filter(|it| it.head.selection() != object.head.selection());
+        let others = other_variants
+            .take(config.variants_max.saturating_sub(1))
+            .cloned();
         let variants = std::iter::once(Arc::clone(&object)).chain(others);
         let state = EntryState {
             uses,
@@ -277,10 +280,10 @@ impl Store {
     pub(crate) fn note_uncacheable(&self, key: &CacheKey, until: Millis) {
         let _changing = lock(&self.changes);
         let before = self.entries.peek(key.as_bytes());
-        let state = before.as_ref().map(|entry| entry.state());
+        let before_state = before.as_ref().map(|entry| entry.state());
         let state = EntryState {
             uncacheable_until: until,
-            ..state.unwrap_or_default()
+            ..before_state.unwrap_or_default()
         };
         let variants = before.iter().flat_map(|entry| entry.variants()).cloned();
         self.put(key, variants, (before.as_deref(), state));

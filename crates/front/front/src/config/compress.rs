@@ -31,8 +31,8 @@ impl CompressConfig {
     /// Whether a response with this value of `Content-Type` is compressed.
     #[must_use]
     pub fn covers(&self, content_type: &[u8]) -> bool {
-        let name = content_type.split(|&byte| byte == b';').next();
-        let name = name.unwrap_or_default().trim_ascii();
+        let first = content_type.split(|&byte| byte == b';').next();
+        let name = first.unwrap_or_default().trim_ascii();
         self.types.iter().any(|pattern| pattern.matches(name))
     }
 }

@@ -120,8 +120,8 @@ impl Template {
             }
             let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
             let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
-            let placeholder = known.iter().find(|it| it.name() == name);
-            let placeholder = *placeholder.ok_or_else(|| TemplateError::Unknown {
+            let same_name = known.iter().find(|it| it.name() == name);
+            let placeholder = *same_name.ok_or_else(|| TemplateError::Unknown {
                 name: name.to_owned(),
                 known: list(known),
             })?;

@@ -119,8 +119,8 @@ impl Discovered {
         for upstream in &mut config.upstreams {
             if let (Some(members), Some(known)) = (&upstream.members, known.get(&upstream.name)) {
                 let own: Vec<&str> = upstream.backends.iter().map(|it| &it.name[..]).collect();
-                let list = known.members.iter();
-                let list = list.filter(|it| !own.contains(&&it.found.name[..]));
+                let known_members = known.members.iter();
+                let list = known_members.filter(|it| !own.contains(&&it.found.name[..]));
                 upstream.found = list.filter_map(|it| members.backend(it).ok()).collect();
             }
         }
@@ -463,8 +463,8 @@ impl Known {
     }
 
     fn backends(&self) -> Vec<BackendConfig> {
-        let list = self.members.iter();
-        let list = list.filter(|it| !self.taken.contains(&it.found.name));
+        let all = self.members.iter();
+        let list = all.filter(|it| !self.taken.contains(&it.found.name));
         let backend = |member: &Member| {
             let made = self.config.backend(member);
             made.inspect_err(|reason| {

@@ -190,8 +190,8 @@ fn moment(value: &Value) -> Result<u64, String> {
     if let Ok(duration) = parse_duration(text) {
         return Ok(now().saturating_add(duration.as_secs().max(1)));
     }
-    let at: Timestamp = text.parse().map_err(|_| wrong())?;
-    let at = u64::try_from(at.as_second()).map_err(|_| wrong().to_owned())?;
+    let timestamp: Timestamp = text.parse().map_err(|_| wrong())?;
+    let at = u64::try_from(timestamp.as_second()).map_err(|_| wrong().to_owned())?;
     let now = now();
     if at <= now {
         return Err(format!("lies in the past: it is {} now", show_moment(now)));

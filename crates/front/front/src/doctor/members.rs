@@ -22,8 +22,8 @@ pub struct SourceReport {
 /// # Errors
 /// No event loop can be had.
 pub fn find_members(config: &mut Config) -> std::io::Result<Vec<SourceReport>> {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build()?;
+    let builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = { builder }.enable_all().build()?;
     let mut all = Vec::new();
     for upstream in &mut config.upstreams {
         if let Some(members) = upstream.members.clone() {
@@ -47,8 +47,10 @@ fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) 
         is_taken: &|name| upstream.backends.iter().any(|it| it.name == name),
     };
     let merged = merge(&Members::default(), answer, Duration::ZERO, &rules);
-    let found = merged.members.iter();
-    let found = found.filter_map(|it| members.backend(it).ok()).collect();
+    let merged_members = merged.members.iter();
+    let found = merged_members
+        .filter_map(|it| members.backend(it).ok())
+        .collect();
     upstream.found = found;
     SourceReport {
         upstream: upstream.name.clone(),

@@ -16,8 +16,8 @@ pub(super) type Id = (String, String);
 
 /// The session ids of a request, as they are read.
 pub(super) fn ids(upstream: &Upstream, head: &RequestHead) -> Vec<Id> {
-    let ids = upstream.sticky.as_ref().map(|sticky| sticky.ids(head));
-    let ids = ids.unwrap_or_default().into_iter();
+    let session_ids = upstream.sticky.as_ref().map(|sticky| sticky.ids(head));
+    let ids = session_ids.unwrap_or_default().into_iter();
     ids.map(|(kind, name, value)| (format!("{kind} {name}"), text(value)))
         .collect()
 }

@@ -50,8 +50,8 @@ impl Draft {
 /// The file in words, or why there is none.
 fn named(path: &[u8], config: &FilesConfig) -> Result<String, String> {
     let name = FileName::new(path, config).map_err(|fault| fault.to_string())?;
-    let file = config.root.join(text(name.relative()).as_str());
-    let file = file.display();
+    let path = config.root.join(text(name.relative()).as_str());
+    let file = path.display();
     Ok(if name.is_directory() {
         format!("the file that stands for the directory {file}")
     } else {

@@ -374,8 +374,8 @@ fn http2(question: &Question, url: &Url<'_>, secure: bool) -> Result<Http2Reques
         request.is_of_connection |= is_of_connection(&name, &value);
         made.headers_mut().append(name, value);
     }
-    let uri = Uri::builder().scheme(scheme).authority(authority);
-    let uri = uri.path_and_query(&target[..]).build();
+    let builder = Uri::builder().scheme(scheme).authority(authority);
+    let uri = builder.path_and_query(&target[..]).build();
     if let (Ok(method), Ok(uri), false) = (method.parse::<Method>(), uri, is_malformed) {
         *made.method_mut() = method;
         *made.uri_mut() = uri;
@@ -387,8 +387,8 @@ fn http2(question: &Question, url: &Url<'_>, secure: bool) -> Result<Http2Reques
 
 /// The name and the value of a line. A colon at the beginning belongs to the name.
 fn field(line: &str) -> Result<(&str, &str), String> {
-    let end = line.get(1..).and_then(|rest| rest.find(':'));
-    let end = end.filter(|_| !line.contains(['\r', '\n', '\0']));
+    let colon = line.get(1..).and_then(|rest| rest.find(':'));
+    let end = colon.filter(|_| !line.contains(['\r', '\n', '\0']));
     let (name, value) = end
         .map(|end| (&line[..=end], &line[end + 2..]))
         .ok_or_else(|| format!("{line:?} is no header; write \"Name: value\""))?;

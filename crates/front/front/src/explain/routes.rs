@@ -10,8 +10,8 @@ use crate::path::NormalPath;
 
 /// A route, in the words of the file.
 pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> RouteStatus {
-    let listen = config.listen.iter();
-    let listen = listen.filter_map(|&index| Some(listeners.get(index)?.label()));
+    let indices = config.listen.iter();
+    let listen = indices.filter_map(|&index| Some(listeners.get(index)?.label()));
     let scheme = config.scheme.map(|scheme| match scheme {
         RouteScheme::Http => "http",
         RouteScheme::Https => "https",

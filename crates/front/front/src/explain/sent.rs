@@ -66,7 +66,7 @@ fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, Str
             Some(settings.ajp.ping_timeout).filter(|_| is_ajp),
         ),
     ];
-    let limits = all.into_iter();
-    let limits = limits.filter_map(|(key, limit)| Some((key.to_owned(), show_duration(limit?))));
+    let given = all.into_iter();
+    let limits = given.filter_map(|(key, limit)| Some((key.to_owned(), show_duration(limit?))));
     limits.collect()
 }

@@ -131,9 +131,9 @@ impl Discoverer {
             upstream, config, ..
         } in sources
         {
-            let same = before.remove(&upstream);
+            let running = before.remove(&upstream);
             let same =
-                same.filter(|it| it.config.source == config.source && !it.task.is_finished());
+                running.filter(|it| it.config.source == config.source && !it.task.is_finished());
             let asked = match same {
                 Some(mut same) => {
                     same.config = config;

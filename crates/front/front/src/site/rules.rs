@@ -58,8 +58,8 @@ impl Rules {
     /// Finds the members that the rules name.
     pub(super) fn resolve(&mut self, member: impl Fn(&str) -> Option<usize>) {
         let of = |wanted: Activation| {
-            let named = self.config.activation.iter();
-            let named = named.filter(move |(_, activation)| *activation == wanted);
+            let activations = self.config.activation.iter();
+            let named = activations.filter(move |(_, activation)| *activation == wanted);
             named.filter_map(|(name, _)| member(name)).collect()
         };
         (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));

@@ -95,10 +95,10 @@ impl Sticky {
             ..
         } = &self.config;
         let fields = head.headers.get_all(COOKIE);
-        let cookies = fields.flat_map(|field| values::named(field, cookies));
-        let cookies = cookies.map(|(name, value)| ("cookie", name, value));
-        let parameters = values::named_parameters(&head.target.path, parameters);
-        let parameters = parameters.map(|(name, value)| ("path parameter", name, value));
+        let cookie_pairs = fields.flat_map(|field| values::named(field, cookies));
+        let cookies = cookie_pairs.map(|(name, value)| ("cookie", name, value));
+        let parameter_pairs = values::named_parameters(&head.target.path, parameters);
+        let parameters = parameter_pairs.map(|(name, value)| ("path parameter", name, value));
         match first {
             IdFirst::Cookie => cookies.chain(parameters).collect(),
             IdFirst::Path => parameters.chain(cookies).collect(),

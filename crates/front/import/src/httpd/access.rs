@@ -128,8 +128,8 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
 pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
-        let words = lower(directive);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let lowered = lower(directive);
+        let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
         let asks = match (directive.name.as_str(), &words[..]) {
             ("require", ["not", kind, ..] | [kind, ..]) => {
                 matches!(*kind, "ip" | "local" | "host" | "forward-dns" | "expr")
@@ -210,8 +210,8 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
     let mut denied: Vec<String> = Vec::new();
     for directive in directives {
         let name = directive.name.as_str();
-        let words = lower(directive);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let lowered = lower(directive);
+        let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
         let one = match (name, &words[..]) {
             ("require", ["not", "ip", texts @ ..])
                 if texts.iter().all(|it| network(it).is_some()) =>
@@ -273,8 +273,8 @@ fn lower(directive: &Directive) -> Vec<String> {
 
 /// One `Require`.
 fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
-    let words = lower(directive);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let lowered = lower(directive);
+    let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
     let access = match &words[..] {
         ["all", "granted"] => Access::Open,
         ["all", "denied"] => Access::Nobody,

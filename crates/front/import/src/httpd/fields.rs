@@ -89,8 +89,8 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
 
 /// Fields that the front writes itself.
 fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
-    let name = directive.word(1).to_ascii_lowercase();
-    let name = name.trim_end_matches(':');
+    let lower = directive.word(1).to_ascii_lowercase();
+    let name = lower.trim_end_matches(':');
     if !is_ruled_field(name, true) {
         return false;
     }
@@ -105,8 +105,8 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
 
 /// The flags that a `Header edit` adds to every cookie.
 fn cookie_flags(directive: &Directive) -> Option<String> {
-    let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
-    let words = match &words[..] {
+    let given: Vec<&str> = directive.words.iter().map(String::as_str).collect();
+    let words = match &given[..] {
         ["always" | "onsuccess", rest @ ..] => rest,
         all => all,
     };

@@ -153,8 +153,8 @@ impl<'a> Site<'a> {
                 ledger.note(directive.id, text);
             }
         }
-        let charset = charset.map_or("off", |it| it.word(0));
-        let charset = match charset.to_ascii_lowercase().as_str() {
+        let default_charset = charset.map_or("off", |it| it.word(0));
+        let charset = match default_charset.to_ascii_lowercase().as_str() {
             "on" => "iso-8859-1".to_owned(),
             other => other.to_owned(),
         };
@@ -199,8 +199,8 @@ impl<'a> Site<'a> {
 
     /// The names that `.htaccess` has.
     fn guard_files(&self) -> Vec<String> {
-        let named = self.all().filter(|it| it.name == "accessfilename");
-        let named = named.flat_map(|it| it.words.iter().cloned());
+        let directives = self.all().filter(|it| it.name == "accessfilename");
+        let named = directives.flat_map(|it| it.words.iter().cloned());
         named.chain([".htaccess".to_owned()]).collect()
     }
 
@@ -225,15 +225,15 @@ impl<'a> Site<'a> {
         let mut scopes = vec![Scope::default()];
         scopes[0].processing.add(self.all(), ledger);
         for section in sections {
-            let of = plain(section.word(0)).filter(|_| section.words.len() == 1);
-            let is_plain = of.is_some();
-            let of = of.as_deref().unwrap_or_default();
-            let said = section_guards(section, &mut names, ledger);
+            let literal = plain(section.word(0)).filter(|_| section.words.len() == 1);
+            let is_plain = literal.is_some();
+            let of = literal.as_deref().unwrap_or_default();
+            let converted = section_guards(section, &mut names, ledger);
             let is_deeper = is_plain && path != of && is_above(path, of);
             let is_apart = is_plain && !is_deeper && !is_above(of, path);
-            let said = match said {
+            let said = match converted {
                 _ if is_apart => continue,
-                Some(said) => said,
+                Some(converted) => converted,
                 None if is_deeper => {
                     ledger.unmapped(section.id, UNSAID);
                     Guards::strange()

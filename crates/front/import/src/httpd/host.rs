@@ -360,8 +360,8 @@ impl Reader<'_, '_> {
                 &mut self.workers,
             )?);
         }
-        let ports = listeners.iter().map(|&it| &self.plan.listeners[it]);
-        let ports: Vec<Port> = ports.map(|it| (it.port, it.tls.is_some())).collect();
+        let listening = listeners.iter().map(|&it| &self.plan.listeners[it]);
+        let ports: Vec<Port> = listening.map(|it| (it.port, it.tls.is_some())).collect();
         let ledger = &mut *self.files.ledger;
         let site = Site {
             main,
@@ -590,8 +590,8 @@ fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
 fn rewrites(site: Site<'_>, clients: Clients<'_>, ledger: &mut Ledger) -> Vec<Rewrite> {
     let (inner, main) = (site.inner, site.main);
     // The last word counts, wherever the rules stand.
-    let is_on = site.find("rewriteengine");
-    let is_on = is_on.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
+    let switch = site.find("rewriteengine");
+    let is_on = switch.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
     let (first, second) = match rewrites_inherited(inner, main, ledger) {
         Some(true) => (main, inner),
         Some(false) => (inner, main),
@@ -608,8 +608,8 @@ fn rewrites_inherited(
     ledger: &mut Ledger,
 ) -> Option<bool> {
     let mut options = |block: &[Directive]| -> Option<Vec<String>> {
-        let all = block.iter().filter(|it| it.name == "rewriteoptions");
-        let all = all.inspect(|it| ledger.mapped(it.id));
+        let options = block.iter().filter(|it| it.name == "rewriteoptions");
+        let all = options.inspect(|it| ledger.mapped(it.id));
         let words = all
             .flat_map(|it| &it.words)
             .map(|it| it.to_ascii_lowercase());
@@ -630,11 +630,11 @@ fn rewrites_inherited(
 fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
     let fits =
         |it: &&Rule| it.scheme.is_none() || pass.scheme.is_none() || it.scheme == pass.scheme;
-    let others = others.iter().filter(fits).map(|it| Rule {
+    let fitting = others.iter().filter(fits).map(|it| Rule {
         scheme: it.scheme.or(pass.scheme),
         ..it.clone()
     });
-    let others: Vec<Rule> = others.collect();
+    let others: Vec<Rule> = fitting.collect();
     declined(pass.clone(), &others)
 }
 

@@ -62,9 +62,9 @@ pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<
 
 /// `x` of `mod_x.c` and of `x_module`.
 fn stem(name: &str) -> &str {
-    let name = name.strip_suffix(".c").unwrap_or(name);
-    let name = name.strip_suffix("_module").unwrap_or(name);
-    let name = name.strip_prefix("mod_").unwrap_or(name);
+    let stem = name.strip_suffix(".c").unwrap_or(name);
+    let bare = stem.strip_suffix("_module").unwrap_or(stem);
+    let name = bare.strip_prefix("mod_").unwrap_or(bare);
     name.strip_prefix("mpm_").unwrap_or(name)
 }
 

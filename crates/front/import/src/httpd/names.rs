@@ -31,11 +31,11 @@ pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
     {
         ledger.mapped(directive.id);
         for word in &directive.words {
-            let bare = word.rsplit_once("://").map_or(word.as_str(), |it| it.1);
-            let bare = bare
+            let without_scheme = word.rsplit_once("://").map_or(word.as_str(), |it| it.1);
+            let bare = without_scheme
                 .split(':')
                 .next()
-                .unwrap_or(bare)
+                .unwrap_or(without_scheme)
                 .trim_end_matches('.')
                 .to_ascii_lowercase();
             match is_route_host(&bare) {
@@ -80,11 +80,11 @@ impl Reader<'_, '_> {
     pub(super) fn is_shadowed(&self, host: &VirtualHost) -> bool {
         let set = |name: &String| Matcher::pattern(&format!("/{name}"));
         let own: Vec<Matcher> = host.names.iter().map(set).collect();
-        let earlier = self.plan.hosts.iter().zip(&self.unsaid);
-        let mut earlier = earlier.filter(|(it, _)| shares_listener(it, host));
+        let hosts_before = self.plan.hosts.iter().zip(&self.unsaid);
+        let mut earlier = hosts_before.filter(|(it, _)| shares_listener(it, host));
         earlier.any(|(other, unsaid)| {
-            let wild = other.names.iter().filter(|it| it.starts_with('*'));
-            let wild: Vec<Matcher> = wild.map(set).collect();
+            let wildcards = other.names.iter().filter(|it| it.starts_with('*'));
+            let wild: Vec<Matcher> = wildcards.map(set).collect();
             let unsaid: Vec<Matcher> = unsaid.iter().map(set).collect();
             let covers = |own: &Matcher| wild.iter().any(|it| it.covers(own));
             let meets = |own: &Matcher| unsaid.iter().any(|it| it.overlaps(own));

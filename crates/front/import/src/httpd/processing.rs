@@ -139,10 +139,10 @@ impl Processing {
         if let Action::Serve(serve) = &mut rule.action
             && !self.types.is_empty()
         {
-            let types = self.types.iter();
-            let types = types.map(|(name, to)| format!("{} = {}", quoted(name), quoted(to)));
-            let types: Vec<String> = types.collect();
-            let types = format!("{{ {} }}", types.join(", "));
+            let pairs = self.types.iter();
+            let entries = pairs.map(|(name, to)| format!("{} = {}", quoted(name), quoted(to)));
+            let list: Vec<String> = entries.collect();
+            let types = format!("{{ {} }}", list.join(", "));
             serve.keys.insert("types".to_owned(), types);
         }
     }

@@ -196,8 +196,8 @@ impl Target {
     pub(crate) fn new(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("unix:") {
             let (socket, url) = rest.split_once('|')?;
-            let scheme = url.split("://").next()?.trim_end_matches(':');
-            let scheme = matches!(scheme, "http" | "ajp").then_some(scheme)?;
+            let word = url.split("://").next()?.trim_end_matches(':');
+            let scheme = matches!(word, "http" | "ajp").then_some(word)?;
             let path = url.split_once("://").and_then(|(_, it)| it.split_once('/'));
             return Self::checked(
                 format!("{scheme}+unix:{socket}"),

@@ -162,12 +162,12 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     };
     let set = path_set(expression, false);
     let target = words.get(1).map_or("", String::as_str);
-    let action = if (300..400).contains(&status) {
+    let converted = if (300..400).contains(&status) {
         action_of(target, status, (expression, &set.matchers))
     } else {
         Some(Action::Answer(status))
     };
-    let action = action.filter(|_| set.is_exact);
+    let action = converted.filter(|_| set.is_exact);
     match action {
         Some(_) => ledger.mapped(id),
         None => ledger.unmapped(
@@ -188,20 +188,20 @@ fn action_of(
 ) -> Option<Action> {
     let all = matchers == [Matcher::everything()];
     let below = rest_of(expression);
-    let text = target
+    let marked = target
         .replace("%{HTTP_HOST}", "\u{1}host")
         .replace("%{SERVER_NAME}", "\u{1}host");
-    let text = match text
+    let text = match marked
         .strip_suffix("%{REQUEST_URI}")
-        .or_else(|| text.strip_suffix("/$1"))
-        .or_else(|| text.strip_suffix("$1"))
+        .or_else(|| marked.strip_suffix("/$1"))
+        .or_else(|| marked.strip_suffix("$1"))
     {
         Some(base) if all => format!("{}\u{1}path_query", base.trim_end_matches('/')),
-        Some(base) if text.ends_with("/$1") && !base.is_empty() && below.is_some() => {
+        Some(base) if marked.ends_with("/$1") && !base.is_empty() && below.is_some() => {
             format!("{base}\u{1}rest_query")
         }
         Some(_) => return None,
-        None => text,
+        None => marked,
     };
     if text.contains(['$', '%']) {
         return None;
@@ -505,8 +505,8 @@ fn rewrite(
         Some(_) => target.replace("%1", CAPTURE),
         None => target.to_owned(),
     };
-    let action = rewritten(&target, &flags, (expression, &set.matchers));
-    let action = action.filter(|_| said && set.is_exact && !negated);
+    let converted = rewritten(&target, &flags, (expression, &set.matchers));
+    let action = converted.filter(|_| said && set.is_exact && !negated);
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);

@@ -315,8 +315,8 @@ pub(crate) fn proxies<'d>(
             said.is_strange = true;
         }
     }
-    let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-    let forwards = rules.iter_mut().filter(forwards);
+    let is_forward = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
+    let forwards = rules.iter_mut().filter(is_forward);
     // A rule may be closed already.
     forwards.for_each(|it| {
         it.settings.merge(&change);

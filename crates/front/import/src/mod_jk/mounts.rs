@@ -54,11 +54,11 @@ pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
         }
         let mut parts = property.value.split(';').map(str::trim);
         let worker = parts.next().unwrap_or_default().to_owned();
-        let extensions = parts.filter(|it| !it.is_empty()).map(|it| {
+        let pairs = parts.filter(|it| !it.is_empty()).map(|it| {
             let (name, value) = it.split_once('=').unwrap_or((it, "1"));
             (name.trim().to_owned(), value.trim().to_owned())
         });
-        let extensions: Vec<_> = extensions.collect();
+        let extensions: Vec<_> = pairs.collect();
         let (pattern, excludes) = match property.name.strip_prefix('!') {
             Some(pattern) => (pattern.trim(), true),
             None => (property.name.as_str(), false),

@@ -604,10 +604,10 @@ fn unclaimed(key: &str, id: Id, ledger: &mut Ledger) {
         return;
     }
     let similar = |known: &&&str| strsim::jaro_winkler(known, key);
-    let nearest = KNOWN
+    let closest = KNOWN
         .iter()
         .max_by(|a, b| similar(a).total_cmp(&similar(b)));
-    let nearest = nearest.filter(|it| similar(it) > 0.85);
+    let nearest = closest.filter(|it| similar(it) > 0.85);
     let meant = nearest
         .map(|it| format!("; was `{it}` meant?"))
         .unwrap_or_default();

@@ -126,8 +126,8 @@ fn request_field(directive: &Directive, port: u16, fields: &mut Fields, ledger: 
 /// `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, by which flags are added, too.
 pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
     let own = scope.find("proxy_cookie_flags");
-    let path = scope.find("proxy_cookie_path");
-    let path = path.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
+    let directive = scope.find("proxy_cookie_path");
+    let path = directive.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
     let of_path = |it: &&Directive| -> Vec<String> {
         it.word(1).split(';').skip(1).map(str::to_owned).collect()
     };

@@ -98,12 +98,8 @@ pub(crate) fn serve(
 
 fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -> Keys {
     let mut keys = Keys::new();
-    let charset = scope.find("charset").map_or("off", |it| it.word(0));
-    let charset = if charset.contains('$') {
-        "off"
-    } else {
-        charset
-    };
+    let given = scope.find("charset").map_or("off", |it| it.word(0));
+    let charset = if given.contains('$') { "off" } else { given };
     keys.insert("charset".to_owned(), quoted(charset));
     if let Some(index) = scope.find("index") {
         let is_name = |it: &&String| !it.contains(['/', '$']);

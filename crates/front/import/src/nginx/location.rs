@@ -42,11 +42,11 @@ impl<'a> Scope<'a> {
 
     /// The directives of the innermost block that has any of these: outer ones are replaced as a whole.
     pub(crate) fn level(&self, is: impl Fn(&Directive) -> bool) -> Vec<&'a Directive> {
-        let levels = self
+        let all_levels = self
             .blocks
             .iter()
             .map(|block| block.iter().filter(|it| is(it)).collect::<Vec<_>>());
-        let mut levels = levels.filter(|it| !it.is_empty());
+        let mut levels = all_levels.filter(|it| !it.is_empty());
         levels.next().unwrap_or_default()
     }
 }

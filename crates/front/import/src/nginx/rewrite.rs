@@ -82,11 +82,11 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         drop_all([directive], text, ledger);
         return Vec::new();
     }
-    let only = match (settled, inner) {
+    let single = match (settled, inner) {
         (SettledCondition::Holds(_) | SettledCondition::Waits, [only]) => Some(only),
         _ => None,
     };
-    let only = only.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
+    let only = single.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
     // The expression of a `rewrite` takes anew.
     let capture = capture.filter(|_| only.is_some_and(takes_capture));
     let mut rules = match only {

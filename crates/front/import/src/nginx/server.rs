@@ -182,8 +182,8 @@ impl Reader<'_, '_> {
         let is_hidden = listens.add(self.plan, &mut host, self.expansion.ledger);
         let listeners = host.listeners.iter().map(|&it| &self.plan.listeners[it]);
         let ports: Vec<Port> = listeners.map(|it| (it.port, it.tls.is_some())).collect();
-        let plain = inner.iter().filter(|it| it.name != "location");
-        let plain: Vec<Directive> = plain.cloned().collect();
+        let others = inner.iter().filter(|it| it.name != "location");
+        let plain: Vec<Directive> = others.cloned().collect();
         host.rules = self.rules(Server {
             inner,
             plain: &plain,
@@ -451,8 +451,8 @@ impl Reader<'_, '_> {
                 rule.matcher = exact.clone();
             }
         }
-        let keeps = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
-        let keeps = rules.iter().all(keeps);
+        let is_kept = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
+        let keeps = rules.iter().all(is_kept);
         if !plain && keeps {
             for mut rule in rules.clone() {
                 rule.action.forget_rewrite();

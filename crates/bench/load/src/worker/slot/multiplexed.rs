@@ -162,8 +162,8 @@ impl Multiplexed {
         };
         let options = &lent.board.plan.connections;
         let asked = options.pipeline.get() as usize;
-        let left = options.requests_max;
-        let left = left.map_or(u64::MAX, |max| max.get().saturating_sub(self.sent));
+        let max = options.requests_max;
+        let left = max.map_or(u64::MAX, |max| max.get().saturating_sub(self.sent));
         let streams = asked.min(http2.streams_max()).saturating_sub(self.open);
         streams.min(usize::try_from(left).unwrap_or(usize::MAX))
     }

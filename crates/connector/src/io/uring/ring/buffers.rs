@@ -164,8 +164,8 @@ impl Drop for Buffers {
 
 fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: no layout here is of size 0.
-    let memory = unsafe { alloc(layout) };
-    let memory = NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
+    let pointer = unsafe { alloc(layout) };
+    let memory = NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout));
     // Zeroed by hand, so that all of it is there from the beginning: the kernel goes round and will
     // use it soon, and a worker's memory does not seem to grow with its connections.
     // SAFETY: it was allocated just now with this size.

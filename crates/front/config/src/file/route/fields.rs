@@ -65,8 +65,8 @@ fn one(
     let mut rules = Vec::new();
     let mut named =
         |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> FieldRule| {
-            let read = parse_field_name(name).map_err(|error| format!("{error}"));
-            let read = read.and_then(|name| match ours(&name, of_request) {
+            let field_name = parse_field_name(name).map_err(|error| format!("{error}"));
+            let read = field_name.and_then(|name| match ours(&name, of_request) {
                 Some(why) => Err(format!("names `{name}`, {why}")),
                 None => Ok(name),
             });

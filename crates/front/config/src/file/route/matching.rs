@@ -53,8 +53,8 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Opt
         suffix,
         ..route.clone()
     };
-    let routes = paths.into_iter().map(with_path);
-    let routes = routes.flat_map(|route| match &suffixes[..] {
+    let by_path = paths.into_iter().map(with_path);
+    let routes = by_path.flat_map(|route| match &suffixes[..] {
         [] => vec![route],
         suffixes => {
             let each = suffixes.iter().cloned().map(Some);
