@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use catamaran_front::{Inheritance, Offer, Running, Taken};
+use catamaran_front::{Inheritance, Offer, Running, TakenListeners};
 use rustix::process::{Pid, Signal, getppid, kill_process_group, setpgid};
 
 use crate::failure::Failure;
 
 /// How an upgrade ended: what was taken over and by which process, or why nothing was.
-pub(crate) type Outcome = Result<(Taken, u32), String>;
+pub(crate) type Outcome = Result<(TakenListeners, u32), String>;
 
 /// An upgrade under way.
-pub(crate) struct Pending {
+pub(crate) struct PendingUpgrade {
     /// The mutex is for the rare case that this process is asked to stop meanwhile.
     child: Arc<Mutex<Child>>,
 }
 
 /// As [`begin`]; why there is none is said in the log and to administrators.
-pub(crate) fn try_begin<E>(running: &Running, report: SyncSender<E>) -> Option<Pending>
+pub(crate) fn try_begin<E>(running: &Running, report: SyncSender<E>) -> Option<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
 {
@@ -48,13 +48,13 @@ where
 }
 
 /// Starts the new process. How that ends is sent to `report`.
-fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<Pending>
+fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<PendingUpgrade>
 where
     E: From<Outcome> + Send + 'static,
 {
     let (offer, theirs) = running.offer()?;
     let child = Arc::new(Mutex::new(spawn(theirs, running.served_since())?));
-    let pending = Pending {
+    let pending = PendingUpgrade {
         child: Arc::clone(&child),
     };
     let thread = std::thread::Builder::new().name("upgrade".into());
@@ -65,7 +65,7 @@ where
     Ok(pending)
 }
 
-impl Pending {
+impl PendingUpgrade {
     /// Ends the new process, in order if it serves already.
     pub(crate) fn abandon(&self) {
         end(&lock(&self.child), Signal::TERM);

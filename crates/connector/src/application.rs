@@ -20,7 +20,7 @@ use crate::conn::{Action, Conn, Io};
 use crate::counters::Counters;
 use crate::handler::{Handler, Request, Response};
 use crate::pipe::{self, Wake, Wakeup};
-use crate::played::Played;
+use crate::played::PlayedHandler;
 use crate::pool::{self, Limits, Pool};
 use crate::service::{self, RequestBody, Spawn, Tasks};
 use crate::{Config, StartError};
@@ -66,7 +66,7 @@ impl Application {
     /// Plays the answers of `handler` on those threads: its delays and pauses, and a peer that is
     /// slow, hold a thread each.
     pub fn on_threads(handler: impl Handler) -> Self {
-        Self::blocking(Played(handler))
+        Self::blocking(PlayedHandler(handler))
     }
 }
 

@@ -16,7 +16,7 @@ use http::StatusCode;
 
 use crate::handler::{BodyLength, Request};
 use crate::io::{FAR, now};
-use crate::pipe::{BodyEnd, Gone, Head, ResponseEnd};
+use crate::pipe::{BodyEnd, ClosedPipe, Head, ResponseEnd};
 
 /// An application that may block: on its reader, its writer, or anything else.
 ///
@@ -279,14 +279,14 @@ fn hold(end: &ResponseEnd, wait: &dyn Wait, pause: Duration) -> io::Result<()> {
     let until = now() + pause.min(FAR);
     while until > now() {
         if end.poll_gone(wait.waker()).is_ready() {
-            return Err(broken(Gone));
+            return Err(broken(ClosedPipe));
         }
         wait.wait_until(until);
     }
     Ok(())
 }
 
-fn broken(Gone: Gone) -> io::Error {
+fn broken(ClosedPipe: ClosedPipe) -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 

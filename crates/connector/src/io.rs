@@ -65,7 +65,7 @@ impl Worker {
     pub(crate) fn spawn(
         index: usize,
         listeners: Vec<(Listener, Socket)>,
-        shared: &Arc<Shared>,
+        shared: &Arc<ConnectorState>,
     ) -> Result<Self, StartError> {
         let counters = &shared.counters[index];
         match shared.config.io {
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Makes the worker look at [`Shared`]'s stop.
+    /// Makes the worker look at [`ConnectorState`]'s stop.
     pub(crate) fn wake(&self) {
         match self {
             Self::Loop(worker) => worker.wake(),
@@ -103,7 +103,7 @@ impl Worker {
 }
 
 /// What all workers of a connector see.
-pub(crate) struct Shared {
+pub(crate) struct ConnectorState {
     pub(crate) config: Arc<Config>,
     pub(crate) runner: Runner,
     /// The listeners as bound.
@@ -119,7 +119,7 @@ pub(crate) struct Shared {
     stop: Mutex<Option<Instant>>,
 }
 
-impl Shared {
+impl ConnectorState {
     pub(crate) fn new(config: Config, runner: Runner, listeners: Vec<Listener>) -> Self {
         let shard = |_| listeners.iter().map(|_| Arc::default()).collect();
         Self {
@@ -226,9 +226,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ConnectorState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("ConnectorState")
             .field("config", &self.config)
             .field("runner", &self.runner)
             .field("open", &self.open)

@@ -82,7 +82,7 @@ impl BodyError {
 
 /// There is nobody to send to: the peer has left, or the response is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) struct ClosedPipe;
 
 /// How far the connection may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,16 +328,16 @@ impl ResponseEnd {
     /// first.
     ///
     /// # Errors
-    /// [`Gone`]; the piece is dropped.
-    pub(crate) fn push(&self, data: Bytes) -> Result<(), Gone> {
+    /// [`ClosedPipe`]; the piece is dropped.
+    pub(crate) fn push(&self, data: Bytes) -> Result<(), ClosedPipe> {
         self.append(|parts| parts.push(data))
     }
 
     /// Adds a copy of as much of `data` as there is room for, and says how much that is.
     ///
     /// # Errors
-    /// [`Gone`]; nothing was added.
-    pub(crate) fn copy(&self, data: &[u8]) -> Result<usize, Gone> {
+    /// [`ClosedPipe`]; nothing was added.
+    pub(crate) fn copy(&self, data: &[u8]) -> Result<usize, ClosedPipe> {
         let mut count = 0;
         self.append(|parts| {
             count = data.len().min(PARTS_MARK.saturating_sub(parts.len()));
@@ -347,10 +347,10 @@ impl ResponseEnd {
     }
 
     /// Whether more may be added now; if not, `waker` is kept to be told.
-    pub(crate) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), Gone>> {
+    pub(crate) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), ClosedPipe>> {
         let mut state = self.0.lock();
         if state.gone {
-            return Poll::Ready(Err(Gone));
+            return Poll::Ready(Err(ClosedPipe));
         }
         if state.parts.len() < PARTS_MARK {
             return Poll::Ready(Ok(()));
@@ -378,11 +378,11 @@ impl ResponseEnd {
     /// Has all that was added sent now, and not held back by a front.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub(crate) fn flush(&self) -> Result<(), Gone> {
+    /// [`ClosedPipe`].
+    pub(crate) fn flush(&self) -> Result<(), ClosedPipe> {
         let mut state = self.0.lock();
         if state.gone {
-            return Err(Gone);
+            return Err(ClosedPipe);
         }
         state.flush = true;
         self.0.release(state);
@@ -406,10 +406,10 @@ impl ResponseEnd {
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
 
-    fn append(&self, append: impl FnOnce(&mut ByteQueue)) -> Result<(), Gone> {
+    fn append(&self, append: impl FnOnce(&mut ByteQueue)) -> Result<(), ClosedPipe> {
         let mut state = self.0.lock();
         if state.gone {
-            return Err(Gone);
+            return Err(ClosedPipe);
         }
         append(&mut state.parts);
         if state.parts.len() >= PARTS_DUE {

@@ -11,9 +11,9 @@ use crate::source::{Piece, Source};
 
 /// A handler whose answers are played.
 #[derive(Debug)]
-pub(crate) struct Played<H>(pub(crate) H);
+pub(crate) struct PlayedHandler<H>(pub(crate) H);
 
-impl<H: Handler> BlockingHandler for Played<H> {
+impl<H: Handler> BlockingHandler for PlayedHandler<H> {
     fn handle(
         &self,
         request: &Request,

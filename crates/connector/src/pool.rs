@@ -38,9 +38,9 @@ pub(crate) struct Usage {
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// A pool of threads. Dropping it closes it.
-pub(crate) struct Pool(Arc<Shared>);
+pub(crate) struct Pool(Arc<PoolState>);
 
-struct Shared {
+struct PoolState {
     name: &'static str,
     limits: Limits,
     state: Mutex<State>,
@@ -66,7 +66,7 @@ impl Pool {
     /// # Errors
     /// The system's, if it refuses a thread.
     pub(crate) fn start(name: &'static str, limits: Limits) -> io::Result<Self> {
-        let pool = Self(Arc::new(Shared {
+        let pool = Self(Arc::new(PoolState {
             name,
             limits,
             state: Mutex::default(),
@@ -167,7 +167,7 @@ fn take(place: &Handover) -> Option<Job> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-impl Shared {
+impl PoolState {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No job runs under the lock, so nothing panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

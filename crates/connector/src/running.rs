@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::application::Runner;
-use crate::io::listen::{Bound, SocketFile};
-use crate::io::{self, Shared, Worker};
+use crate::io::listen::{BoundListener, SocketFile};
+use crate::io::{self, ConnectorState, Worker};
 use crate::{Application, Config, Listener, Snapshot, Status};
 
 /// Why a connector could not be started.
@@ -105,11 +105,12 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
             .iter_mut()
             .filter_map(|bound| bound.file.take())
             .collect(),
-        shared: Arc::new(Shared::new(config, runner, listeners)),
+        shared: Arc::new(ConnectorState::new(config, runner, listeners)),
         workers: Vec::with_capacity(workers),
     };
     for index in 0..workers {
-        let share = |bound: &mut Bound| Some((bound.listener.clone(), bound.sockets.pop()?));
+        let share =
+            |bound: &mut BoundListener| Some((bound.listener.clone(), bound.sockets.pop()?));
         let listeners = bound.iter_mut().filter_map(share).collect();
         let worker = Worker::spawn(index, listeners, &running.shared);
         // On failure, dropping `running` stops the workers that run already.
@@ -125,7 +126,7 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
 /// orderly way.
 #[derive(Debug)]
 pub struct Running {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectorState>,
     workers: Vec<Worker>,
     /// Removed from the file system when the connector ends.
     files: Vec<SocketFile>,

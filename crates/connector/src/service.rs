@@ -24,7 +24,7 @@ use tower_service::Service;
 use crate::application::Caller;
 use crate::conn::{Action, Conn, Io};
 use crate::handler::{Attributes, BodyLength, ClientProtocol, Identity, Request, Response, Route};
-use crate::pipe::{self, BodyEnd, BodyError, Gone, Head, ResponseEnd};
+use crate::pipe::{self, BodyEnd, BodyError, ClosedPipe, Head, ResponseEnd};
 
 /// The body of a request to a service.
 ///
@@ -170,7 +170,7 @@ where
     let mut unsent = true;
     loop {
         let room = poll_fn(|cx| response.poll_room(cx.waker()));
-        if room.await == Err(Gone) {
+        if room.await == Err(ClosedPipe) {
             return Ok(());
         }
         let frame = poll_fn(|cx| {

@@ -9,7 +9,7 @@ use catamaran_cache::storable::{
     self, Credentials, RequestFacts, RequestScope, ResponseFacts, SetCookie,
 };
 use catamaran_cache::vary::{self, Selection};
-use catamaran_cache::verdict::{Demand, Stored, Verdict};
+use catamaran_cache::verdict::{Demand, StoredFacts, Verdict};
 use catamaran_cache::{merge, object, tags};
 use catamaran_message::{FieldName, Fields};
 use http::{HeaderValue, Method, StatusCode};
@@ -80,7 +80,7 @@ pub(crate) fn judge(input: &[u8]) {
     let selection = Selection::new(names, &request);
     assert!(selection.matches(&request), "{selection:?}");
     assert!(tags::read(&response).is_some());
-    let stored = Stored {
+    let stored = StoredFacts {
         terms: &terms,
         made: now,
         validated: now,

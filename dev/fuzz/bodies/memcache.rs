@@ -3,7 +3,7 @@
 //! A plain function that panics on a finding: the fuzz target calls it, and so does the replay of the committed
 //! corpus in the crate's own tests.
 
-use catamaran_memcache::{Dialect, Fault, Key, Reply, Skimmed, Skimmer};
+use catamaran_memcache::{Dialect, Fault, Key, MemcacheSkim, Reply, Skimmer};
 
 /// What is read of a connection: values, replies, how many bytes of first lines, and what ended it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,9 +46,9 @@ fn read(dialect: Dialect, order: u8, bytes: &[u8], size: usize) -> Read {
         loop {
             let values = &mut found.values;
             match skimmer.receive(&mut input, |data| values.extend_from_slice(data)) {
-                Ok(Some(Skimmed::Line(len))) => found.lines += len,
-                Ok(Some(Skimmed::Data(len))) => found.data += len,
-                Ok(Some(Skimmed::End(reply))) => {
+                Ok(Some(MemcacheSkim::Line(len))) => found.lines += len,
+                Ok(Some(MemcacheSkim::Data(len))) => found.data += len,
+                Ok(Some(MemcacheSkim::End(reply))) => {
                     found.replies.push(reply);
                     assert!(skimmer.is_idle());
                     expect(&mut skimmer, order, found.replies.len());

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 pub use authority::Authority;
 use catamaran_tls::{
-    Built, CertificateFiles, ClientCertificate, ClientIdentity, Fault, PemFile, Profile,
+    BuiltProfile, CertificateFiles, ClientCertificate, ClientIdentity, Fault, PemFile, Profile,
     ProfileFiles, ProfileSettings, Roots, TicketKeys, Trust, TrustSettings, Version,
 };
 pub use end::End;
@@ -108,7 +108,7 @@ pub fn settings() -> ProfileSettings {
 ///
 /// # Panics
 /// The system has no random bytes.
-pub fn build(settings: &ProfileSettings, files: &ProfileFiles) -> Result<Built, Vec<Fault>> {
+pub fn build(settings: &ProfileSettings, files: &ProfileFiles) -> Result<BuiltProfile, Vec<Fault>> {
     let keys = TicketKeys::generate().expect("random bytes");
     Profile::build(settings, files, &keys, None, SystemTime::now())
 }

@@ -26,7 +26,7 @@ use std::fmt::Write as _;
 
 use axis::Scale;
 pub use axis::{Axis, round_step};
-pub use panels::{Drawn, PANEL_HEIGHT, PANEL_WIDTH, Panel, Steps, panels};
+pub use panels::{PANEL_HEIGHT, PANEL_WIDTH, Panel, PanelChart, Steps, panels};
 pub use ratios::Ratios;
 pub use strips::{STRIP_STYLE, StripRow, Strips, strip, strip_file};
 

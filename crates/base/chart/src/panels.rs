@@ -25,7 +25,7 @@ pub struct Steps {
 
 /// Several panels as SVG.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct PanelChart {
     /// The axes of all panels, which the page has to have once before them.
     pub axes: String,
     /// An `svg` element for each panel, of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`] pixels or less.
@@ -34,7 +34,7 @@ pub struct Drawn {
 
 /// Draws panels on one pair of axes. `id` names the axes in the page: letters, digits and hyphens.
 #[must_use]
-pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> Drawn {
+pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> PanelChart {
     let lines = || panels.iter().flat_map(|panel| &panel.lines);
     let bars = || panels.iter().filter_map(|panel| panel.bars.as_ref());
     let edges = lines().chain(bars()).flat_map(|steps| &steps.edges);
@@ -54,7 +54,7 @@ pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> Drawn {
         ),
         height,
     };
-    Drawn {
+    PanelChart {
         axes: sheet.axes(id),
         panels: panels.iter().map(|panel| sheet.panel(id, panel)).collect(),
     }

@@ -63,12 +63,12 @@ pub enum JvmFault {
 #[derive(Debug)]
 pub struct JvmReader {
     id: u32,
-    known: Mutex<Known>,
+    known: Mutex<JvmState>,
 }
 
 /// What was found of a JVM.
 #[derive(Debug, Default)]
-struct Known {
+struct JvmState {
     file: Option<PathBuf>,
     /// How many threads it had when those that compile were looked for; 0 if they are to be looked for.
     threads: usize,
@@ -115,7 +115,7 @@ impl JvmReader {
     }
 }
 
-impl Known {
+impl JvmState {
     /// The CPU time of the compilers' threads; `None` if none has its name.
     fn compiled(&mut self, id: u32) -> Option<Duration> {
         let threads = process::threads(&[id]);

@@ -11,7 +11,7 @@ use crate::Histogram;
 
 /// Latencies of requests that were answered, and how long the others were waited for.
 #[derive(Clone, Debug, Default)]
-pub struct Censored {
+pub struct CensoredLatencies {
     answered: Histogram,
     /// How old the requests were that still waited at the end.
     waiting: Histogram,
@@ -21,14 +21,14 @@ pub struct Censored {
 
 /// A value, or what it is at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct LatencyFloor {
     /// The value, or its lower bound.
     pub at_least: Duration,
     /// Whether it is the value, to 1 %.
     pub is_exact: bool,
 }
 
-impl Censored {
+impl CensoredLatencies {
     /// An empty one.
     #[must_use]
     pub fn new() -> Self {
@@ -95,7 +95,7 @@ impl Censored {
     /// The values at these percentiles (0 to 100), each with the time that so many per cent of all
     /// requests took at least.
     #[must_use]
-    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [Bound; N] {
+    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [LatencyFloor; N] {
         let lower = self.lower_bounds();
         percents.map(|percent| self.bound(percent, lower.percentile(percent)))
     }
@@ -103,15 +103,15 @@ impl Censored {
     /// The value at one percentile (0 to 100). Several at once are cheaper by
     /// [`percentiles`](Self::percentiles).
     #[must_use]
-    pub fn percentile(&self, percent: f64) -> Bound {
+    pub fn percentile(&self, percent: f64) -> LatencyFloor {
         let [bound] = self.percentiles([percent]);
         bound
     }
 
     /// The longest.
     #[must_use]
-    pub fn max(&self) -> Bound {
-        Bound {
+    pub fn max(&self) -> LatencyFloor {
+        LatencyFloor {
             at_least: self.lower_bounds().max(),
             is_exact: self.unanswered() == 0,
         }
@@ -119,7 +119,7 @@ impl Censored {
 
     /// The value at `percent`, which is `lower` at least. If all that had no answer took for ever
     /// it is what the answered ones say of the same rank: that is the most that it can be.
-    fn bound(&self, percent: f64, lower: Duration) -> Bound {
+    fn bound(&self, percent: f64, lower: Duration) -> LatencyFloor {
         let answered = self.answered.count();
         let rank = percent / 100.0 * self.count() as f64;
         let is_exact = rank <= answered as f64 + RANK_SLACK && {
@@ -128,7 +128,7 @@ impl Censored {
                 .percentile(100.0 * rank / answered.max(1) as f64);
             upper.as_secs_f64() <= lower.as_secs_f64() * (1.0 + TOLERANCE) + RESOLUTION_S
         };
-        Bound {
+        LatencyFloor {
             at_least: lower,
             is_exact,
         }
@@ -155,22 +155,22 @@ mod tests {
     }
 
     /// So many answered after one millisecond.
-    fn answered(count: u64) -> Censored {
-        let mut latencies = Censored::new();
+    fn answered(count: u64) -> CensoredLatencies {
+        let mut latencies = CensoredLatencies::new();
         (0..count).for_each(|_| latencies.record(millis(1)));
         latencies
     }
 
     #[test]
     fn without_unanswered_ones_it_is_a_histogram() {
-        let mut latencies = Censored::new();
+        let mut latencies = CensoredLatencies::new();
         let mut histogram = Histogram::new();
         for micros in 1..=1000 {
             latencies.record(Duration::from_micros(micros));
             histogram.record_micros(micros);
         }
         for percent in [0.0, 50.0, 99.0, 99.9, 100.0] {
-            let expected = Bound {
+            let expected = LatencyFloor {
                 at_least: histogram.percentile(percent),
                 is_exact: true,
             };
@@ -212,11 +212,14 @@ mod tests {
 
     #[test]
     fn with_no_answer_at_all_everything_is_a_lower_bound() {
-        let mut latencies = Censored::new();
+        let mut latencies = CensoredLatencies::new();
         latencies.record_waiting(millis(3));
         let median = latencies.percentile(50.0);
         assert_eq!((median.at_least, median.is_exact), (millis(3), false));
-        assert_eq!(Censored::new().percentile(50.0).at_least, Duration::ZERO);
+        assert_eq!(
+            CensoredLatencies::new().percentile(50.0).at_least,
+            Duration::ZERO
+        );
     }
 
     proptest! {
@@ -227,7 +230,7 @@ mod tests {
             cut in prop::collection::vec((1_u64..1_000_000, 0_u64..1_000_000), 1..100),
             percent in 1.0_f64..100.0,
         ) {
-            let mut latencies = Censored::new();
+            let mut latencies = CensoredLatencies::new();
             let mut truth = Histogram::new();
             for &micros in &known {
                 latencies.record(Duration::from_micros(micros));

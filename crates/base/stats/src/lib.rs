@@ -4,7 +4,7 @@
 //! socket or a file, so that every conclusion can be tested by asking for it.
 //!
 //! - [`Histogram`]: latencies in memory that does not grow, and [`log`], their exchange format;
-//! - [`Censored`]: latencies of which some are lower bounds, because no answer came;
+//! - [`CensoredLatencies`]: latencies of which some are lower bounds, because no answer came;
 //! - [`is_quotable`]: whether a percentile has the samples behind it;
 //! - [`Spread`]: how far apart the values of a series are;
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
@@ -49,7 +49,7 @@ mod spread;
 pub mod tally;
 mod warm_up;
 
-pub use censored::{Bound, Censored};
+pub use censored::{CensoredLatencies, LatencyFloor};
 pub use change::{Change, change};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;

@@ -191,14 +191,14 @@ impl<T: Clone + Sync> Values for Choices<T> {
 }
 
 /// A text with a syntax of its own.
-pub struct Parsed<T, E> {
+pub struct Syntax<T, E> {
     /// What the text is: "an address such as ...".
     pub what: &'static str,
     /// Reads it.
     pub parse: fn(&str) -> Result<T, E>,
 }
 
-impl<T, E: Display> Values for Parsed<T, E> {
+impl<T, E: Display> Values for Syntax<T, E> {
     type Read = T;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {

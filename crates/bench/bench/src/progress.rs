@@ -10,7 +10,7 @@ use std::time::Duration;
 use catamaran_load::document::Tick;
 use catamaran_load::plan::{Pace, Plan};
 use catamaran_load::render::verdict::{self, Facts};
-use catamaran_load::{Bound, Progress};
+use catamaran_load::{LatencyFloor, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::getopt::Mode;
@@ -207,7 +207,7 @@ impl Lines {
         let elapsed = progress.elapsed.saturating_sub(self.before.elapsed);
         let completed = progress.completed.saturating_sub(self.before.completed);
         let latency = progress.recent.map(|times| {
-            times.map(|at_least| Bound {
+            times.map(|at_least| LatencyFloor {
                 at_least,
                 is_exact: true,
             })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, NEVER, after};
 use crate::plan::{Plan, WarmUp};
-use crate::prepare::{Prepared, PreparedRequest};
+use crate::prepare::{PreparedRequest, PreparedTarget};
 use crate::record::Names;
 use crate::report::{Ending, FailureKind, TlsFacts};
 use crate::stream::Address;
@@ -22,7 +22,7 @@ pub(crate) struct Board {
     pub(crate) plan: Plan,
     pub(crate) clock: Clock,
     /// Per target.
-    pub(crate) targets: Vec<Prepared>,
+    pub(crate) targets: Vec<PreparedTarget>,
     /// Per request of the plan: its target, and its place there.
     places: Vec<(usize, usize)>,
     pub(crate) names: Names,
@@ -91,12 +91,12 @@ pub(crate) struct Line {
 impl Board {
     pub(crate) fn new(
         plan: Plan,
-        targets: Vec<Prepared>,
+        targets: Vec<PreparedTarget>,
         addresses: Vec<Address>,
         tls_targets: Vec<Option<TlsTarget>>,
         threads: usize,
     ) -> Self {
-        let places_of = |(index, target): (usize, &Prepared)| {
+        let places_of = |(index, target): (usize, &PreparedTarget)| {
             (0..target.requests.len()).map(move |place| (index, place))
         };
         let requests = plan.targets.iter().flat_map(|target| &target.requests);

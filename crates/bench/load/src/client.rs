@@ -109,10 +109,10 @@ impl Client {
                     .skim(input, &mut known.ajp, out)
                     .map_err(ajp_failure)?;
                 match skimmed {
-                    Some(ajp::client::Skimmed::BodyWanted) => {
+                    Some(ajp::client::AjpSkim::BodyWanted) => {
                         send_rest(client, request, rest_sent, out);
                     }
-                    Some(ajp::client::Skimmed::Body(len)) if len > 0 => {
+                    Some(ajp::client::AjpSkim::Body(len)) if len > 0 => {
                         sink(&before[CHUNK_BYTES..CHUNK_BYTES + len]);
                     }
                     _ => {}
@@ -238,31 +238,31 @@ fn send_rest(
     }
 }
 
-fn http_step(skimmed: http1::Skimmed) -> Step {
+fn http_step(skimmed: http1::Http1Skim) -> Step {
     match skimmed {
-        http1::Skimmed::Interim(bytes) => Step::Interim(bytes as u64),
-        http1::Skimmed::Head(outline) => Step::Head {
+        http1::Http1Skim::Interim(bytes) => Step::Interim(bytes as u64),
+        http1::Http1Skim::Head(outline) => Step::Head {
             status: outline.status.as_u16(),
             bytes: outline.bytes as u64,
             has_length: outline.content_length.is_some(),
         },
-        http1::Skimmed::Body(bytes) => Step::Body(bytes as u64),
-        http1::Skimmed::End => Step::End,
+        http1::Http1Skim::Body(bytes) => Step::Body(bytes as u64),
+        http1::Http1Skim::End => Step::End,
     }
 }
 
-fn ajp_step(skimmed: ajp::client::Skimmed) -> Step {
-    use ajp::client::Skimmed;
+fn ajp_step(skimmed: ajp::client::AjpSkim) -> Step {
+    use ajp::client::AjpSkim;
     match skimmed {
-        Skimmed::Interim(bytes) => Step::Interim(bytes as u64),
-        Skimmed::Head(outline) => Step::Head {
+        AjpSkim::Interim(bytes) => Step::Interim(bytes as u64),
+        AjpSkim::Head(outline) => Step::Head {
             status: outline.status.as_u16(),
             bytes: outline.bytes as u64,
             has_length: outline.content_length.is_some(),
         },
-        Skimmed::Body(bytes) => Step::Body(bytes as u64),
-        Skimmed::BodyWanted => Step::Body(0),
-        Skimmed::End => Step::End,
+        AjpSkim::Body(bytes) => Step::Body(bytes as u64),
+        AjpSkim::BodyWanted => Step::Body(0),
+        AjpSkim::End => Step::End,
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Http2 {
     wakers: Vec<Waker>,
     traffic: Arc<Traffic>,
     /// Why the preface could not be written.
-    failed: Option<Broken>,
+    failed: Option<StreamFailure>,
 }
 
 enum State {
@@ -78,12 +78,12 @@ pub(crate) enum Event {
     /// The answer is complete; the key is free.
     End { key: usize },
     /// There will be no answer, or no more of it; the key is free.
-    Broken { key: usize, why: Broken },
+    Broken { key: usize, why: StreamFailure },
 }
 
 /// Why a stream, or the connection, ended before its time.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum StreamFailure {
     /// The server says that it has not looked at the request (RFC 9113, section 8.7).
     Unprocessed,
     /// The server closed the connection, or said that it does.
@@ -212,7 +212,7 @@ impl Http2 {
 
     /// Reads, writes and advances whatever can be; appends to `events` what came. The connection's
     /// end is the result: then every stream has had its end among the events.
-    pub(crate) fn turn(&mut self, events: &mut Vec<Event>) -> Option<Broken> {
+    pub(crate) fn turn(&mut self, events: &mut Vec<Event>) -> Option<StreamFailure> {
         loop {
             let ended = self.poll_connection();
             let is_quiet = !self.poll_streams(events);
@@ -232,7 +232,7 @@ impl Http2 {
         self.traffic.take()
     }
 
-    fn poll_connection(&mut self) -> Option<Broken> {
+    fn poll_connection(&mut self) -> Option<StreamFailure> {
         if let Some(why) = self.failed.take().or_else(|| self.poll_handshake()) {
             return Some(why);
         }
@@ -240,17 +240,17 @@ impl Http2 {
         let connection = match &mut self.state {
             State::Open { connection, .. } => connection,
             State::Beginning(_) => return None,
-            State::Ended => return Some(Broken::Closed),
+            State::Ended => return Some(StreamFailure::Closed),
         };
         match Pin::new(&mut **connection).poll(&mut context) {
             Poll::Pending => None,
-            Poll::Ready(Ok(())) => Some(Broken::Closed),
+            Poll::Ready(Ok(())) => Some(StreamFailure::Closed),
             Poll::Ready(Err(error)) => Some(why(&error, false)),
         }
     }
 
     /// Writes the preface, if that is not done; why it cannot be.
-    fn poll_handshake(&mut self) -> Option<Broken> {
+    fn poll_handshake(&mut self) -> Option<StreamFailure> {
         let State::Beginning(handshake) = &mut self.state else {
             return None;
         };
@@ -295,7 +295,7 @@ impl Http2 {
     fn drain(&mut self, events: &mut Vec<Event>) {
         for (key, mut exchange) in mem::take(&mut self.streams) {
             if !exchange.advance(key, Waker::noop(), events) {
-                let why = Broken::Closed;
+                let why = StreamFailure::Closed;
                 events.push(Event::Broken { key, why });
             }
         }
@@ -373,32 +373,32 @@ impl Exchange {
 }
 
 /// What an error means. `has_head`: the answer had begun.
-fn why(error: &h2::Error, has_head: bool) -> Broken {
+fn why(error: &h2::Error, has_head: bool) -> StreamFailure {
     let is_no_error = error.reason() == Some(Reason::NO_ERROR);
     if error.is_remote() && error.is_go_away() {
         return if is_no_error && !has_head {
-            Broken::Unprocessed
+            StreamFailure::Unprocessed
         } else {
-            Broken::Closed
+            StreamFailure::Closed
         };
     }
     if error.is_remote() {
         return match error.reason() {
-            Some(Reason::REFUSED_STREAM) if !has_head => Broken::Unprocessed,
-            _ => Broken::Failed(FailureKind::Reset, None),
+            Some(Reason::REFUSED_STREAM) if !has_head => StreamFailure::Unprocessed,
+            _ => StreamFailure::Failed(FailureKind::Reset, None),
         };
     }
     match error.get_io().map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionReset) => Broken::Failed(FailureKind::Reset, None),
-        Some(io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof) => Broken::Closed,
+        Some(io::ErrorKind::ConnectionReset) => StreamFailure::Failed(FailureKind::Reset, None),
+        Some(io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof) => StreamFailure::Closed,
         Some(kind) => {
             let io = io::Error::new(kind, error.to_string());
             let kind = crate::stream::receive_failure(&io);
-            Broken::Failed(kind, Some(io))
+            StreamFailure::Failed(kind, Some(io))
         }
         // What the server sent breaks the protocol.
-        None if has_head => Broken::Failed(FailureKind::BadBody, None),
-        None => Broken::Failed(FailureKind::BadHead, None),
+        None if has_head => StreamFailure::Failed(FailureKind::BadBody, None),
+        None => StreamFailure::Failed(FailureKind::BadHead, None),
     }
 }
 

@@ -31,5 +31,5 @@ pub mod versus;
 mod worker;
 
 pub use catamaran_memcache::Dialect;
-pub use catamaran_stats::{Bound, Histogram};
+pub use catamaran_stats::{Histogram, LatencyFloor};
 pub use run::{Progress, RunHandle, Stopper, start};

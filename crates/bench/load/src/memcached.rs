@@ -9,7 +9,7 @@ mod zipf;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use catamaran_memcache::{Dialect, Key, Reply, Skimmed, Skimmer, command};
+use catamaran_memcache::{Dialect, Key, MemcacheSkim, Reply, Skimmer, command};
 
 pub(crate) use self::value::OVERHEAD as VALUE_OVERHEAD;
 use self::value::{Check, Filler};
@@ -163,13 +163,13 @@ impl Client {
         let skimmed = self.skimmer.receive(input, |data| check.add(data));
         Ok(match skimmed.map_err(failure)? {
             None => None,
-            Some(Skimmed::Line(bytes)) => Some(Step::Head {
+            Some(MemcacheSkim::Line(bytes)) => Some(Step::Head {
                 status: ANSWERED,
                 bytes: bytes as u64,
                 has_length: true,
             }),
-            Some(Skimmed::Data(bytes)) => Some(Step::Body(bytes as u64)),
-            Some(Skimmed::End(reply)) => {
+            Some(MemcacheSkim::Data(bytes)) => Some(Step::Body(bytes as u64)),
+            Some(MemcacheSkim::End(reply)) => {
                 self.reply = Some(reply);
                 Some(Step::End)
             }

@@ -12,7 +12,7 @@ mod schedule;
 use std::collections::VecDeque;
 
 pub(crate) use level::Level;
-pub(crate) use listed::Listed;
+pub(crate) use listed::ArrivalList;
 pub(crate) use schedule::{Schedule, random};
 
 use crate::clock::NEVER;

@@ -24,7 +24,7 @@ use crate::plan::{self, Endpoint, Operation, Plan, PlanFault, Protocol};
 
 /// What the requests of one target are.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTarget {
     pub(crate) codec: Codec,
     pub(crate) requests: Vec<PreparedRequest>,
     /// Where requests have different weights; otherwise they are sent in turn.
@@ -87,7 +87,7 @@ pub(crate) struct PreparedAjp {
 ///
 /// # Errors
 /// [`PlanFault::Request`] for one that AJP13 or HTTP/2 cannot carry.
-pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
+pub(crate) fn prepare(plan: &Plan) -> Result<Vec<PreparedTarget>, PlanFault> {
     let mut number = 0;
     let mut targets = Vec::with_capacity(plan.targets.len());
     for (index, target) in plan.targets.iter().enumerate() {
@@ -101,7 +101,7 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
             })?);
             number += 1;
         }
-        targets.push(Prepared {
+        targets.push(PreparedTarget {
             codec: Codec::of(&target.endpoint.protocol),
             choice: Choice::new(&target.requests),
             has_dynamic: requests.iter().any(PreparedRequest::is_made_anew),
@@ -180,7 +180,7 @@ impl PreparedRequest {
     }
 }
 
-impl Prepared {
+impl PreparedTarget {
     /// Whether its requests need numbers.
     pub(crate) fn needs_number(&self) -> bool {
         self.has_dynamic || self.choice.is_some()

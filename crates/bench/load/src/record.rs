@@ -10,7 +10,7 @@ pub(crate) mod silence;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use catamaran_stats::{Censored, Histogram};
+use catamaran_stats::{CensoredLatencies, Histogram};
 
 pub(crate) use self::by_name::{ByName, Names};
 use self::silence::Silences;
@@ -108,7 +108,7 @@ pub(crate) struct Record {
 /// What only an open loop has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenRecord {
-    pub(crate) corrected: Censored,
+    pub(crate) corrected: CensoredLatencies,
     pub(crate) lateness: Histogram,
     /// Of those requests that waited for a connection.
     pub(crate) waits: Histogram,

@@ -103,7 +103,7 @@ pub struct Report {
     #[serde(default, with = "written::by_token")]
     pub failure_reasons: BTreeMap<FailureKind, String>,
     /// Requests that had no answer when the run ended.
-    pub unfinished: Unfinished,
+    pub unfinished: UnfinishedRequests,
     /// Bytes on the wire.
     pub bytes: Bytes,
     /// What became of connections.
@@ -535,7 +535,7 @@ pub struct Connections {
 
 /// Requests without an answer when the run ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Unfinished {
+pub struct UnfinishedRequests {
     /// Still without an answer when the grace was over: hung.
     pub hung: u64,
     /// In flight when the run was stopped at once, by hand or by an error.
@@ -550,7 +550,7 @@ pub struct Unfinished {
     pub ages: Histogram,
 }
 
-impl Unfinished {
+impl UnfinishedRequests {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.hung + self.cut + self.unsent

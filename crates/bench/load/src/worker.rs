@@ -25,15 +25,15 @@ use mio::{Events, Poll, Token};
 
 use self::controller::Controller;
 use self::lent::SlotResources;
-use self::scheduling::Scheduling;
+use self::scheduling::ThreadTimes;
 use self::slot::Slot;
 use self::timer::Timer;
 use crate::board::Board;
 use crate::clock::{NEVER, after, nanos};
-use crate::pace::{self, Feed, Level, Listed, Mode, Open, Schedule};
+use crate::pace::{self, ArrivalList, Feed, Level, Mode, Open, Schedule};
 use crate::plan::{Pace, Plan};
 use crate::record::{Record, merge_connections};
-use crate::report::{Connections, Ending, Thread, Unfinished};
+use crate::report::{Connections, Ending, Thread, UnfinishedRequests};
 use crate::stop::Share;
 
 /// Which part of the run a worker has.
@@ -51,7 +51,7 @@ pub(crate) struct Part {
 pub(crate) struct Outcome {
     pub(crate) record: Record,
     pub(crate) connections: Connections,
-    pub(crate) unfinished: Unfinished,
+    pub(crate) unfinished: UnfinishedRequests,
     pub(crate) usage: ThreadUse,
     pub(crate) warm_up_requests: u64,
     pub(crate) open_max: u64,
@@ -72,7 +72,7 @@ impl Outcome {
         let mut whole = Self {
             record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
             connections: Connections::default(),
-            unfinished: Unfinished::default(),
+            unfinished: UnfinishedRequests::default(),
             usage: ThreadUse::default(),
             warm_up_requests: 0,
             open_max: 0,
@@ -152,7 +152,7 @@ pub(crate) struct Worker {
     sweep: u64,
     timeout: u64,
     /// When measuring began here, and what the thread had used by then.
-    usage_from: (u64, Scheduling),
+    usage_from: (u64, ThreadTimes),
     /// How long it waited without sleeping since then, in nanoseconds.
     spun: u64,
     /// When it last came back from waiting for events.
@@ -204,7 +204,7 @@ impl Worker {
             tick,
             sweep: (timeout / 10).clamp(SWEEP_MIN, SWEEP_MAX),
             timeout,
-            usage_from: (0, Scheduling::default()),
+            usage_from: (0, ThreadTimes::default()),
             spun: 0,
             woke_at: NEVER,
         })
@@ -218,7 +218,7 @@ impl Worker {
         self.line().active_at.store(self.lent.now, Relaxed);
         self.usage_from = (
             self.lent.now,
-            Scheduling::now(self.lent.board.plan.starved_time),
+            ThreadTimes::now(self.lent.board.plan.starved_time),
         );
         self.tend();
         self.begin();
@@ -361,7 +361,9 @@ impl Worker {
             Some(replay) => {
                 let (index, threads) = (self.part.index, board.lines.len());
                 let arrivals = Arc::clone(&replay.arrivals);
-                Some(Schedule::Listed(Listed::new(arrivals, index, threads, now)))
+                Some(Schedule::Listed(ArrivalList::new(
+                    arrivals, index, threads, now,
+                )))
             }
             None => self
                 .timer
@@ -392,7 +394,7 @@ impl Worker {
         let from = board.measure_from();
         self.lent.record = Record::new(is_open, samples, from, self.span_end);
         self.lent.record.by_name = board.names.record();
-        self.usage_from = (now, Scheduling::now(plan.starved_time));
+        self.usage_from = (now, ThreadTimes::now(plan.starved_time));
         self.spun = 0;
         self.next_tick = 0;
     }
@@ -469,7 +471,7 @@ impl Worker {
         self.lent.look_at_the_clock();
         let now = self.lent.now;
         let timed_out = !self.lent.board.is_stopped();
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = UnfinishedRequests::default();
         let (span_from, span_to) = (self.lent.span.0, self.lent.span.1.min(now));
         let slots = self.slots.iter();
         let expected = slots.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));
@@ -504,7 +506,7 @@ impl Worker {
         let line = &board.lines[self.part.index];
         self.lent.publish(line, self.is_measuring);
         let (from, before) = self.usage_from;
-        let used = Scheduling::now(board.plan.starved_time).since(&before);
+        let used = ThreadTimes::now(board.plan.starved_time).since(&before);
         Outcome {
             record: self.lent.record,
             connections: self.lent.connections,

@@ -14,7 +14,7 @@ use catamaran_front::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
-use catamaran_front::{OperatorCommands, ReloadRequest, Running, Taken};
+use catamaran_front::{OperatorCommands, ReloadRequest, Running, TakenListeners};
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
@@ -139,16 +139,19 @@ fn obey(
     manager: &Manager,
     events: SyncSender<Event>,
     arrivals: Receiver<Event>,
-) -> Result<Option<(Taken, u32)>, Failure> {
+) -> Result<Option<(TakenListeners, u32)>, Failure> {
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
-    let mut upgrade: Option<upgrade::Pending> = None;
+    let mut upgrade: Option<upgrade::PendingUpgrade> = None;
     let mut leaving = false;
     for event in arrivals {
         match event {
             Event::Asked(SignalRequest::Stop) if !leaving => {
                 manager.tell(News::Stopping);
-                upgrade.take().iter().for_each(upgrade::Pending::abandon);
+                upgrade
+                    .take()
+                    .iter()
+                    .for_each(upgrade::PendingUpgrade::abandon);
                 let delay = running.leave();
                 if delay.is_zero() {
                     signals::say_draining();

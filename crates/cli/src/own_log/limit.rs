@@ -21,10 +21,10 @@ use super::say;
 
 /// The layer that counts events and leaves some out. Clones are the same layer.
 #[derive(Clone, Default)]
-pub(crate) struct Limit(Arc<Shared>);
+pub(crate) struct Limit(Arc<LimitState>);
 
 #[derive(Default)]
-struct Shared {
+struct LimitState {
     kinds: Mutex<Kinds>,
     /// The first event of a period was left out.
     news: Condvar,

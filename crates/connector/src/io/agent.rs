@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 
-use super::lent::Lent;
+use super::lent::Loan;
 use super::meter::Meter;
 use super::{FAR, LINGER, LINGER_BYTES, now};
 use crate::application::Caller;
@@ -69,7 +69,7 @@ impl Agent {
         (protocol, key): (Protocol, usize),
         peer: Peer,
         place: usize,
-        lent: &Lent,
+        lent: &Loan,
     ) -> Self {
         let timed = lent.shared.config.status.is_some();
         Self {
@@ -125,7 +125,7 @@ impl Agent {
     }
 
     /// The connection's timer fired; which of its deadlines has passed, if any, is seen here.
-    pub(super) fn handle_time(&mut self, lent: &Lent) {
+    pub(super) fn handle_time(&mut self, lent: &Loan) {
         let passed = |at: Instant| at <= lent.now;
         if self.stalled.is_some_and(passed) {
             self.want = Want::Nothing(Some("write-timeout"));
@@ -163,13 +163,13 @@ impl Agent {
     }
 
     /// Bytes were wanted and the stream has ended.
-    pub(super) fn handle_eof(&mut self, lent: &Lent) {
+    pub(super) fn handle_eof(&mut self, lent: &Loan) {
         self.tell(Conn::handle_eof, lent);
     }
 
     /// The stream has ended, or will when all of it is read, while no bytes are wanted; whether
     /// that makes a difference.
-    pub(super) fn handle_hangup(&mut self, lent: &Lent) -> bool {
+    pub(super) fn handle_hangup(&mut self, lent: &Loan) -> bool {
         let action = self.conn.handle_hangup(&mut Io {
             input: &mut self.input,
             out: &mut self.out,
@@ -191,12 +191,12 @@ impl Agent {
     }
 
     /// Has the connection go on with the bytes at hand.
-    pub(super) fn poll(&mut self, lent: &Lent) {
+    pub(super) fn poll(&mut self, lent: &Loan) {
         self.tell(Conn::poll, lent);
     }
 
     /// The peer takes no bytes from now on, or none since it was last said.
-    pub(super) fn begin_stall(&mut self, lent: &Lent) {
+    pub(super) fn begin_stall(&mut self, lent: &Loan) {
         if self.stalled.is_none() {
             self.stalled = Some(lent.now + lent.shared.config.write_timeout.min(FAR));
         }
@@ -208,7 +208,7 @@ impl Agent {
     }
 
     /// Our end of stream has been sent; the peer's is waited for.
-    pub(super) fn linger(&mut self, lent: &Lent) {
+    pub(super) fn linger(&mut self, lent: &Loan) {
         self.want = Want::Linger {
             deadline: lent.now + LINGER,
             left: LINGER_BYTES,
@@ -226,7 +226,7 @@ impl Agent {
         [wanted, self.stalled].into_iter().flatten().min()
     }
 
-    fn tell(&mut self, event: fn(&mut Conn, &mut Io<'_>) -> Action, lent: &Lent) {
+    fn tell(&mut self, event: fn(&mut Conn, &mut Io<'_>) -> Action, lent: &Loan) {
         let action = event(
             &mut self.conn,
             &mut Io {
@@ -239,7 +239,7 @@ impl Agent {
     }
 
     /// Does what the connection says, up to where that has to wait.
-    fn obey(&mut self, mut action: Action, lent: &Lent) {
+    fn obey(&mut self, mut action: Action, lent: &Loan) {
         self.meter.see(&action);
         while let Action::Serve(request) = action {
             self.patience = None;
@@ -278,7 +278,7 @@ impl Agent {
         };
     }
 
-    fn serve(&mut self, request: Box<Request>, lent: &Lent) -> Action {
+    fn serve(&mut self, request: Box<Request>, lent: &Loan) -> Action {
         let caller = Caller {
             counters: self.meter.counters(),
             driver: &lent.wakeups,
@@ -292,7 +292,7 @@ impl Agent {
         lent.shared.serve(request, &mut self.conn, io, caller)
     }
 
-    fn wait_for(&mut self, awaiting: WaitClass, lent: &Lent) {
+    fn wait_for(&mut self, awaiting: WaitClass, lent: &Loan) {
         if self.patience.is_none_or(|(running, _)| running != awaiting) {
             let patience = lent.shared.patience(awaiting, self.conn.protocol());
             self.patience = Some((awaiting, patience.map(|patience| lent.now + patience)));

@@ -22,9 +22,9 @@ use task::{Fate, Task};
 
 use super::agent::Agent;
 use super::event_loop::{Core, EventLoop, LoopHandle};
-use super::lent::Lent;
+use super::lent::Loan;
 use super::wakeups::Wakeups;
-use super::{READ_MAX, Shared};
+use super::{ConnectorState, READ_MAX};
 use crate::config::Listener;
 use crate::counters::Counters;
 
@@ -32,7 +32,7 @@ use crate::counters::Counters;
 pub(crate) fn spawn(
     index: usize,
     listeners: Vec<(Listener, Socket)>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectorState>,
     counters: &[Arc<Counters>],
 ) -> io::Result<LoopHandle> {
     let poll = Poll::new()?;
@@ -47,7 +47,7 @@ pub(crate) fn spawn(
         acceptor.register(poll.registry(), Token(ACCEPT_FIRST + place))?;
         acceptors.push((acceptor, true));
     }
-    let mut lent = Lent::new(
+    let mut lent = Loan::new(
         Arc::clone(shared),
         counters.to_vec(),
         Arc::<Wakeups>::clone(&wakeups),

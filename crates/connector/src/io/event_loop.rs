@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::ACCEPT_PAUSE;
 use super::agent::Agent;
-use super::lent::Lent;
+use super::lent::Loan;
 use super::tasks::Tasks;
 use super::timers::Timers;
 use super::wakeups::Wakeups;
@@ -24,7 +24,7 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Makes the loop look at [`Shared`](super::Shared)'s stop.
+    /// Makes the loop look at [`ConnectorState`](super::ConnectorState)'s stop.
     pub(crate) fn wake(&self) {
         self.wakeups.rouse();
     }
@@ -42,7 +42,7 @@ impl LoopHandle {
 pub(super) struct Core<T> {
     pub(super) tasks: Tasks<T>,
     pub(super) timers: Timers,
-    pub(super) lent: Lent,
+    pub(super) lent: Loan,
     /// When to try accepting again after the system or the limit refused.
     pub(super) accept_again: Option<Instant>,
     /// The last attempt to accept failed for want of descriptors, and that has been logged.
@@ -55,7 +55,7 @@ pub(super) struct Core<T> {
 }
 
 impl<T> Core<T> {
-    pub(super) fn new(lent: Lent, wakeups: Arc<Wakeups>) -> Self {
+    pub(super) fn new(lent: Loan, wakeups: Arc<Wakeups>) -> Self {
         Self {
             tasks: Tasks::default(),
             timers: Timers::default(),

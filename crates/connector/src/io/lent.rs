@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 
 use super::agent::Agent;
-use super::{Shared, date, now};
+use super::{ConnectorState, date, now};
 use crate::counters::Counters;
 use crate::output::Output;
 use crate::pipe::Wake;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Lent {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct Loan {
+    pub(super) shared: Arc<ConnectorState>,
     /// Those of each listener, in order.
     counters: Vec<Arc<Counters>>,
     /// Where applications say that they have something for a connection.
@@ -34,9 +34,9 @@ pub(super) struct Lent {
     out: Output,
 }
 
-impl Lent {
+impl Loan {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ConnectorState>,
         counters: Vec<Arc<Counters>>,
         wakeups: Arc<dyn Wake>,
     ) -> Self {

@@ -13,7 +13,7 @@ use crate::config::{Address, Config, Listener, Protocol};
 
 /// A listener that is bound.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundListener {
     /// As configured, but with the port that the system chose.
     pub(crate) listener: Listener,
     /// One for each worker.
@@ -37,7 +37,7 @@ pub(crate) fn bind(
     listener: &Listener,
     workers: usize,
     config: &Config,
-) -> Result<Bound, StartError> {
+) -> Result<BoundListener, StartError> {
     let backlog = i32::try_from(config.accept_count).unwrap_or(i32::MAX);
     let failed = |source: io::Error| match source.kind() {
         ErrorKind::AddrInUse => StartError::AddressInUse {
@@ -62,7 +62,7 @@ pub(crate) fn bind(
                 address: Address::Tcp(address),
                 ..listener.clone()
             };
-            Ok(Bound {
+            Ok(BoundListener {
                 listener,
                 sockets,
                 file: None,
@@ -77,7 +77,7 @@ pub(crate) fn bind(
                 mode: config.unix_socket_mode.bits(),
             };
             let (file, sockets) = listen_unix(path, workers, options).map_err(failed)?;
-            Ok(Bound {
+            Ok(BoundListener {
                 listener: listener.clone(),
                 sockets,
                 file: Some(SocketFile(file)),

@@ -27,7 +27,7 @@ mod stream;
 
 use acceptor::Acceptor;
 
-use super::{FAR, Shared, now};
+use super::{ConnectorState, FAR, now};
 use crate::config::Listener;
 use crate::pool::{Limits, Pool};
 
@@ -40,7 +40,7 @@ pub(crate) struct ThreadsHandle {
 }
 
 impl ThreadsHandle {
-    /// Makes the threads look at [`Shared`]'s stop.
+    /// Makes the threads look at [`ConnectorState`]'s stop.
     pub(crate) fn wake(&self) {
         self.hub.look_at_the_stop();
     }
@@ -58,7 +58,7 @@ impl ThreadsHandle {
 /// Starts the threads that are there from the beginning.
 pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectorState>,
 ) -> io::Result<ThreadsHandle> {
     let hub = Hub::new(Arc::clone(shared))?;
     let threads = spawn_all(listeners, &hub);
@@ -96,7 +96,7 @@ fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<T
 /// What all threads of the driver share.
 #[derive(Debug)]
 struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectorState>,
     pool: Arc<Pool>,
     /// Connections at once.
     places: usize,
@@ -143,7 +143,7 @@ struct Place {
 }
 
 impl Hub {
-    fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
+    fn new(shared: Arc<ConnectorState>) -> io::Result<Arc<Self>> {
         let max_threads = shared.config.max_threads.get();
         let limits = Limits {
             // A place is given back a moment before its thread is free.

@@ -22,10 +22,10 @@ use acceptor::Acceptor;
 use ring::{Completion, Ring};
 use task::{Fate, Task};
 
-use super::Shared;
+use super::ConnectorState;
 use super::agent::Agent;
 use super::event_loop::{Core, EventLoop, LoopHandle};
-use super::lent::Lent;
+use super::lent::Loan;
 use super::wakeups::Wakeups;
 use crate::config::Listener;
 use crate::counters::Counters;
@@ -46,7 +46,7 @@ pub(crate) fn explain(source: io::Error) -> StartError {
 pub(crate) fn spawn(
     index: usize,
     listeners: Vec<(Listener, Socket)>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectorState>,
     counters: &[Arc<Counters>],
 ) -> io::Result<LoopHandle> {
     let (shared, counters) = (Arc::clone(shared), counters.to_vec());
@@ -81,14 +81,14 @@ struct Worker {
 impl Worker {
     fn new(
         listeners: Vec<(Listener, Socket)>,
-        shared: Arc<Shared>,
+        shared: Arc<ConnectorState>,
         counters: Vec<Arc<Counters>>,
     ) -> io::Result<(Self, Arc<Wakeups>)> {
         let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
         let ring = Ring::new()?;
         let waker = ring.waker();
         let wakeups = Arc::new(Wakeups::new(move || waker.wake()));
-        let lent = Lent::new(shared, counters, Arc::<Wakeups>::clone(&wakeups));
+        let lent = Loan::new(shared, counters, Arc::<Wakeups>::clone(&wakeups));
         let worker = Self {
             ring,
             acceptors: listeners

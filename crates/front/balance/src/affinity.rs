@@ -44,7 +44,7 @@ pub struct Home {
 }
 
 /// What a decision asks of the members, each named by its index.
-pub trait Standing {
+pub trait MemberStates {
     /// Whether the member may be given requests of its own sessions.
     fn is_usable(&self, member: usize) -> bool;
 
@@ -210,7 +210,7 @@ impl Affinity {
         &self,
         ids: impl IntoIterator<Item = &'a [u8]>,
         own: Option<Option<usize>>,
-        standing: &mut impl Standing,
+        standing: &mut impl MemberStates,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
         self.decide_traced(ids, own, standing, &mut ())
     }
@@ -223,7 +223,7 @@ impl Affinity {
         &self,
         ids: impl IntoIterator<Item = &'a [u8]>,
         own: Option<Option<usize>>,
-        standing: &mut impl Standing,
+        standing: &mut impl MemberStates,
         trace: &mut impl Trace,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
         let mut seen = Decision::new(Outcome::New);
@@ -340,7 +340,7 @@ impl Affinity {
         &self,
         route: &[u8],
         named: Option<usize>,
-        standing: &mut impl Standing,
+        standing: &mut impl MemberStates,
     ) -> Option<(usize, bool)> {
         let home = named.map(|member| &self.homes[member]);
         let fallback = home.and_then(|home| home.fallback);

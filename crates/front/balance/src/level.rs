@@ -25,12 +25,12 @@ pub(crate) fn factor(target: f64, own: f64) -> u32 {
 
 /// An amount that halves in each [`HALF_LIFE`], fed with a total that only grows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Decaying {
+pub(crate) struct DecayingAmount {
     amount: f64,
     total: Option<u64>,
 }
 
-impl Decaying {
+impl DecayingAmount {
     /// Takes note of the total, so long after the last time. The first total is where it begins.
     pub(crate) fn note(&mut self, total: u64, passed: Duration) -> f64 {
         let added_total = self.total.map_or(0, |before| total.saturating_sub(before));
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_past_halves_in_a_minute() {
-        let mut bytes = Decaying::default();
+        let mut bytes = DecayingAmount::default();
         let second = Duration::from_secs(1);
         assert!(
             bytes.note(1 << 40, second) < 1.0,

@@ -14,7 +14,7 @@ use fastrand::Rng;
 
 use crate::Policy;
 use crate::health::{Moment, SHARE_FULL};
-use crate::level::{self, Decaying};
+use crate::level::{self, DecayingAmount};
 
 /// What a pick asks of an upstream's members, each named by its index. Nothing is asked of a member
 /// that is not considered.
@@ -60,7 +60,7 @@ struct Member {
     /// Where it is in the heap; [`OUT`] if it is not.
     place: usize,
     /// Bytes moved lately.
-    traffic: Decaying,
+    traffic: DecayingAmount,
 }
 
 impl Member {
@@ -88,7 +88,7 @@ impl Schedule {
                 factor: level::ONE,
                 deadline: rng.u64(0..step(weight, SHARE_FULL, level::ONE)),
                 place,
-                traffic: Decaying::default(),
+                traffic: DecayingAmount::default(),
             });
         }
         let mut schedule = Self {

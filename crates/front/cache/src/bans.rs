@@ -23,7 +23,7 @@ pub enum Purge {
 
 /// How a response was purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purged {
+pub enum PurgeEffect {
     /// Not at all.
     No,
     /// It is stale from now on, and may be used as stale responses are.
@@ -85,20 +85,20 @@ impl Bans {
 
     /// How a response was purged that began at this count, with its URL and its tags.
     #[must_use]
-    pub fn judge(&self, began: u64, url: &[u8], tags: &[u8]) -> Purged {
+    pub fn judge(&self, began: u64, url: &[u8], tags: &[u8]) -> PurgeEffect {
         if began < self.floor {
-            return Purged::Hard;
+            return PurgeEffect::Hard;
         }
         let later = self.list.iter().rev().take_while(|ban| ban.number > began);
         let concerned = later.filter(|ban| ban.purge.concerns(url, tags));
         let purged = concerned.map(|ban| {
             if ban.is_soft {
-                Purged::Softly
+                PurgeEffect::Softly
             } else {
-                Purged::Hard
+                PurgeEffect::Hard
             }
         });
-        purged.max().unwrap_or(Purged::No)
+        purged.max().unwrap_or(PurgeEffect::No)
     }
 }
 
@@ -134,12 +134,12 @@ mod tests {
         bans.push(Purge::Tag(b"t"[..].into()), true);
         bans.push(Purge::Url(b"http://a/u"[..].into()), false);
         for (url, tags, expected) in [
-            ("http://a/b/c", "", Purged::Hard),
-            ("http://a/c", "", Purged::No),
-            ("http://a/c", "s\nt\n", Purged::Softly),
-            ("http://a/b", "t\n", Purged::Hard),
-            ("http://a/u", "", Purged::Hard),
-            ("http://a/u?q", "", Purged::No),
+            ("http://a/b/c", "", PurgeEffect::Hard),
+            ("http://a/c", "", PurgeEffect::No),
+            ("http://a/c", "s\nt\n", PurgeEffect::Softly),
+            ("http://a/b", "t\n", PurgeEffect::Hard),
+            ("http://a/u", "", PurgeEffect::Hard),
+            ("http://a/u?q", "", PurgeEffect::No),
         ] {
             assert_eq!(
                 bans.judge(began, url.as_bytes(), tags.as_bytes()),
@@ -147,7 +147,7 @@ mod tests {
                 "{url}"
             );
             let later = bans.judge(bans.count(), url.as_bytes(), tags.as_bytes());
-            assert_eq!(later, Purged::No, "{url}");
+            assert_eq!(later, PurgeEffect::No, "{url}");
         }
         assert!(bans.concern(began) && !bans.concern(bans.count()));
     }
@@ -159,12 +159,12 @@ mod tests {
         for at in 0..BANS_MAX {
             bans.push(prefix(&format!("http://{at}/")), false);
         }
-        assert_eq!(bans.judge(first, b"http://x/", b""), Purged::No);
+        assert_eq!(bans.judge(first, b"http://x/", b""), PurgeEffect::No);
         let second = bans.count();
         bans.push(prefix("http://y/"), true);
-        assert_eq!(bans.judge(first, b"http://x/", b""), Purged::Hard);
-        assert_eq!(bans.judge(second, b"http://x/", b""), Purged::No);
-        assert_eq!(bans.judge(second, b"http://y/", b""), Purged::Softly);
+        assert_eq!(bans.judge(first, b"http://x/", b""), PurgeEffect::Hard);
+        assert_eq!(bans.judge(second, b"http://x/", b""), PurgeEffect::No);
+        assert_eq!(bans.judge(second, b"http://y/", b""), PurgeEffect::Softly);
     }
 
     #[test]
@@ -172,9 +172,9 @@ mod tests {
         let mut bans = Bans::default();
         let began = bans.count();
         bans.push(Purge::All, true);
-        assert_eq!(bans.judge(began, b"u", b""), Purged::Softly);
+        assert_eq!(bans.judge(began, b"u", b""), PurgeEffect::Softly);
         bans.push(Purge::All, false);
-        assert_eq!(bans.judge(began, b"u", b""), Purged::Hard);
-        assert_eq!(bans.judge(bans.count(), b"u", b""), Purged::No);
+        assert_eq!(bans.judge(began, b"u", b""), PurgeEffect::Hard);
+        assert_eq!(bans.judge(bans.count(), b"u", b""), PurgeEffect::No);
     }
 }

@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::Millis;
 use crate::storable::{SetCookie, Terms};
 use crate::vary::{RequestFields, Selection};
-use crate::verdict::Stored;
+use crate::verdict::StoredFacts;
 
 /// A stored response, without its body.
 #[derive(Clone, Debug)]
@@ -69,8 +69,8 @@ impl ObjectDetails {
 impl ObjectHead {
     /// What its use depends on.
     #[must_use]
-    pub fn stored(&self, is_purged: bool) -> Stored<'_> {
-        Stored {
+    pub fn stored(&self, is_purged: bool) -> StoredFacts<'_> {
+        StoredFacts {
             terms: &self.terms,
             made: self.made,
             validated: self.validated,

@@ -6,7 +6,7 @@ use crate::storable::{Credentials, Terms};
 
 /// A stored response, as far as its use depends on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored<'s> {
+pub struct StoredFacts<'s> {
     /// On which terms it is used.
     pub terms: &'s Terms,
     /// When it was made, as far as its age says: it is as old as the time since.
@@ -48,7 +48,7 @@ pub struct StaleUse {
     pub left: i64,
 }
 
-impl Stored<'_> {
+impl StoredFacts<'_> {
     /// Its age in seconds.
     #[must_use]
     pub fn age(&self, now: Millis) -> u32 {
@@ -121,7 +121,7 @@ mod tests {
 
     /// RFC 9111, section 4, sentence by sentence, in real numbers of seconds and without the terms' short
     /// cuts: what may be reused without validation.
-    fn model_reuses(stored: &Stored<'_>, demand: &Demand, now: Millis) -> bool {
+    fn model_reuses(stored: &StoredFacts<'_>, demand: &Demand, now: Millis) -> bool {
         let terms = stored.terms;
         let asks = demand.directives;
         // 3.5 and sessions.
@@ -210,7 +210,7 @@ mod tests {
             is_purged in any::<bool>(),
             now in 0..400_000_u64,
         ) {
-            let stored = Stored { terms: &terms, made, validated, is_purged };
+            let stored = StoredFacts { terms: &terms, made, validated, is_purged };
             let verdict = stored.judge(&demand, now);
             let reused = matches!(verdict, Verdict::Fresh(_));
             prop_assert_eq!(reused, model_reuses(&stored, &demand, now), "{:?}", verdict);
@@ -237,7 +237,7 @@ mod tests {
             for_sessions: false,
             for_authorization: false,
         };
-        let stored = Stored {
+        let stored = StoredFacts {
             terms: &terms,
             made: 10_000,
             validated: 10_000,
@@ -245,7 +245,7 @@ mod tests {
         };
         assert_eq!(stored.age(5000), 0);
         assert_eq!(stored.judge(&Demand::default(), 5000), Verdict::Fresh(5));
-        let purged = Stored {
+        let purged = StoredFacts {
             is_purged: true,
             ..stored
         };

@@ -502,7 +502,7 @@ fn routes(file: &File, report: &mut Report) {
 
 /// What a route matches, in the form of comparison.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Matched<'v> {
+struct RouteMatch<'v> {
     /// Empty for any.
     host: &'v str,
     /// `None` for all.
@@ -515,10 +515,10 @@ struct Matched<'v> {
 }
 
 /// What a route matches: once for each host and listener.
-fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched<'_>> {
+fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     let named_hosts = value.hosts.iter().map(String::as_str);
     let hosts = named_hosts.chain(value.hosts.is_empty().then_some(""));
-    let any = Matched {
+    let any = RouteMatch {
         host: "",
         listener: None,
         scheme: value.scheme,
@@ -532,7 +532,7 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched<'_>> {
         let any = any.clone();
         let named_listeners = value.listen.iter().copied().map(Some);
         let listeners = named_listeners.chain(value.listen.is_empty().then_some(None));
-        listeners.map(move |listener| Matched {
+        listeners.map(move |listener| RouteMatch {
             host,
             listener,
             ..any.clone()

@@ -46,7 +46,7 @@ pub(crate) fn is_other(name: &str, meant: &str) -> bool {
 }
 
 /// The answers of rows with a name that is the same in that form.
-fn answers_by(name: &str, form: fn(&str) -> String, known: &Known) -> Vec<String> {
+fn answers_by(name: &str, form: fn(&str) -> String, known: &RowsByName) -> Vec<String> {
     let matches = known.get(&form(name)).map(Vec::as_slice);
     let found = matches.unwrap_or_default().iter();
     found
@@ -55,19 +55,19 @@ fn answers_by(name: &str, form: fn(&str) -> String, known: &Known) -> Vec<String
 }
 
 /// Rows by a form of their names, with the name as the server has it.
-type Known = HashMap<String, Vec<(usize, &'static str)>>;
+type RowsByName = HashMap<String, Vec<(usize, &'static str)>>;
 
 /// The table, read once: a file may have very many keys that are unknown.
 struct Index {
     rows: Vec<Row>,
-    spelled: Known,
-    loose: Known,
+    spelled: RowsByName,
+    loose: RowsByName,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let rows: Vec<Row> = rows().collect();
     let by = |form: fn(&str) -> String| {
-        let mut known = Known::new();
+        let mut known = RowsByName::new();
         for (number, row) in rows.iter().enumerate() {
             for name in &row.names {
                 known.entry(form(name)).or_default().push((number, *name));

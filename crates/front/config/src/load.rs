@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamaran_front::config::{
-    BackendConfig, Config, Found, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
+    BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -253,7 +253,7 @@ fn typed(file: File, report: &Report) -> Config {
 }
 
 /// Reads a file of members, or says its faults as of any file.
-pub(crate) fn read_members(path: &Path) -> Result<Vec<Found>, String> {
+pub(crate) fn read_members(path: &Path) -> Result<Vec<FoundMember>, String> {
     let text = read_text(path, file::member::BYTES_MAX)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let (found, report) = file::member::parse(path, &text);

@@ -24,7 +24,7 @@ pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
 
 /// What texts become, by their places.
 #[derive(Debug, Default)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedTexts {
     texts: HashMap<usize, String>,
     /// The places of texts that have no value.
     failed: HashSet<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Expanded {
     pub(crate) hidden: Vec<HiddenValue>,
 }
 
-impl Expanded {
+impl ExpandedTexts {
     /// Whether the text there has no value, so that what is written there says nothing.
     pub(crate) fn failed_at(&self, place: &Range<usize>) -> bool {
         self.failed.contains(&place.start)
@@ -44,7 +44,7 @@ pub(crate) fn expand_all(
     table: &DeTable<'_>,
     variables: Variables<'_>,
     report: &mut Report,
-) -> Expanded {
+) -> ExpandedTexts {
     let values = RefCell::new(BTreeMap::new());
     let noting = |name: &str| {
         let value = variables(name);
@@ -55,7 +55,7 @@ pub(crate) fn expand_all(
         }
         value
     };
-    let mut expanded = Expanded::default();
+    let mut expanded = ExpandedTexts::default();
     let mut waiting: Vec<&Spanned<DeValue<'_>>> = table.values().collect();
     while let Some(value) = waiting.pop() {
         match value.get_ref() {
@@ -103,7 +103,7 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// Puts the texts found into the table; names of keys and tables stay as they are.
-pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t Expanded) {
+pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t ExpandedTexts) {
     if !expanded.texts.is_empty() {
         let path = Vec::new();
         Walk { expanded, path }.table(table);
@@ -176,7 +176,7 @@ impl Fault {
 }
 
 struct Walk<'t> {
-    expanded: &'t Expanded,
+    expanded: &'t ExpandedTexts,
     /// The names of the tables around a value.
     path: Vec<String>,
 }

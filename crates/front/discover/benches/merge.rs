@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use catamaran_discover::{Answer, Found, Members, Place, Rules, Speech, merge};
+use catamaran_discover::{Answer, FoundMember, Members, Place, Rules, Speech, merge};
 
 fn main() {
     let answers = std::env::args()
@@ -28,7 +28,7 @@ fn merge_1000(answers: usize) -> (usize, usize) {
 /// Merges so many answers, each of which differs from the one before by one member. Gives how many members there are,
 /// and how many answers changed something.
 fn repeat(members: usize, answers: usize) -> (usize, usize) {
-    let mut found: Vec<Found> = (0..members).map(member).collect();
+    let mut found: Vec<FoundMember> = (0..members).map(member).collect();
     let rules = Rules {
         leave: Duration::from_secs(30),
         members_max: 1000,
@@ -48,12 +48,12 @@ fn repeat(members: usize, answers: usize) -> (usize, usize) {
     (last.len(), changed)
 }
 
-fn member(number: usize) -> Found {
+fn member(number: usize) -> FoundMember {
     let place = Place::Tcp {
         host: format!("10.0.{}.{}", number / 250, number % 250 + 1),
         port: 8009,
     };
-    Found::new(format!("app-{number}"), place, Speech::Ajp)
+    FoundMember::new(format!("app-{number}"), place, Speech::Ajp)
 }
 
 const ANSWERS: usize = 20;

@@ -19,7 +19,7 @@ use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
-use crate::member::{Found, Place, Speech};
+use crate::member::{FoundMember, Place, Speech};
 use crate::merge::Answer;
 
 /// A name in DNS.
@@ -48,8 +48,8 @@ pub enum DnsKind {
 }
 
 /// What an answer said, and how long that holds.
-struct Resolved {
-    found: Vec<Found>,
+struct DnsAnswer {
+    found: Vec<FoundMember>,
     lives: Duration,
 }
 
@@ -71,7 +71,7 @@ impl DnsSource {
         loop {
             let resolved = self.resolve().await;
             let (answer, pause) = match resolved {
-                Ok(Resolved { found, lives }) => {
+                Ok(DnsAnswer { found, lives }) => {
                     failures = 0;
                     (Answer::members(found), lives.clamp(PAUSE_MIN, PAUSE_MAX))
                 }
@@ -99,7 +99,7 @@ impl DnsSource {
         }
     }
 
-    async fn resolve(&self) -> Result<Resolved, String> {
+    async fn resolve(&self) -> Result<DnsAnswer, String> {
         // A new one each time reads `resolv.conf` anew, and keeps no answers.
         let resolver = self.resolver().map_err(|error| error.to_string())?;
         match self.kind {
@@ -110,13 +110,13 @@ impl DnsSource {
                 }
                 let each = addresses.into_iter().map(|ip| self.at(ip, port));
                 let found = each.collect();
-                Ok(Resolved { found, lives })
+                Ok(DnsAnswer { found, lives })
             }
             DnsKind::Services => self.services(&resolver).await,
         }
     }
 
-    async fn services(&self, resolver: &TokioResolver) -> Result<Resolved, String> {
+    async fn services(&self, resolver: &TokioResolver) -> Result<DnsAnswer, String> {
         let answer = ask(resolver, &self.name, RecordType::SRV).await?;
         let Some(answer) = answer else {
             return Err(format!("{} has no services", self.name));
@@ -156,14 +156,14 @@ impl DnsSource {
         if found.is_empty() {
             return Err(format!("no service of {} has an address", self.name));
         }
-        Ok(Resolved { found, lives })
+        Ok(DnsAnswer { found, lives })
     }
 
-    fn at(&self, ip: IpAddr, port: u16) -> Found {
+    fn at(&self, ip: IpAddr, port: u16) -> FoundMember {
         let address = SocketAddr::new(ip, port);
-        Found {
+        FoundMember {
             server_name: Some(trimmed(&self.name)),
-            ..Found::new(address.to_string(), Place::at(ip, port), self.speech)
+            ..FoundMember::new(address.to_string(), Place::at(ip, port), self.speech)
         }
     }
 
@@ -288,7 +288,7 @@ fn is_option(record: &Record) -> bool {
 }
 
 /// Services as members: their priorities in order are distances, the first label of a target is the name.
-fn members(services: Vec<Service>, speech: Speech) -> Vec<Found> {
+fn members(services: Vec<Service>, speech: Speech) -> Vec<FoundMember> {
     let priorities: BTreeSet<u16> = services.iter().map(|it| it.priority).collect();
     let heaviest = services
         .iter()
@@ -299,14 +299,14 @@ fn members(services: Vec<Service>, speech: Speech) -> Vec<Found> {
         let ip = *service.addresses.first()?;
         let name = service.target.split('.').next()?.to_owned();
         let distance = priorities.range(..service.priority).count();
-        Some(Found {
+        Some(FoundMember {
             weight: scaled(service.weight, heaviest),
             distance: u32::try_from(distance)
                 .unwrap_or(DISTANCE_MAX)
                 .min(DISTANCE_MAX),
             jvm_route: Some(name.clone()),
             server_name: Some(service.target),
-            ..Found::new(name, Place::at(ip, service.port), speech)
+            ..FoundMember::new(name, Place::at(ip, service.port), speech)
         })
     };
     services.into_iter().filter_map(member).collect()
@@ -376,7 +376,7 @@ mod tests {
             service(30, 5, "app-2.app.shop.svc", ""),
             service(40, 7, "far", "fd00::1"),
         ];
-        let seen = |found: &Found| {
+        let seen = |found: &FoundMember| {
             let place = found.place.to_string();
             (found.name.clone(), place, found.weight, found.distance)
         };

@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
-use crate::member::Found;
+use crate::member::FoundMember;
 use crate::merge::Answer;
 
 /// Reads a file of members, or says what is wrong with it, one fault a line.
-pub type ReadMembers = fn(&Path) -> Result<Vec<Found>, String>;
+pub type ReadMembers = fn(&Path) -> Result<Vec<FoundMember>, String>;
 
 /// A file that lists members.
 #[derive(Clone, Debug)]
@@ -94,11 +94,11 @@ mod tests {
     use crate::member::{Place, Speech};
 
     /// Each line is the name of a member.
-    fn read(path: &Path) -> Result<Vec<Found>, String> {
+    fn read(path: &Path) -> Result<Vec<FoundMember>, String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let member = |name: &str| {
             let place = Place::Unix(PathBuf::from(name));
-            Found::new(name, place, Speech::Ajp)
+            FoundMember::new(name, place, Speech::Ajp)
         };
         Ok(text.lines().map(member).collect())
     }

@@ -19,9 +19,11 @@ pub use mcmp::advert::AdvertConfig;
 pub use mcmp::nodes::record::NodeRecord;
 pub use mcmp::table::NodeTable;
 pub use mcmp::{McmpCount, McmpHooks, McmpSource};
-pub use member::{Found, FoundContext, FoundState, Place, Speech};
+pub use member::{FoundContext, FoundMember, FoundState, Place, Speech};
 pub use merge::record::MemberRecord;
-pub use merge::{Answer, Deadlines, Member, Members, Merged, Refusal, Rules, Standing, merge};
+pub use merge::{
+    Answer, Deadlines, Member, MemberPresence, Members, MergeResult, Refusal, Rules, merge,
+};
 use tokio::sync::{Notify, mpsc};
 
 /// Where members are asked for.

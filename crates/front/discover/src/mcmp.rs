@@ -233,9 +233,9 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
     loop {
         let read = receive(&mut server, &mut input, stream);
         let message = match timeout(IDLE_MAX, read).await {
-            Ok(Ok(Received::Message(head, form))) => Some((head, form)),
-            Ok(Ok(Received::End)) => return Ok(()),
-            Ok(Ok(Received::Garbage)) => None,
+            Ok(Ok(NodeInput::Message(head, form))) => Some((head, form)),
+            Ok(Ok(NodeInput::End)) => return Ok(()),
+            Ok(Ok(NodeInput::Garbage)) => None,
             Ok(Err(error)) => return Err(error),
             Err(_) => {
                 desk.refuse("idle");
@@ -262,7 +262,7 @@ async fn converse(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io:
 }
 
 /// What came.
-enum Received {
+enum NodeInput {
     Message(Box<RequestHead>, Vec<u8>),
     /// The peer closed between messages.
     End,
@@ -275,29 +275,29 @@ async fn receive(
     server: &mut Server,
     input: &mut BytesMut,
     stream: &mut TcpStream,
-) -> std::io::Result<Received> {
+) -> std::io::Result<NodeInput> {
     let mut head: Option<Box<RequestHead>> = None;
     let mut form = Vec::new();
     loop {
         match server.receive(input) {
             Ok(Some(ServerEvent::Head(begun))) => {
                 if matches!(begun.body, BodyLength::Known(length) if length > BYTES_MAX as u64) {
-                    return Ok(Received::Garbage);
+                    return Ok(NodeInput::Garbage);
                 }
                 if begun.body == BodyLength::Known(0) {
-                    return Ok(Received::Message(begun, form));
+                    return Ok(NodeInput::Message(begun, form));
                 }
                 head = Some(begun);
             }
             Ok(Some(ServerEvent::Body(data))) => {
                 if form.len() + data.len() > BYTES_MAX {
-                    return Ok(Received::Garbage);
+                    return Ok(NodeInput::Garbage);
                 }
                 form.extend_from_slice(&data);
             }
             Ok(Some(ServerEvent::BodyEnd)) => match head.take() {
-                Some(head) => return Ok(Received::Message(head, form)),
-                None => return Ok(Received::Garbage),
+                Some(head) => return Ok(NodeInput::Message(head, form)),
+                None => return Ok(NodeInput::Garbage),
             },
             Ok(None) => {
                 let begun = head.is_some() || !input.is_empty();
@@ -308,24 +308,24 @@ async fn receive(
                     reading.await
                 };
                 match read? {
-                    0 if begun => return Ok(Received::Garbage),
-                    0 => return Ok(Received::End),
+                    0 if begun => return Ok(NodeInput::Garbage),
+                    0 => return Ok(NodeInput::End),
                     _ => {}
                 }
             }
-            Err(_) => return Ok(Received::Garbage),
+            Err(_) => return Ok(NodeInput::Garbage),
         }
     }
 }
 
 /// What a node is told.
-struct Answered {
+struct NodeResponse {
     status: StatusCode,
     fields: Fields,
     text: String,
 }
 
-impl Answered {
+impl NodeResponse {
     fn fault(kind: &'static str, words: &'static str) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -336,25 +336,25 @@ impl Answered {
 }
 
 impl Desk {
-    async fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> Answered {
+    async fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> NodeResponse {
         let parsed = Message::parse(head.method.as_str(), &head.target.path, form);
         let message = match parsed {
             Ok(parsed) => parsed,
             Err(SyntaxFault(words)) => {
                 self.refuse("syntax");
-                return Answered::fault("SYNTAX", words);
+                return NodeResponse::fault("SYNTAX", words);
             }
         };
         (self.hooks.count)(McmpCount::Message(message.command()));
         match self.obey(&message, peer).await {
-            Ok(text) => Answered {
+            Ok(text) => NodeResponse {
                 status: StatusCode::OK,
                 fields: Fields::new(),
                 text,
             },
             Err(refusal) => {
                 self.refuse(refusal.token());
-                Answered::fault(refusal.kind(), refusal.words())
+                NodeResponse::fault(refusal.kind(), refusal.words())
             }
         }
     }
@@ -436,7 +436,7 @@ impl Desk {
     }
 }
 
-fn write(server: &mut Server, mut answer: Answered, output: &mut BytesMut) {
+fn write(server: &mut Server, mut answer: NodeResponse, output: &mut BytesMut) {
     answer.fields.append(CONTENT_TYPE, "text/plain");
     let response = Response {
         status: answer.status,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a source says of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct FoundMember {
     /// Its identity: for sessions, hashes, the API and metrics. Unique in an upstream.
     pub name: String,
     /// Where it listens.
@@ -40,7 +40,7 @@ pub struct FoundContext {
     pub state: FoundState,
 }
 
-impl Found {
+impl FoundMember {
     /// A member with every default.
     #[must_use]
     pub fn new(name: impl Into<String>, place: Place, speech: Speech) -> Self {

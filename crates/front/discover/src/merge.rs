@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::member::{Found, FoundState};
+use crate::member::{FoundMember, FoundState};
 
 /// What a source said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Answer {
     /// All members that it knows.
     Members {
         /// In any order.
-        found: Vec<Found>,
+        found: Vec<FoundMember>,
         /// Names of those that said themselves that they leave.
         left: Vec<String>,
     },
@@ -38,7 +38,7 @@ pub enum Answer {
 impl Answer {
     /// All members, none of which said that it leaves.
     #[must_use]
-    pub fn members(found: Vec<Found>) -> Self {
+    pub fn members(found: Vec<FoundMember>) -> Self {
         let left = Vec::new();
         Self::Members { found, left }
     }
@@ -73,14 +73,14 @@ pub struct Members {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// What its source said last of it.
-    pub found: Found,
+    pub found: FoundMember,
     /// Whether it is named.
-    pub standing: Standing,
+    pub standing: MemberPresence,
 }
 
 /// How a member stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MemberPresence {
     /// It is named.
     Present,
     /// It is one of too many that the last answers lack; it serves as before.
@@ -168,7 +168,7 @@ pub struct Deadlines {
 
 /// The next list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergeResult {
     /// The members.
     pub members: Members,
     /// When to look again.
@@ -181,7 +181,7 @@ pub struct Merged {
 
 /// Makes the next list of the last one and an answer.
 #[must_use]
-pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> Merged {
+pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let (found, left) = match answer {
         Answer::Failed(reason) => return kept(last, now, reason.clone(), Vec::new()),
         Answer::Members { found, left } => (found, left),
@@ -195,7 +195,7 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
         };
         return kept(last, now, reason, refused);
     }
-    let missing = Missing::new(last, &named, &left, now);
+    let missing = AbsentMembers::new(last, &named, &left, now);
     let mut next = Members {
         // Doubts about others are over: those that begin now have their full time.
         stepped: last.stepped.filter(|_| missing.is_confirmed),
@@ -218,17 +218,17 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
     for (name, found) in named {
         let member = Member {
             found: found.clone(),
-            standing: Standing::Present,
+            standing: MemberPresence::Present,
         };
         next.members.insert(name.to_owned(), member);
     }
-    if !next.has(Standing::Doubted) {
+    if !next.has(MemberPresence::Doubted) {
         next.stepped = None;
     } else if next.stepped.is_none() {
         next.stepped = Some(now);
     }
     next.expire(now);
-    Merged {
+    MergeResult {
         deadlines: next.deadlines(),
         members: next,
         refused,
@@ -237,9 +237,14 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
 }
 
 /// The list as it was, as far as time allows.
-fn kept(last: &Members, now: Duration, reason: String, refused: Vec<(String, Refusal)>) -> Merged {
+fn kept(
+    last: &Members,
+    now: Duration,
+    reason: String,
+    refused: Vec<(String, Refusal)>,
+) -> MergeResult {
     let members = last.pass(now);
-    Merged {
+    MergeResult {
         deadlines: members.deadlines(),
         members,
         refused,
@@ -248,7 +253,7 @@ fn kept(last: &Members, now: Duration, reason: String, refused: Vec<(String, Ref
 }
 
 /// What becomes of those that an answer lacks.
-struct Missing<'m> {
+struct AbsentMembers<'m> {
     /// They said so themselves.
     left: HashSet<&'m str>,
     /// All is believed.
@@ -261,10 +266,10 @@ struct Missing<'m> {
     step: Option<&'m str>,
 }
 
-impl<'m> Missing<'m> {
+impl<'m> AbsentMembers<'m> {
     fn new(
         last: &'m Members,
-        named: &BTreeMap<&str, &Found>,
+        named: &BTreeMap<&str, &FoundMember>,
         left: &HashSet<&str>,
         now: Duration,
     ) -> Self {
@@ -278,7 +283,7 @@ impl<'m> Missing<'m> {
             lacking.partition(|(name, _)| last.superseded || left.contains(&name[..]));
         let known: Vec<&str> = others
             .iter()
-            .filter(|(_, member)| member.standing == Standing::Doubted)
+            .filter(|(_, member)| member.standing == MemberPresence::Doubted)
             .map(|(name, _)| &name[..])
             .collect();
         let doubted = !known.is_empty() || others.len() * 2 > count - believed.len();
@@ -296,13 +301,19 @@ impl<'m> Missing<'m> {
         }
     }
 
-    fn standing(&self, name: &str, member: &Member, now: Duration, leave: Duration) -> Standing {
-        let leaves = Standing::Leaving { until: now + leave };
+    fn standing(
+        &self,
+        name: &str,
+        member: &Member,
+        now: Duration,
+        leave: Duration,
+    ) -> MemberPresence {
+        let leaves = MemberPresence::Leaving { until: now + leave };
         match member.standing {
-            Standing::Leaving { .. } => member.standing,
-            _ if self.left.contains(name) => Standing::Leaving { until: now },
+            MemberPresence::Leaving { .. } => member.standing,
+            _ if self.left.contains(name) => MemberPresence::Leaving { until: now },
             _ if self.superseded || self.step == Some(name) => leaves,
-            _ if self.doubted => Standing::Doubted,
+            _ if self.doubted => MemberPresence::Doubted,
             _ => leaves,
         }
     }
@@ -311,13 +322,13 @@ impl<'m> Missing<'m> {
 /// Those of an answer that may be members, by name.
 fn admit<'f>(
     last: &Members,
-    found: &'f [Found],
+    found: &'f [FoundMember],
     rules: &Rules<'_>,
-) -> (BTreeMap<&'f str, &'f Found>, Vec<(String, Refusal)>) {
+) -> (BTreeMap<&'f str, &'f FoundMember>, Vec<(String, Refusal)>) {
     let mut refused = Vec::new();
-    let mut ordered: Vec<&Found> = found.iter().collect();
+    let mut ordered: Vec<&FoundMember> = found.iter().collect();
     // Whatever the order of the answer, the same ones are refused; those that are known are not.
-    let is_known = |found: &Found| last.members.contains_key(&found.name);
+    let is_known = |found: &FoundMember| last.members.contains_key(&found.name);
     ordered.sort_by_cached_key(|found| {
         (
             !is_known(found),
@@ -325,7 +336,7 @@ fn admit<'f>(
             found.place.to_string(),
         )
     });
-    let mut named: BTreeMap<&str, &Found> = BTreeMap::new();
+    let mut named: BTreeMap<&str, &FoundMember> = BTreeMap::new();
     let mut places = HashSet::new();
     for found in ordered {
         let refusal = address_refusal(found, rules).or_else(|| {
@@ -354,7 +365,7 @@ fn admit<'f>(
 
 /// Why its address is refused, if it is. A host name is resolved when it is connected to, like that of a
 /// backend of the configuration.
-fn address_refusal(found: &Found, rules: &Rules<'_>) -> Option<Refusal> {
+fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
     if rules.is_trusted {
         return None;
     }
@@ -385,7 +396,7 @@ impl Member {
     /// Whether it drains because it is no longer named.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        matches!(self.standing, Standing::Leaving { .. })
+        matches!(self.standing, MemberPresence::Leaving { .. })
     }
 
     /// Whether it takes no new sessions, as far as its source is concerned.
@@ -440,10 +451,10 @@ impl Members {
     #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         let gone = self.members.values().filter_map(|it| match it.standing {
-            Standing::Leaving { until } => Some(until),
-            Standing::Present | Standing::Doubted => None,
+            MemberPresence::Leaving { until } => Some(until),
+            MemberPresence::Present | MemberPresence::Doubted => None,
         });
-        let doubts = self.has(Standing::Doubted);
+        let doubts = self.has(MemberPresence::Doubted);
         Deadlines {
             gone: gone.min(),
             ask: self
@@ -453,14 +464,14 @@ impl Members {
         }
     }
 
-    fn has(&self, standing: Standing) -> bool {
+    fn has(&self, standing: MemberPresence) -> bool {
         self.members.values().any(|it| it.standing == standing)
     }
 
     fn expire(&mut self, now: Duration) {
         let stays = |member: &Member| match member.standing {
-            Standing::Leaving { until } => until > now,
-            Standing::Present | Standing::Doubted => true,
+            MemberPresence::Leaving { until } => until > now,
+            MemberPresence::Present | MemberPresence::Doubted => true,
         };
         self.members.retain(|_, member| stays(member));
     }

@@ -13,7 +13,7 @@ use crate::config::FilesConfig;
 use crate::found::{FileContent, FileFacts, Found, NamedFile, Version};
 use crate::media::{is_compressed, media_type, own_coding};
 use crate::name::FileName;
-use crate::open::{Access, OpenError, OpenRoot, Opened, OpenedKind, RootId};
+use crate::open::{Access, OpenError, OpenRoot, OpenedKind, OpenedName, RootId};
 use crate::tags::ContentTags;
 
 /// A directory that is served, for all threads.
@@ -55,7 +55,7 @@ pub enum FindError {
 #[derive(Debug)]
 pub struct Finding {
     pub(crate) root: RootId,
-    pub(crate) named: Named,
+    pub(crate) named: NameTarget,
     /// What stands in for a missing page.
     pub(crate) fallback: Option<Arc<NamedFile>>,
     /// The files that were opened.
@@ -64,7 +64,7 @@ pub struct Finding {
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
-pub(crate) enum Named {
+pub(crate) enum NameTarget {
     File(Arc<NamedFile>),
     /// A directory, and the path lacks the slash at its end.
     Directory,
@@ -104,7 +104,7 @@ impl Directory {
         };
         let named = search.named(query)?;
         let fallback = match (&named, self.fallback_for(query)) {
-            (Named::Missing, Some(fallback)) => search.fallback(fallback)?,
+            (NameTarget::Missing, Some(fallback)) => search.fallback(fallback)?,
             _ => None,
         };
         Ok(Finding {
@@ -151,9 +151,9 @@ impl Finding {
     /// There is none.
     pub fn choose(&self, query: &FileQuery) -> Result<Found, FindError> {
         let file = match (&self.named, &self.fallback) {
-            (Named::File(file), _) | (Named::Missing, Some(file)) => file,
-            (Named::Directory, _) => return Ok(Found::Directory),
-            (Named::Missing, None) => return Err(OpenError::Missing.into()),
+            (NameTarget::File(file), _) | (NameTarget::Missing, Some(file)) => file,
+            (NameTarget::Directory, _) => return Ok(Found::Directory),
+            (NameTarget::Missing, None) => return Err(OpenError::Missing.into()),
         };
         let selection = file.select(&query.codings);
         let facts = &file.version(selection).facts;
@@ -174,18 +174,18 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// What the name stands for.
-    fn named(&mut self, query: &FileQuery) -> Result<Named, OpenError> {
+    fn named(&mut self, query: &FileQuery) -> Result<NameTarget, OpenError> {
         let name = query.name.relative();
         if query.name.is_directory() {
             return self.index(name, query.ends_in_slash);
         }
         let Some(opened) = self.open(name)? else {
-            return Ok(Named::Missing);
+            return Ok(NameTarget::Missing);
         };
         match opened.kind {
-            OpenedKind::Regular => Ok(Named::File(self.with_siblings(name, opened, false)?)),
+            OpenedKind::Regular => Ok(NameTarget::File(self.with_siblings(name, opened, false)?)),
             OpenedKind::Directory => self.index(name, query.ends_in_slash),
-            OpenedKind::Other => Ok(Named::Missing),
+            OpenedKind::Other => Ok(NameTarget::Missing),
         }
     }
 
@@ -198,7 +198,7 @@ impl Search<'_> {
     }
 
     /// The file that stands for a directory.
-    fn index(&mut self, directory: &[u8], ends_in_slash: bool) -> Result<Named, OpenError> {
+    fn index(&mut self, directory: &[u8], ends_in_slash: bool) -> Result<NameTarget, OpenError> {
         let config = self.config;
         for index in &config.index {
             let mut name = directory.to_vec();
@@ -207,19 +207,21 @@ impl Search<'_> {
             }
             name.extend_from_slice(index.as_bytes());
             match self.open_regular(&name)? {
-                Some(_) if !ends_in_slash => return Ok(Named::Directory),
-                Some(plain) => return Ok(Named::File(self.with_siblings(&name, plain, false)?)),
+                Some(_) if !ends_in_slash => return Ok(NameTarget::Directory),
+                Some(plain) => {
+                    return Ok(NameTarget::File(self.with_siblings(&name, plain, false)?));
+                }
                 None => {}
             }
         }
-        Ok(Named::Missing)
+        Ok(NameTarget::Missing)
     }
 
     /// The file, and its codings.
     fn with_siblings(
         &mut self,
         name: &[u8],
-        plain: Opened,
+        plain: OpenedName,
         is_fallback: bool,
     ) -> Result<Arc<NamedFile>, OpenError> {
         let config = self.config;
@@ -255,13 +257,13 @@ impl Search<'_> {
     }
 
     /// Keeps what was opened until the client's codings choose.
-    fn hold(&mut self, opened: Opened) {
+    fn hold(&mut self, opened: OpenedName) {
         let held = (opened.facts, Arc::new(opened.fd));
         self.opened.try_push(held).ok();
     }
 
     /// The file of that coding, if there is one.
-    fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<Opened>, OpenError> {
+    fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<OpenedName>, OpenError> {
         let name = [name, coding.suffix().as_bytes()].concat();
         match self.open_regular(&name) {
             Err(error @ (OpenError::WouldBlock | OpenError::Descriptors)) => Err(error),
@@ -270,13 +272,13 @@ impl Search<'_> {
         }
     }
 
-    fn open_regular(&self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+    fn open_regular(&self, name: &[u8]) -> Result<Option<OpenedName>, OpenError> {
         let opened = self.open(name)?;
         Ok(opened.filter(|it| it.kind == OpenedKind::Regular))
     }
 
     /// What has the name; `None` if nothing does.
-    fn open(&self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+    fn open(&self, name: &[u8]) -> Result<Option<OpenedName>, OpenError> {
         match self.root.open_name(name, self.access) {
             Ok(opened) => Ok(Some(opened)),
             Err(OpenError::Missing) => Ok(None),

@@ -61,7 +61,7 @@ pub(crate) enum OpenedKind {
 
 /// A name that was opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedName {
     pub(crate) fd: OwnedFd,
     pub(crate) kind: OpenedKind,
     pub(crate) facts: FileFacts,
@@ -132,7 +132,7 @@ impl OpenRoot {
     }
 
     /// Opens what a name stands for. An empty name is the directory itself.
-    pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<Opened, OpenError> {
+    pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<OpenedName, OpenError> {
         let name = if name.is_empty() { &b"."[..] } else { name };
         // A FIFO without a writer does not block, a terminal does not become ours.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -146,7 +146,7 @@ impl OpenRoot {
             FileType::Directory => OpenedKind::Directory,
             _ => OpenedKind::Other,
         };
-        Ok(Opened {
+        Ok(OpenedName {
             fd,
             kind,
             facts: FileFacts::new(&stat),

@@ -21,7 +21,7 @@ use quick_cache::{Equivalent, UnitWeighter, Weighter};
 use rustix::io::{ReadWriteFlags, preadv2};
 use tokio::time::Instant;
 
-use crate::directory::{Directory, FileQuery, FindError, Finding, Named};
+use crate::directory::{Directory, FileQuery, FindError, Finding, NameTarget};
 use crate::found::{FileContent, FileFacts, Found, FoundFile, KeptBody, NamedFile};
 use crate::open::{OpenError, RootId};
 
@@ -76,14 +76,14 @@ impl FileTable {
         let root = directory.present_root()?;
         let named = self.known(NameRef::of(directory, query), root, now)?;
         let file = match (named, directory.fallback_for(query)) {
-            (Named::File(file), _) => file,
-            (Named::Directory, _) => return Some(Ok(Found::Directory)),
-            (Named::Missing, None) => return Some(Err(OpenError::Missing.into())),
-            (Named::Missing, Some(fallback)) => {
+            (NameTarget::File(file), _) => file,
+            (NameTarget::Directory, _) => return Some(Ok(Found::Directory)),
+            (NameTarget::Missing, None) => return Some(Err(OpenError::Missing.into())),
+            (NameTarget::Missing, Some(fallback)) => {
                 let fallback = NameRef::of_fallback(directory, fallback);
                 match self.known(fallback, root, now)? {
-                    Named::File(file) => file,
-                    Named::Directory | Named::Missing => return None,
+                    NameTarget::File(file) => file,
+                    NameTarget::Directory | NameTarget::Missing => return None,
                 }
             }
         };
@@ -104,7 +104,7 @@ impl FileTable {
         (limits, now): (TableLimits, Instant),
     ) -> Result<Found, FindError> {
         self.resize(limits);
-        let known = |named: &Named| KnownName {
+        let known = |named: &NameTarget| KnownName {
             root: finding.root,
             checked: now,
             named: named.clone(),
@@ -112,7 +112,7 @@ impl FileTable {
         self.keep_name(NameRef::of(directory, query), known(&finding.named));
         if let (Some(file), Some(name)) = (&finding.fallback, directory.fallback_for(query)) {
             let fallback = NameRef::of_fallback(directory, name);
-            self.keep_name(fallback, known(&Named::File(Arc::clone(file))));
+            self.keep_name(fallback, known(&NameTarget::File(Arc::clone(file))));
         }
         let mut found = finding.choose(query)?;
         if let Found::File(file) = &mut found
@@ -189,7 +189,7 @@ impl FileTable {
     }
 
     /// What a name stands for in that directory, if it was looked up within the last second.
-    fn known(&self, name: NameRef<'_>, root: RootId, now: Instant) -> Option<Named> {
+    fn known(&self, name: NameRef<'_>, root: RootId, now: Instant) -> Option<NameTarget> {
         let is_valid = |known: &&KnownName| {
             known.root == root && now.saturating_duration_since(known.checked) < CHECK_AFTER
         };
@@ -207,13 +207,13 @@ impl FileTable {
             }
         }
         match known.named {
-            Named::Missing => {
+            NameTarget::Missing => {
                 self.names.remove(&name);
                 if name.name.len() <= MISSING_NAME_MAX {
                     self.missing.insert(name.to_key(), known);
                 }
             }
-            Named::File(_) | Named::Directory => {
+            NameTarget::File(_) | NameTarget::Directory => {
                 self.missing.remove(&name);
                 self.names.insert(name.to_key(), known);
             }
@@ -292,16 +292,16 @@ fn is_small(facts: &FileFacts) -> bool {
 struct KnownName {
     root: RootId,
     checked: Instant,
-    named: Named,
+    named: NameTarget,
 }
 
-impl Named {
+impl NameTarget {
     /// The versions that another result has not.
     fn replaced_by(&self, other: &Self) -> Vec<FileFacts> {
-        fn versions(named: &Named) -> impl Iterator<Item = &FileFacts> {
+        fn versions(named: &NameTarget) -> impl Iterator<Item = &FileFacts> {
             let file: Option<&Arc<NamedFile>> = match named {
-                Named::File(file) => Some(file),
-                Named::Directory | Named::Missing => None,
+                NameTarget::File(file) => Some(file),
+                NameTarget::Directory | NameTarget::Missing => None,
             };
             file.into_iter()
                 .flat_map(|file| file.versions())

@@ -113,14 +113,14 @@ struct WriterState {
 }
 
 /// An opened target, not yet in use.
-pub(crate) struct Opened {
+pub(crate) struct OpenedLog {
     target: Option<LogTarget>,
     config: LogConfig,
     /// Those of hosts, in the order of the configuration.
     hosts: Vec<Self>,
 }
 
-impl Opened {
+impl OpenedLog {
     /// Opens the target.
     pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
         let target = match &config.access {
@@ -167,7 +167,7 @@ impl AccessLog {
     ///
     /// # Errors
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
-    pub(crate) fn switch(&self, mut to: Opened) -> io::Result<()> {
+    pub(crate) fn switch(&self, mut to: OpenedLog) -> io::Result<()> {
         let format = to.config.format;
         let hosts = self.host_logs(std::mem::take(&mut to.hosts), &to.config)?;
         let has_target = to.target.is_some();
@@ -198,7 +198,7 @@ impl AccessLog {
     /// The logs of hosts, of which those of before stay if their files do.
     fn host_logs(
         &self,
-        opened: Vec<Opened>,
+        opened: Vec<OpenedLog>,
         config: &LogConfig,
     ) -> io::Result<Option<Arc<HostLogs>>> {
         if opened.is_empty() {
@@ -225,7 +225,7 @@ impl AccessLog {
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let config = self.config().clone();
         match config {
-            Some(config) => self.switch(Opened::new(&config)?),
+            Some(config) => self.switch(OpenedLog::new(&config)?),
             None => Ok(()),
         }
     }

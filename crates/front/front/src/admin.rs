@@ -38,8 +38,8 @@ use self::health_events::HealthWatch;
 use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
 use crate::control::events::Kind;
 use crate::limits::Limit;
-use crate::listener::{Acceptor, Bound, BoundAddress, Listener};
-use crate::worker::Shared;
+use crate::listener::{Acceptor, BoundAddress, BoundListener, Listener};
+use crate::worker::FrontState;
 
 /// The admin listener of a running front.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct Admin {
 /// What answers need.
 #[derive(Debug)]
 struct Desk {
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     config: ArcSwap<AdminConfig>,
 }
 
@@ -62,8 +62,8 @@ impl Admin {
     /// Starts the thread. Each of `bound` has one socket.
     pub(crate) fn start(
         config: AdminConfig,
-        bound: Vec<(ListenAddress, Bound)>,
-        shared: Arc<Shared>,
+        bound: Vec<(ListenAddress, BoundListener)>,
+        shared: Arc<FrontState>,
     ) -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -155,7 +155,7 @@ async fn run(
 }
 
 /// Does for ever what is to be done now and then.
-async fn tick(shared: &Shared) {
+async fn tick(shared: &FrontState) {
     let mut seconds = interval(TICK);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut watch = HealthWatch::default();
@@ -170,7 +170,7 @@ async fn tick(shared: &Shared) {
 }
 
 /// Tells of limits at which no client was turned away for some time.
-fn tell_of_room(shared: &Shared) {
+fn tell_of_room(shared: &FrontState) {
     for (limit, spell) in shared.limits.take_over(shared.began.elapsed()) {
         let (token, clients) = (limit.token(), spell.clients);
         let text = format!(
@@ -182,7 +182,7 @@ fn tell_of_room(shared: &Shared) {
 }
 
 /// Notes how much the backends did, for rates and percentiles.
-fn sample_figures(shared: &Shared) {
+fn sample_figures(shared: &FrontState) {
     let at = shared.began.elapsed();
     for backend in shared.site.load().backends() {
         backend.sample_figures(at);

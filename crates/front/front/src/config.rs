@@ -25,8 +25,8 @@ pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::Coding;
 pub use catamaran_discover::{
-    AdvertConfig, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource, MemberSource,
-    Place as MemberPlace, Speech,
+    AdvertConfig, DnsKind, DnsSource, FileSource, FoundMember, FoundState, McmpSource,
+    MemberSource, Place as MemberPlace, Speech,
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
@@ -43,7 +43,7 @@ use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
 pub use pages::{ErrorPages, Page};
-pub use retry_sent::RetrySent;
+pub use retry_sent::RetrySentRule;
 pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
 
@@ -479,7 +479,7 @@ pub struct UpstreamConfig {
     /// Further attempts after a failed one.
     pub retries: u32,
     /// Which requests are sent again that a backend may have received.
-    pub retry_sent: RetrySent,
+    pub retry_sent: RetrySentRule,
     /// How much of the weight may be out because of missing answers, in percent; 100 is no limit.
     pub unwell_max: u8,
     /// How sessions stay with their backends; `None`: they do not.
@@ -500,7 +500,7 @@ impl UpstreamConfig {
             members: None,
             found: Vec::new(),
             retries: 2,
-            retry_sent: RetrySent::Idempotent,
+            retry_sent: RetrySentRule::Idempotent,
             unwell_max: 50,
             sticky: None,
             attributes: None,

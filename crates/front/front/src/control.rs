@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
 use catamaran_upstream::Backend;
-use discovered::Discovered;
+use discovered::DiscoveredMembers;
 use events::{Events, Kind};
 use patch::Patch;
 use sha2::{Digest as _, Sha256};
@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use crate::config::{Activation, AdminConfig};
 use crate::lock::lock;
 use crate::site::overrides::{Override, Overrides};
-use crate::site::retired::Retired;
+use crate::site::retired::RetiredBackends;
 use crate::site::{Controls, Member, Site, Upstream};
 
 /// The overrides in force, and where they are kept.
@@ -45,7 +45,7 @@ pub(crate) struct Control {
     refused_reload: Mutex<Option<String>>,
     pub(crate) events: Events,
     /// The members that were found.
-    pub(crate) discovered: Discovered,
+    pub(crate) discovered: DiscoveredMembers,
 }
 
 /// Who does what administrators ask of the process as a whole. They must not block. By default nobody does it.
@@ -271,7 +271,7 @@ impl Control {
     }
 
     /// Makes a site of the members that were found. What operators said holds for those that return, too.
-    pub(crate) fn publish(&self, in_force: &ArcSwap<Site>, retired: &Retired) {
+    pub(crate) fn publish(&self, in_force: &ArcSwap<Site>, retired: &RetiredBackends) {
         let overrides = self.lock();
         let site = in_force.load_full();
         let found = self.discovered.found();

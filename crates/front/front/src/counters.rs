@@ -334,15 +334,15 @@ impl WorkerCounters {
     }
 
     /// A handshake of TLS is under way until this is dropped.
-    pub(crate) fn count_handshake(&self) -> OpenCounted<'_> {
+    pub(crate) fn count_handshake(&self) -> OpenGuard<'_> {
         self.handshakes_open.increment();
-        OpenCounted(&self.handshakes_open)
+        OpenGuard(&self.handshakes_open)
     }
 
     /// A tunnel is open until this is dropped.
-    pub(crate) fn count_tunnel(&self) -> OpenCounted<'_> {
+    pub(crate) fn count_tunnel(&self) -> OpenGuard<'_> {
         self.tunnels_open.increment();
-        OpenCounted(&self.tunnels_open)
+        OpenGuard(&self.tunnels_open)
     }
 
     /// So many bytes went through a tunnel.
@@ -370,9 +370,9 @@ impl WorkerCounters {
     }
 
     /// A file is being sent until this is dropped.
-    pub(crate) fn count_file(&self) -> OpenCounted<'_> {
+    pub(crate) fn count_file(&self) -> OpenGuard<'_> {
         self.files_open.increment();
-        OpenCounted(&self.files_open)
+        OpenGuard(&self.files_open)
     }
 
     /// Files and their names take so many bytes of memory.
@@ -443,9 +443,9 @@ impl WorkerCounters {
 
 /// What is counted as open until this is dropped.
 #[derive(Debug)]
-pub(crate) struct OpenCounted<'c>(&'c Count);
+pub(crate) struct OpenGuard<'c>(&'c Count);
 
-impl Drop for OpenCounted<'_> {
+impl Drop for OpenGuard<'_> {
     fn drop(&mut self) {
         self.0.decrement();
     }

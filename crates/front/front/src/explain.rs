@@ -25,9 +25,9 @@ use catamaran_message::RequestHead;
 use catamaran_tls::Profile;
 pub use finder::{FoundRoute, RouteFinder, RouteRequest};
 pub use question::Question;
-use question::Supposed;
+use question::SupposedRequest;
 pub(crate) use routes::status as route_status;
-use tunnel::Passed;
+use tunnel::TunnelRefusals;
 
 use crate::config::{Config, ListenerConfig, Policy};
 use crate::control::discovered;
@@ -86,7 +86,7 @@ pub(crate) fn explain_on(
     question: &Question,
     profile: impl FnOnce(&ListenerConfig) -> Option<Arc<Profile>>,
 ) -> Result<Explanation, String> {
-    let supposed = Supposed::new(&site.listeners, question, profile)?;
+    let supposed = SupposedRequest::new(&site.listeners, question, profile)?;
     let mut draft = Draft(Explanation {
         generation: site.generation,
         ..Explanation::default()
@@ -216,7 +216,7 @@ impl Draft {
         let mut foresight = upstream.foresee(facts, tried);
         let ids = choice::ids(upstream, facts.head);
         self.affinity = choice::affinity(upstream, &ids, &foresight);
-        let mut passed = Passed::default();
+        let mut passed = TunnelRefusals::default();
         if outgoing.upgrade().is_some() {
             let retries = upstream.retries_by(rules);
             (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);

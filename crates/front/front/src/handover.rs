@@ -36,7 +36,7 @@ use crate::listener::Listener;
 use crate::listener::drain::Ending;
 use crate::running::Running;
 use crate::tls;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// The old process's side of a handover that has not succeeded yet.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Offer {
     names: Vec<u8>,
     /// The keys of each TLS profile's tickets.
     tickets: Vec<(String, Arc<TicketKeys>)>,
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     taken: bool,
 }
 
@@ -66,11 +66,11 @@ impl Drop for Offer {
 
 /// The listeners from which another process accepts now.
 #[derive(Debug)]
-pub struct Taken(Vec<Arc<Listener>>);
+pub struct TakenListeners(Vec<Arc<Listener>>);
 
 /// Why a handover failed.
 #[derive(Debug, Error)]
-pub enum NotTaken {
+pub enum HandoverError {
     /// The new process ended, or closed its end of the pair.
     #[error("the new process ended before it was ready")]
     Ended,
@@ -99,7 +99,7 @@ impl Running {
 
     /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
     /// accepted here any more.
-    pub fn drain_for_successor(&self, taken: &Taken) {
+    pub fn drain_for_successor(&self, taken: &TakenListeners) {
         for listener in &taken.0 {
             listener.drain().begin(Ending::HandedOver);
         }
@@ -112,7 +112,7 @@ impl Offer {
     ///
     /// # Errors
     /// The pair of sockets cannot be had.
-    fn new(listeners: Vec<Arc<Listener>>, shared: &Arc<Shared>) -> io::Result<(Self, OwnedFd)> {
+    fn new(listeners: Vec<Arc<Listener>>, shared: &Arc<FrontState>) -> io::Result<(Self, OwnedFd)> {
         let (channel, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -145,12 +145,12 @@ impl Offer {
     /// have been closed in this process, or the other's end goes unnoticed.
     ///
     /// # Errors
-    /// [`NotTaken`]; everything is as it was.
-    pub fn send_and_wait(mut self, limit: Duration) -> Result<Taken, NotTaken> {
+    /// [`HandoverError`]; everything is as it was.
+    pub fn send_and_wait(mut self, limit: Duration) -> Result<TakenListeners, HandoverError> {
         let failed = |errno, limit| match errno {
-            Errno::PIPE | Errno::CONNRESET => NotTaken::Ended,
-            Errno::AGAIN => NotTaken::Late { limit },
-            errno => NotTaken::Channel(errno.into()),
+            Errno::PIPE | Errno::CONNRESET => HandoverError::Ended,
+            Errno::AGAIN => HandoverError::Late { limit },
+            errno => HandoverError::Channel(errno.into()),
         };
         let mut answer = [0; ANSWER_MAX];
         let mut hear = |limit| {
@@ -158,12 +158,12 @@ impl Offer {
             let heard =
                 limited.and_then(|()| recv(&self.channel, &mut answer[..], RecvFlags::empty()));
             let (length, _) = heard.map_err(|errno| failed(errno, limit))?;
-            Ok::<_, NotTaken>(answer[..length].to_vec())
+            Ok::<_, HandoverError>(answer[..length].to_vec())
         };
         match &hear(limit.min(ASKED_IN))?[..] {
-            [] => return Err(NotTaken::Ended),
+            [] => return Err(HandoverError::Ended),
             [VERSION, ASK] => {}
-            _ => return Err(NotTaken::Channel(unintelligible())),
+            _ => return Err(HandoverError::Channel(unintelligible())),
         }
         let limited = set_socket_timeout(&self.channel, Timeout::Send, Some(limit));
         limited.map_err(|errno| failed(errno, limit))?;
@@ -179,20 +179,20 @@ impl Offer {
         )
         .map_err(|errno| failed(errno, limit))?;
         match &hear(limit)?[..] {
-            [] => Err(NotTaken::Ended),
+            [] => Err(HandoverError::Ended),
             [VERSION, READY, taken @ ..] if taken.len() == self.listeners.len() => {
                 self.taken = true;
                 let both = std::mem::take(&mut self.listeners).into_iter().zip(taken);
                 let taken = both.filter_map(|(listener, &taken)| (taken == 1).then_some(listener));
-                Ok(Taken(taken.collect()))
+                Ok(TakenListeners(taken.collect()))
             }
-            _ => Err(NotTaken::Channel(unintelligible())),
+            _ => Err(HandoverError::Channel(unintelligible())),
         }
     }
 }
 
 /// The members that were found, as JSON.
-fn members(shared: &Shared) -> Vec<u8> {
+fn members(shared: &FrontState) -> Vec<u8> {
     let records = shared.control.discovered.records();
     if records.is_empty() {
         return Vec::new();
@@ -206,7 +206,7 @@ fn members(shared: &Shared) -> Vec<u8> {
 }
 
 /// Where the names of backends led last, as JSON.
-fn names(shared: &Shared) -> serde_json::Result<Vec<u8>> {
+fn names(shared: &FrontState) -> serde_json::Result<Vec<u8>> {
     let site = shared.site.load();
     let record = |backend: &Arc<Backend>| {
         let resolution = backend.resolution()?;

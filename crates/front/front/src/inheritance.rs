@@ -32,7 +32,7 @@ use crate::site::overrides::Overrides;
 #[derive(Debug, Default)]
 pub struct Inheritance {
     channel: Option<OwnedFd>,
-    listeners: Vec<Inherited>,
+    listeners: Vec<InheritedListener>,
     /// As JSON.
     overrides: Vec<u8>,
     /// As JSON.
@@ -53,7 +53,7 @@ pub(crate) struct NameRecord {
 }
 
 #[derive(Debug)]
-struct Inherited {
+struct InheritedListener {
     address: ListenAddress,
     /// Empty once taken.
     sockets: Vec<OwnedFd>,
@@ -67,7 +67,7 @@ impl Inheritance {
     /// `channel` is no such end, the other process ended, or it is of a version that speaks
     /// otherwise.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
-        let mut listeners: Vec<Inherited> = Vec::new();
+        let mut listeners: Vec<InheritedListener> = Vec::new();
         let (mut overrides, mut members, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut tickets = HashMap::new();
         let mut message = [0; MESSAGE_MAX];
@@ -84,7 +84,7 @@ impl Inheritance {
                 [VERSION, kind, high, low, address @ ..] => {
                     let index = usize::from(u16::from_be_bytes([*high, *low]));
                     if index == listeners.len() {
-                        listeners.push(Inherited {
+                        listeners.push(InheritedListener {
                             address: decode_address(*kind, address).ok_or_else(unintelligible)?,
                             sockets: Vec::new(),
                             taken: false,
@@ -173,7 +173,7 @@ impl Inheritance {
     }
 }
 
-impl Inherited {
+impl InheritedListener {
     fn is_at(&self, address: &ListenAddress) -> bool {
         let bound = || {
             SockRef::from(self.sockets.first()?)

@@ -73,7 +73,7 @@ pub use admin::metrics::metrics_reference;
 pub use catamaran_upstream::BackendCounts;
 pub use control::{OperatorCommands, ReloadRequest};
 pub use counters::{CountersSnapshot, Culprit, FileResult, LastReload, Outcome, Reason};
-pub use handover::{NotTaken, Offer, Taken};
+pub use handover::{HandoverError, Offer, TakenListeners};
 pub use inheritance::Inheritance;
 pub use line_queue::LineQueue;
 pub use listener::{BindError, BoundAddress};

@@ -18,7 +18,7 @@ use std::{fmt, io};
 
 pub(crate) use acceptor::{Acceptor, Incoming};
 use arc_swap::{ArcSwap, ArcSwapOption};
-pub(crate) use bind::{Bound, Ipv4Ports, bind, bind_as, inherit};
+pub(crate) use bind::{BoundListener, Ipv4Ports, bind, bind_as, inherit};
 use catamaran_transport::SocketFile;
 use thiserror::Error;
 

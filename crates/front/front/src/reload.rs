@@ -13,11 +13,13 @@ use catamaran_upstream::Backend;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::access_log::Opened;
+use crate::access_log::OpenedLog;
 use crate::config::{Config, ListenAddress, ListenerConfig};
-use crate::control::discovered::{Sourced, own_addresses};
+use crate::control::discovered::{SourcedUpstream, own_addresses};
 use crate::listener::drain::Ending;
-use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::listener::{
+    self, Acceptor, BindError, BoundAddress, BoundListener, Ipv4Ports, Listener,
+};
 use crate::lock::lock;
 use crate::running::{Running, StartError};
 use crate::site::Site;
@@ -98,7 +100,7 @@ impl Running {
         // Until the new site is in force, nobody may change the old one.
         let mut overrides = self.shared.control.lock();
         let before = self.shared.site.load_full();
-        let (sources, own) = (Sourced::all(&config), own_addresses(&config));
+        let (sources, own) = (SourcedUpstream::all(&config), own_addresses(&config));
         self.shared.control.discovered.fill(&mut config);
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
         // One that an earlier reload removed comes back with the exchanges that it still has.
@@ -106,7 +108,7 @@ impl Running {
         let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
         site.follow(&before);
-        let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
+        let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
         let profiles = self.next_profiles(&config).map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
         let ports = Ipv4Ports::of(&config);
@@ -172,7 +174,7 @@ impl Running {
     }
 
     /// Asks the sources of members of a configuration that is in force.
-    fn ask_sources(&self, sources: Vec<Sourced>) {
+    fn ask_sources(&self, sources: Vec<SourcedUpstream>) {
         if let Err(error) = self.discovery.follow(&self.shared, sources) {
             tracing::error!(%error, "there can be no thread that finds members; reload again");
         }
@@ -206,7 +208,7 @@ impl Running {
         address: &ListenAddress,
         ports: &Ipv4Ports,
         present: &[Arc<Listener>],
-    ) -> Result<Bound, BindError> {
+    ) -> Result<BoundListener, BindError> {
         let bind = || listener::bind(address, ports, self.workers.len());
         let bound = match bind() {
             Err(BindError::InUse { .. }) if self.wait_for_leaving() => bind(),
@@ -281,7 +283,7 @@ struct Plan {
     /// As the new configuration has them.
     order: Vec<Place>,
     /// Bound for this reload, in the same order.
-    added: Vec<(ListenerConfig, Bound)>,
+    added: Vec<(ListenerConfig, BoundListener)>,
     removed: Vec<Arc<Listener>>,
 }
 
@@ -296,11 +298,11 @@ impl Plan {
     fn new(
         present: &[Arc<Listener>],
         wanted: Vec<ListenerConfig>,
-        bind: impl Fn(&ListenAddress) -> Result<Bound, BindError>,
+        bind: impl Fn(&ListenAddress) -> Result<BoundListener, BindError>,
     ) -> Result<Self, BindError> {
         let mut left: Vec<usize> = (0..present.len()).collect();
         let mut order = Vec::with_capacity(wanted.len());
-        let mut added = Added(Vec::new());
+        let mut added = AddedListeners(Vec::new());
         for config in wanted {
             let is_at = |&index: &usize| present[index].is_at(&config.address);
             let is_same =
@@ -329,9 +331,9 @@ impl Plan {
 }
 
 /// Listeners bound so far; dropped, their sockets' files go, too.
-struct Added(Vec<(ListenerConfig, Bound)>);
+struct AddedListeners(Vec<(ListenerConfig, BoundListener)>);
 
-impl Drop for Added {
+impl Drop for AddedListeners {
     fn drop(&mut self) {
         for (_, bound) in &self.0 {
             if let Some(file) = &bound.file {

@@ -17,11 +17,11 @@ use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::access_log::{AccessLog, Opened};
+use crate::access_log::{AccessLog, OpenedLog};
 use crate::admin::Admin;
 use crate::config::{AdminConfig, Config, ListenAddress};
 use crate::control::discovered::record::MembersRecord;
-use crate::control::discovered::{Sourced, own_addresses};
+use crate::control::discovered::{SourcedUpstream, own_addresses};
 use crate::control::{self, Control, OperatorCommands};
 use crate::counters::{Counters, CountersSnapshot};
 use crate::inheritance::Inheritance;
@@ -29,16 +29,18 @@ use crate::limits::Limits;
 use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
-use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Ipv4Ports, Listener};
+use crate::listener::{
+    self, Acceptor, BindError, BoundAddress, BoundListener, Ipv4Ports, Listener,
+};
 use crate::lock::lock;
 use crate::running::discovery::Discovery;
 use crate::serve::event_loop::{self, Assignment};
-use crate::site::retired::Retired;
+use crate::site::retired::RetiredBackends;
 use crate::site::{BackendStatus, Site};
 use crate::tls::{self, ProfileError, Profiles};
 use crate::worker::encoders::EncoderMemory;
 use crate::worker::handshakes::FailureLog;
-use crate::worker::{FiguresKept, Shared, Worker};
+use crate::worker::{FrontState, RequestFigures, Worker};
 
 /// Why the front did not start.
 #[derive(Debug, Error)]
@@ -69,7 +71,7 @@ pub enum StartError {
 /// A running front. Dropping this does not stop it; see [`Running::drain`] and [`Running::join`].
 #[derive(Debug)]
 pub struct Running {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<FrontState>,
     pub(crate) workers: Vec<RunningWorker>,
     /// In the configuration's order. The mutex keeps reloads, drains and handovers apart.
     listeners: Mutex<Vec<Arc<Listener>>>,
@@ -109,14 +111,14 @@ pub fn start_inheriting(
 ) -> Result<Running, StartError> {
     let count = config.server.workers.get();
     let ports = Ipv4Ports::of(&config);
-    let (sources, own) = (Sourced::all(&config), own_addresses(&config));
+    let (sources, own) = (SourcedUpstream::all(&config), own_addresses(&config));
     // Held until the site's backends have them.
     let _names = inheritance.names();
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
     site.say_clients_max(None);
     let overrides = inheritance.overrides();
-    let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
+    let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
     let key_lines = tls::open_key_log(config.server.tls_key_log.as_deref());
     let key_lines = key_lines.map_err(StartError::KeyLog)?;
     let key_log = key_lines.clone().map(KeyLog::new);
@@ -134,11 +136,11 @@ pub fn start_inheriting(
     let control = Control::start(config.admin.as_ref(), overrides, commands);
     let site = control.settle_at_start(&site);
     site.configure();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(FrontState {
         began: Instant::now(),
         since: inheritance.since().unwrap_or_else(control::now),
         site: Arc::new(ArcSwap::from_pointee(site)),
-        retired: Retired::default(),
+        retired: RetiredBackends::default(),
         profiles: ArcSwap::from_pointee(profiles),
         key_log,
         key_lines,
@@ -150,7 +152,7 @@ pub fn start_inheriting(
         admission: Admission::new(),
         limits: Limits::default(),
         encoder_memory: EncoderMemory::default(),
-        figures: FiguresKept::new(count),
+        figures: RequestFigures::new(count),
         leaving: AtomicBool::new(false),
         drain: Drain::default(),
     });
@@ -183,7 +185,7 @@ fn bind_admin(
     admin: Option<&AdminConfig>,
     ports: &Ipv4Ports,
     inheritance: &mut Inheritance,
-) -> Result<Vec<(ListenAddress, Bound)>, BindError> {
+) -> Result<Vec<(ListenAddress, BoundListener)>, BindError> {
     let Some(admin) = admin else {
         return Ok(Vec::new());
     };
@@ -310,11 +312,11 @@ impl Running {
     /// nothing was known. The front's own listeners are no members.
     fn find_members(
         &self,
-        sources: Vec<Sourced>,
+        sources: Vec<SourcedUpstream>,
         own: &[SocketAddr],
         inherited: Vec<MembersRecord>,
     ) -> io::Result<()> {
-        let Shared {
+        let FrontState {
             control,
             site,
             retired,
@@ -334,7 +336,7 @@ impl Running {
     }
 
     /// Starts the workers, which accept nothing yet.
-    fn spawn(shared: &Arc<Shared>, count: usize) -> io::Result<Self> {
+    fn spawn(shared: &Arc<FrontState>, count: usize) -> io::Result<Self> {
         let mut running = Self {
             shared: Arc::clone(shared),
             workers: Vec::with_capacity(count),
@@ -360,10 +362,10 @@ impl Running {
     /// each listener. Nothing is accepted yet.
     pub(crate) fn adopt(
         &self,
-        bound: Vec<(crate::config::ListenerConfig, Bound)>,
+        bound: Vec<(crate::config::ListenerConfig, BoundListener)>,
         profiles: &Profiles,
-    ) -> io::Result<Adopted> {
-        let mut adopted = Adopted {
+    ) -> io::Result<AdoptedListeners> {
+        let mut adopted = AdoptedListeners {
             listeners: Vec::with_capacity(bound.len()),
             hands: self.workers.iter().map(|_| Vec::new()).collect(),
         };
@@ -384,7 +386,7 @@ impl Running {
     }
 
     /// Has the workers accept.
-    pub(crate) fn assign(&self, adopted: Adopted) -> Vec<Arc<Listener>> {
+    pub(crate) fn assign(&self, adopted: AdoptedListeners) -> Vec<Arc<Listener>> {
         for (worker, hand) in self.workers.iter().zip(adopted.hands) {
             if worker.assignments.blocking_send(hand).is_err() {
                 tracing::error!(
@@ -397,7 +399,7 @@ impl Running {
 }
 
 /// New listeners, and what each worker is to accept from.
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedListeners {
     listeners: Vec<Arc<Listener>>,
     hands: Vec<Vec<Assignment>>,
 }

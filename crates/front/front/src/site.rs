@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
+use catamaran_balance::affinity::{BackendOut, Decision, MemberStates, Outcome};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
@@ -38,7 +38,7 @@ use crate::config::{
     RequestAttributes, RouteConfig, ServerConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
-use crate::site::clients_max::Wanted;
+use crate::site::clients_max::WantedLimits;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::overrides::Overrides;
 use crate::site::retry_budget::SharedRetryBudget;
@@ -56,7 +56,7 @@ pub(crate) struct Site {
     pub(crate) caches: Arc<[Cache]>,
     /// `connections_max` is what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
-    wanted: Wanted,
+    wanted: WantedLimits,
     /// As the file has them.
     pub(crate) listeners: Arc<[ListenerConfig]>,
     /// Whether a request's route may depend on its listener, in this site or in the one before it: a
@@ -156,7 +156,7 @@ impl Site {
                 .map(|it| Arc::new(Upstream::new(it, workers, reusable)))
                 .collect(),
             server: Arc::new(config.server.clone()),
-            wanted: Wanted::of(config),
+            wanted: WantedLimits::of(config),
             listeners: config.listeners.as_slice().into(),
             via: config.server.via.as_deref().map(Via::new).map(Arc::new),
             error_pages: config.error_pages.clone(),
@@ -511,7 +511,7 @@ impl Upstream {
             };
             return Ok(self.pick(worker, &facts, tried, now).map(chosen));
         };
-        let mut asking = Asking {
+        let mut asking = UpstreamMembers {
             upstream: self,
             worker,
             facts,
@@ -654,14 +654,14 @@ pub(crate) struct Told<'a> {
 }
 
 /// The members of an upstream as affinity asks about them.
-struct Asking<'a> {
+struct UpstreamMembers<'a> {
     upstream: &'a Upstream,
     worker: usize,
     facts: Facts<'a>,
     tried: &'a [usize],
 }
 
-impl Standing for Asking<'_> {
+impl MemberStates for UpstreamMembers<'_> {
     fn is_usable(&self, member: usize) -> bool {
         let Member {
             backend, controls, ..

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_tls::{
-    Built, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,
+    BuiltProfile, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,
     ProfileFiles, TicketKeys,
 };
 pub use catamaran_tls::{Fault, Part};
@@ -235,7 +235,7 @@ fn build(
     config: &TlsConfig,
     keys: &Arc<TicketKeys>,
     key_log: Option<&Arc<KeyLog>>,
-) -> Result<Built, Vec<Fault>> {
+) -> Result<BuiltProfile, Vec<Fault>> {
     let files = read(config)?;
     let key_log = key_log.map(Arc::clone);
     Profile::build(&config.settings, &files, keys, key_log, SystemTime::now())

@@ -26,12 +26,12 @@ use crate::counters::{Counters, Culprit, Reason, WorkerCounters};
 use crate::deadlines::{Deadlines, Tick};
 use crate::limits::{Limit, Limits};
 use crate::line_queue::LineQueue;
-use crate::listener::admission::{Admission, Shedding};
+use crate::listener::admission::{Admission, ShedPolicy};
 use crate::listener::drain::Drain;
 use crate::lock::lock;
 use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
-use crate::site::retired::Retired;
+use crate::site::retired::RetiredBackends;
 use crate::tls::Profiles;
 use crate::worker::background::Background;
 use crate::worker::encoders::EncoderMemory;
@@ -41,14 +41,14 @@ use crate::worker::in_flight::InFlight;
 
 /// What all workers share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct FrontState {
     /// When all workers' coarse clocks began.
     pub(crate) began: Instant,
     /// When the first process of this front began, in seconds of the Unix epoch; upgrades keep it.
     pub(crate) since: u64,
     pub(crate) site: Arc<ArcSwap<Site>>,
     /// What reloads removed.
-    pub(crate) retired: Retired,
+    pub(crate) retired: RetiredBackends,
     /// By name.
     pub(crate) profiles: ArcSwap<Profiles>,
     /// Is told the secrets of all sessions.
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     /// What compressed responses need.
     pub(crate) encoder_memory: EncoderMemory,
     /// What is kept for administrators only: times of responses, and requests in flight.
-    pub(crate) figures: FiguresKept,
+    pub(crate) figures: RequestFigures,
     /// Whether the drain is about to begin: the front serves as before and says that it is not ready.
     pub(crate) leaving: AtomicBool,
     /// The drain of the whole front. Each listener has a drain of its own, which begins with this
@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     pub(crate) drain: Drain,
 }
 
-impl Shared {
+impl FrontState {
     /// Whether the front drains, or is about to: nobody should send it new clients.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed) || self.drain.has_begun()
@@ -100,12 +100,12 @@ impl Shared {
 
 /// What is kept of requests if there is an admin listener, beside the counters.
 #[derive(Debug)]
-pub(crate) struct FiguresKept {
+pub(crate) struct RequestFigures {
     kept: AtomicBool,
     in_flight: PerWorker<InFlight>,
 }
 
-impl FiguresKept {
+impl RequestFigures {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             kept: AtomicBool::new(false),
@@ -143,12 +143,12 @@ impl Deref for OwnSite {
 
 /// The site that a worker knows of.
 #[derive(Debug)]
-struct Known {
+struct KnownSite {
     shared: Cache<Arc<ArcSwap<Site>>, Arc<Site>>,
     own: Arc<OwnSite>,
 }
 
-impl Known {
+impl KnownSite {
     fn new(site: &Arc<ArcSwap<Site>>) -> Self {
         Self {
             shared: Cache::new(Arc::clone(site)),
@@ -170,24 +170,24 @@ impl Known {
 pub(crate) struct Worker {
     index: usize,
     /// The mutex is never contended: a worker is one thread.
-    site: Mutex<Known>,
+    site: Mutex<KnownSite>,
     ids: RequestIds,
     deadlines: Arc<Deadlines>,
-    shedding: Shedding,
+    shedding: ShedPolicy,
     handshakes: Handshakes,
     files: WorkerFiles,
     background: Background,
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
 }
 
 impl Worker {
-    pub(crate) fn new(index: usize, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(index: usize, shared: Arc<FrontState>) -> Self {
         Self {
             index,
-            site: Mutex::new(Known::new(&shared.site)),
+            site: Mutex::new(KnownSite::new(&shared.site)),
             ids: RequestIds::new(),
             deadlines: Deadlines::new(shared.began),
-            shedding: Shedding::default(),
+            shedding: ShedPolicy::default(),
             handshakes: Handshakes::default(),
             files: WorkerFiles::default(),
             background: Background::default(),

@@ -106,18 +106,18 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
         let shared = upstream.keys.clone();
         for backend in &mut upstream.backends {
             match connector(tomcats, backend) {
-                Found::One(connector) => {
+                ConnectorMatch::One(connector) => {
                     met.insert(&connector.place);
                     demand(connector, backend, &shared, ledger);
                 }
-                Found::Several => {
+                ConnectorMatch::Several => {
                     let text = format!(
                         "several of --tomcat have a connector for `{}` and none has its jvmRoute: nothing is taken from them",
                         backend.url
                     );
                     ledger.say(Weight::Note, backend.place.clone(), text);
                 }
-                Found::Nothing => {}
+                ConnectorMatch::Nothing => {}
             }
         }
         hoist(upstream);
@@ -141,15 +141,15 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
 }
 
 /// The connector that a backend is.
-enum Found<'t> {
+enum ConnectorMatch<'t> {
     One(&'t Connector),
     Several,
     Nothing,
 }
 
-fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> Found<'t> {
+fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> ConnectorMatch<'t> {
     let Some((is_ajp, port)) = scheme_and_port(&backend.url) else {
-        return Found::Nothing;
+        return ConnectorMatch::Nothing;
     };
     let of = |tomcat: &'t Tomcat| {
         let mut all = tomcat.connectors.iter();
@@ -166,13 +166,13 @@ fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> Found<'t> {
             .any(|(text, _)| route.as_deref() == Some(&quoted(text)))
     };
     match (&all[..], all.iter().find(mine)) {
-        (_, Some(found)) => Found::One(found.1),
-        ([], None) => Found::Nothing,
-        ([only], None) => Found::One(only.1),
+        (_, Some(found)) => ConnectorMatch::One(found.1),
+        ([], None) => ConnectorMatch::Nothing,
+        ([only], None) => ConnectorMatch::One(only.1),
         ([first, others @ ..], None) if others.iter().all(|it| same(first.1, it.1)) => {
-            Found::One(first.1)
+            ConnectorMatch::One(first.1)
         }
-        _ => Found::Several,
+        _ => ConnectorMatch::Several,
     }
 }
 

@@ -14,7 +14,7 @@ use catamaran_message::ResponseHead;
 use http::Method;
 
 pub use self::facts::{Attribute, Facts};
-pub use self::skim::{KnownHead, Outline, Skimmed};
+pub use self::skim::{AjpSkim, KnownHead, Outline};
 use crate::error::{ResponseFault, Violation};
 use crate::exchange::{Chunk, Exchange};
 use crate::message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping};

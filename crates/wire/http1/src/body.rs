@@ -119,7 +119,7 @@ pub(crate) enum Piece {
 
 /// What [`Decoder::skip`] took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skipped {
+pub(crate) struct SkipCounts {
     /// Bytes of the input.
     pub(crate) taken: usize,
     /// Of these, bytes of the body.
@@ -168,7 +168,7 @@ impl Decoder {
         input: &[u8],
         limits: &Limits,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<Skipped, Fault> {
+    ) -> Result<SkipCounts, Fault> {
         let len = match self {
             Self::Chunked(chunked) => return chunked.skip(input, limits, sink),
             Self::Length(left) => {
@@ -179,7 +179,7 @@ impl Decoder {
             Self::UntilClose => input.len(),
         };
         sink(&input[..len]);
-        Ok(Skipped {
+        Ok(SkipCounts {
             taken: len,
             data: len,
         })

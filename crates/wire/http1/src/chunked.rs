@@ -8,7 +8,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::body::{Piece, Skipped};
+use crate::body::{Piece, SkipCounts};
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::syntax::{hex_value, is_token, is_value};
@@ -95,8 +95,8 @@ impl Decoder {
         input: &[u8],
         limits: &Limits,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<Skipped, Fault> {
-        let mut skipped = Skipped { taken: 0, data: 0 };
+    ) -> Result<SkipCounts, Fault> {
+        let mut skipped = SkipCounts { taken: 0, data: 0 };
         while skipped.taken < input.len() && !self.is_done() {
             let rest = &input[skipped.taken..];
             skipped.taken += if self.state == State::Data {

@@ -88,4 +88,4 @@ pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use limits::Limits;
 pub use server::{Server, ServerEvent};
-pub use skim::{KnownHead, Outline, Skimmed, Skimmer};
+pub use skim::{Http1Skim, KnownHead, Outline, Skimmer};

@@ -58,7 +58,7 @@ pub struct Outline {
 
 /// What [`Skimmer::receive`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skimmed {
+pub enum Http1Skim {
     /// An interim response (1xx) of so many bytes, before the final one.
     Interim(usize),
     /// The final response begins.
@@ -114,7 +114,7 @@ impl Skimmer {
         &mut self,
         input: &mut &[u8],
         known: &mut KnownHead,
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<Http1Skim>, Fault> {
         self.receive_into(input, known, &mut |_| {})
     }
 
@@ -127,7 +127,7 @@ impl Skimmer {
         input: &mut &[u8],
         known: &mut KnownHead,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<Http1Skim>, Fault> {
         let received = match &mut self.state {
             State::Failed(fault) => return Err(*fault),
             State::Over => return Ok(None),
@@ -138,7 +138,7 @@ impl Skimmer {
             State::Body(decoder) => receive_body(decoder, input, &self.limits, sink),
         };
         match received {
-            Ok(Some(Skimmed::End)) => self.end(),
+            Ok(Some(Http1Skim::End)) => self.end(),
             Err(fault) => self.state = State::Failed(fault),
             Ok(_) => {}
         }
@@ -150,7 +150,7 @@ impl Skimmer {
     ///
     /// # Errors
     /// The stream ended inside a head or body, or before a response.
-    pub fn receive_eof(&mut self, left: bool) -> Result<Option<Skimmed>, Fault> {
+    pub fn receive_eof(&mut self, left: bool) -> Result<Option<Http1Skim>, Fault> {
         let fault = match &self.state {
             State::Failed(fault) => return Err(*fault),
             State::Idle | State::Over => {
@@ -160,7 +160,7 @@ impl Skimmer {
             State::Body(decoder) if decoder.ends_here() => {
                 self.keep_alive = false;
                 self.end();
-                return Ok(Some(Skimmed::End));
+                return Ok(Some(Http1Skim::End));
             }
             State::Head if !self.is_begun && !left => Fault::ClosedUnanswered,
             State::Head => Fault::TruncatedHead,
@@ -187,7 +187,7 @@ impl Skimmer {
         &mut self,
         input: &mut &[u8],
         known: &mut KnownHead,
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<Http1Skim>, Fault> {
         let (outline, decoder) = match &known.meaning {
             Some((outline, decoder))
                 if known.to_head == self.to_head && input.starts_with(&known.bytes) =>
@@ -202,11 +202,11 @@ impl Skimmer {
         *input = &input[outline.bytes..];
         if outline.status.is_informational() {
             self.is_begun = true;
-            return Ok(Some(Skimmed::Interim(outline.bytes)));
+            return Ok(Some(Http1Skim::Interim(outline.bytes)));
         }
         self.keep_alive &= outline.keep_alive;
         self.state = State::Body(decoder);
-        Ok(Some(Skimmed::Head(outline)))
+        Ok(Some(Http1Skim::Head(outline)))
     }
 
     /// Parses the head at the front of `input`, if all of it is there, and remembers it.
@@ -251,16 +251,16 @@ fn receive_body(
     input: &mut &[u8],
     limits: &Limits,
     sink: &mut impl FnMut(&[u8]),
-) -> Result<Option<Skimmed>, Fault> {
+) -> Result<Option<Http1Skim>, Fault> {
     if decoder.is_done() {
-        return Ok(Some(Skimmed::End));
+        return Ok(Some(Http1Skim::End));
     }
     if input.is_empty() {
         return Ok(None);
     }
     let skipped = decoder.skip(input, limits, sink)?;
     *input = &input[skipped.taken..];
-    Ok(Some(Skimmed::Body(skipped.data)))
+    Ok(Some(Http1Skim::Body(skipped.data)))
 }
 
 #[cfg(test)]

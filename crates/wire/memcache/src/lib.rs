@@ -9,7 +9,7 @@
 pub mod command;
 mod skim;
 
-pub use skim::{Fault, Reply, Skimmed, Skimmer};
+pub use skim::{Fault, MemcacheSkim, Reply, Skimmer};
 
 /// Which commands are spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -44,7 +44,7 @@ enum State {
 
 /// What [`Skimmer::receive`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skimmed {
+pub enum MemcacheSkim {
     /// The first line, of so many bytes with its end.
     Line(usize),
     /// So many bytes of the value; they were shown to the caller.
@@ -141,7 +141,7 @@ impl Skimmer {
         &mut self,
         input: &mut &[u8],
         mut sink: impl FnMut(&[u8]),
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<MemcacheSkim>, Fault> {
         match self.state {
             State::Idle if input.is_empty() => Ok(None),
             State::Idle => Err(self.fail(Fault::Unsolicited)),
@@ -158,18 +158,22 @@ impl Skimmer {
                     0 => State::DataEnd { is_own },
                     left => State::Data { left, is_own },
                 };
-                Ok(Some(Skimmed::Data(len)))
+                Ok(Some(MemcacheSkim::Data(len)))
             }
             State::DataEnd { is_own } => self.receive_data_end(input, is_own),
             State::Done(reply) => {
                 self.state = State::Idle;
-                Ok(Some(Skimmed::End(reply)))
+                Ok(Some(MemcacheSkim::End(reply)))
             }
             State::Failed(fault) => Err(fault),
         }
     }
 
-    fn receive_line(&mut self, input: &mut &[u8], is_get: bool) -> Result<Option<Skimmed>, Fault> {
+    fn receive_line(
+        &mut self,
+        input: &mut &[u8],
+        is_get: bool,
+    ) -> Result<Option<MemcacheSkim>, Fault> {
         let beginning = &input[..input.len().min(LINE_BYTES_MAX)];
         let Some(end) = beginning.iter().position(|byte| *byte == b'\n') else {
             return if input.len() < LINE_BYTES_MAX {
@@ -194,7 +198,7 @@ impl Skimmer {
             return Err(fault);
         }
         *input = &input[end + 1..];
-        Ok(Some(Skimmed::Line(end + 1)))
+        Ok(Some(MemcacheSkim::Line(end + 1)))
     }
 
     /// What the line of a get's reply leads to; `None`: it is none.
@@ -234,7 +238,7 @@ impl Skimmer {
         &mut self,
         input: &mut &[u8],
         is_own: bool,
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<MemcacheSkim>, Fault> {
         let expected: &[u8] = match self.dialect {
             Dialect::Meta => b"\r\n",
             Dialect::Text => b"\r\nEND\r\n",
@@ -248,7 +252,7 @@ impl Skimmer {
         }
         *input = &input[len..];
         self.state = State::Idle;
-        Ok(Some(Skimmed::End(Reply::Value { is_own })))
+        Ok(Some(MemcacheSkim::End(Reply::Value { is_own })))
     }
 
     /// What a line that is no reply of its own leads to.

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 use crate::clock::SystemClock;
 use crate::fault::in_words;
-use crate::pinned::Pinned;
+use crate::pinned::PinnedVerifier;
 use crate::store::Store;
 
 /// How one backend is spoken to over TLS.
@@ -83,12 +83,12 @@ impl Roots {
 }
 
 impl Roots {
-    fn pinned(&self, provider: Arc<CryptoProvider>) -> Pinned<dyn ServerCertVerifier> {
+    fn pinned(&self, provider: Arc<CryptoProvider>) -> PinnedVerifier<dyn ServerCertVerifier> {
         let store = Arc::clone(&self.store);
         let verifier = WebPkiServerVerifier::builder_with_provider(store, provider)
             .build()
             .expect("certificates of a file are never none, and there are no CRLs");
-        Pinned::new(Arc::clone(&self.own), verifier)
+        PinnedVerifier::new(Arc::clone(&self.own), verifier)
     }
 }
 

@@ -27,10 +27,11 @@ pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
 pub use identity::{CertificateFacts, Identity};
 pub use key_log::KeyLog;
-pub use record::{Connection, Received, TlsError, looks_like_tls};
+pub use record::{Connection, RecordInput, TlsError, looks_like_tls};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 pub use server::{
-    Built, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings, Protocols,
+    BuiltProfile, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings,
+    Protocols,
 };
 pub use tickets::{TICKET_KEYS_LEN, TicketKeys};
 

@@ -17,12 +17,12 @@ use x509_parser::prelude::FromDer;
 
 /// A verifier of issuers, and certificates that need none.
 #[derive(Debug)]
-pub(crate) struct Pinned<V: ?Sized> {
+pub(crate) struct PinnedVerifier<V: ?Sized> {
     certificates: Arc<[CertificateDer<'static>]>,
     verifier: Arc<V>,
 }
 
-impl<V: ?Sized> Pinned<V> {
+impl<V: ?Sized> PinnedVerifier<V> {
     pub(crate) fn new(certificates: Arc<[CertificateDer<'static>]>, verifier: Arc<V>) -> Self {
         Self {
             certificates,
@@ -64,7 +64,7 @@ fn valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error
     Err(Error::InvalidCertificate(error))
 }
 
-impl ServerCertVerifier for Pinned<dyn ServerCertVerifier> {
+impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -108,7 +108,7 @@ impl ServerCertVerifier for Pinned<dyn ServerCertVerifier> {
     }
 }
 
-impl ClientCertVerifier for Pinned<dyn ClientCertVerifier> {
+impl ClientCertVerifier for PinnedVerifier<dyn ClientCertVerifier> {
     fn offer_client_auth(&self) -> bool {
         self.verifier.offer_client_auth()
     }

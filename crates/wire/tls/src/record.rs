@@ -48,7 +48,7 @@ impl fmt::Debug for Role {
 
 /// What came of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct RecordInput {
     /// Bytes that were used up, from the front. The others are to be passed again, with more.
     pub consumed: usize,
     /// Whether application data may be sent.
@@ -158,7 +158,7 @@ impl Connection {
         incoming: &mut [u8],
         plain: &mut BytesMut,
         out: &mut Vec<u8>,
-    ) -> Result<Received, TlsError> {
+    ) -> Result<RecordInput, TlsError> {
         self.check()?;
         let closed = &mut self.peer_closed;
         let received = match &mut self.role {
@@ -194,8 +194,8 @@ impl Connection {
     ) -> Result<(), TlsError> {
         self.check()?;
         match &mut self.role {
-            Role::Server(connection) => send(connection, Sending::Data(plain), rest, out),
-            Role::Client(connection) => send(connection, Sending::Data(plain), rest, out),
+            Role::Server(connection) => send(connection, RecordOutput::Data(plain), rest, out),
+            Role::Client(connection) => send(connection, RecordOutput::Data(plain), rest, out),
         }
     }
 
@@ -205,8 +205,8 @@ impl Connection {
             return;
         }
         let closed = match &mut self.role {
-            Role::Server(connection) => send(connection, Sending::Close, rest, out),
-            Role::Client(connection) => send(connection, Sending::Close, rest, out),
+            Role::Server(connection) => send(connection, RecordOutput::Close, rest, out),
+            Role::Client(connection) => send(connection, RecordOutput::Close, rest, out),
         };
         // What cannot be said because the connection failed is known to the peer.
         closed.ok();
@@ -288,7 +288,7 @@ fn drive<R: Records>(
     plain: &mut BytesMut,
     out: &mut Vec<u8>,
     peer_closed: &mut bool,
-) -> Result<Received, TlsError> {
+) -> Result<RecordInput, TlsError> {
     let mut consumed = 0;
     let is_open = loop {
         let UnbufferedStatus { discard, state, .. } = records.process(&mut incoming[consumed..]);
@@ -325,7 +325,7 @@ fn drive<R: Records>(
             break is_open;
         }
     };
-    Ok(Received { consumed, is_open })
+    Ok(RecordInput { consumed, is_open })
 }
 
 /// After a failure: what the peer is to be told of it. rustls must not be shown the bytes again.
@@ -345,14 +345,14 @@ fn encode_alert<R: Records>(records: &mut R, out: &mut Vec<u8>) {
     }
 }
 
-enum Sending<'a> {
+enum RecordOutput<'a> {
     Data(&'a [u8]),
     Close,
 }
 
 fn send<R: Records>(
     records: &mut R,
-    sending: Sending<'_>,
+    sending: RecordOutput<'_>,
     rest: &mut [u8],
     out: &mut Vec<u8>,
 ) -> Result<(), TlsError> {
@@ -364,8 +364,8 @@ fn send<R: Records>(
             ConnectionState::PeerClosed => {}
             ConnectionState::WriteTraffic(mut traffic) => {
                 return match sending {
-                    Sending::Data(plain) => append(out, |room| traffic.encrypt(plain, room)),
-                    Sending::Close => append(out, |room| traffic.queue_close_notify(room)),
+                    RecordOutput::Data(plain) => append(out, |room| traffic.encrypt(plain, room)),
+                    RecordOutput::Close => append(out, |room| traffic.queue_close_notify(room)),
                 };
             }
             _ => return Err(unexpected()),

@@ -22,7 +22,7 @@ use crate::fault::{Fault, Part, PemFile, in_words};
 use crate::identity::{self, CertificateFacts};
 use crate::key_log::KeyLog;
 use crate::names::Names;
-use crate::pinned::Pinned;
+use crate::pinned::PinnedVerifier;
 use crate::tickets::{TicketKeys, Ticketer};
 
 /// Whether clients are asked for a certificate.
@@ -118,7 +118,7 @@ pub struct Profile {
 
 /// A profile, and what its operator should know.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuiltProfile {
     /// The profile.
     pub profile: Profile,
     /// Warnings about its files.
@@ -137,7 +137,7 @@ impl Profile {
         keys: &Arc<TicketKeys>,
         key_log: Option<Arc<KeyLog>>,
         now: SystemTime,
-    ) -> Result<Built, Vec<Fault>> {
+    ) -> Result<BuiltProfile, Vec<Fault>> {
         let provider = crate::provider();
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut identities = Vec::new();
@@ -192,7 +192,7 @@ impl Profile {
             client_certificate: settings.client_certificate,
             client_certificate_chain: settings.client_certificate_chain,
         };
-        Ok(Built { profile, warnings })
+        Ok(BuiltProfile { profile, warnings })
     }
 
     /// What rustls serves connections of these protocols with.
@@ -392,7 +392,7 @@ fn server_config(
     let verifier = verifier
         .build()
         .map_err(|error| vec![unusable(files, &error)])?;
-    let pinned = Pinned::new(own.into(), verifier);
+    let pinned = PinnedVerifier::new(own.into(), verifier);
     Ok(builder.with_client_cert_verifier(Arc::new(pinned)))
 }
 

@@ -7,7 +7,7 @@ use crate::plan::Arrival;
 
 /// What is left of a list.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ArrivalList {
     arrivals: Arc<[Arrival]>,
     /// The place of the next one, and the distance to the one after it.
     place: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Listed {
     origin: u64,
 }
 
-impl Listed {
+impl ArrivalList {
     /// The part of thread `index` of `threads`, from `origin` on.
     pub(crate) fn new(arrivals: Arc<[Arrival]>, index: usize, threads: usize, origin: u64) -> Self {
         Self {

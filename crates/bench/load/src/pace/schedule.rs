@@ -4,20 +4,20 @@
 //! Poisson arrivals again, and constant ones begin at a random phase, so that threads do not beat in
 //! time.
 
-use super::{Level, Listed};
+use super::{ArrivalList, Level};
 use crate::clock::NEVER;
 use crate::plan::Arrivals;
 
 /// When requests are due.
 #[derive(Debug)]
 pub(crate) enum Schedule {
-    Drawn(Drawn),
-    Listed(Listed),
+    Drawn(RateSchedule),
+    Listed(ArrivalList),
 }
 
 /// Start times that come of a rate.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct RateSchedule {
     level: Level,
     /// The part of the level that is this thread's, 0 to 1.
     share: f64,
@@ -51,7 +51,7 @@ impl Schedule {
         random: fastrand::Rng,
         origin: u64,
     ) -> Self {
-        Self::Drawn(Drawn::new(level, share, arrivals, random, origin))
+        Self::Drawn(RateSchedule::new(level, share, arrivals, random, origin))
     }
 
     /// When the next request is due.
@@ -79,7 +79,7 @@ impl Schedule {
     }
 }
 
-impl Drawn {
+impl RateSchedule {
     fn new(
         level: Level,
         share: f64,

@@ -48,7 +48,7 @@ fn listed_arrivals_are_divided_among_threads() {
         .collect();
     let mut sent = Vec::new();
     for thread in 0..3 {
-        let listed = Listed::new(Arc::clone(&arrivals), thread, 3, 1000);
+        let listed = ArrivalList::new(Arc::clone(&arrivals), thread, 3, 1000);
         let mut feed = open(Schedule::Listed(listed), 10, None);
         assert_eq!(feed.next_due(), 1000 + arrivals[thread].at_ns);
         assert_eq!(feed.collect_due(2000), 0);
@@ -224,7 +224,7 @@ fn what_became_due_just_before_the_end_is_sent() {
             at_ns: *at_ns,
             request: 0,
         });
-        let listed = Listed::new(arrivals.collect(), 0, 1, 0);
+        let listed = ArrivalList::new(arrivals.collect(), 0, 1, 0);
         let mut feed = open(Schedule::Listed(listed), 10, None);
         feed.measure(0, 1000, None);
         feed

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_stats::Censored;
+use catamaran_stats::CensoredLatencies;
 
 use super::Flight;
 
@@ -20,19 +20,19 @@ pub(crate) struct Names {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByName {
     places: Arc<[Option<u32>]>,
-    pub(crate) list: Vec<Named>,
+    pub(crate) list: Vec<NameCounts>,
 }
 
 /// What came of the requests of one name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct NameCounts {
     pub(crate) completed: u64,
     pub(crate) non_2xx: u64,
     pub(crate) failed: u64,
     /// In flight when the run ended.
     pub(crate) unfinished: u64,
     /// From when they were due, which in a closed loop is when they began.
-    pub(crate) latency: Censored,
+    pub(crate) latency: CensoredLatencies,
 }
 
 impl Names {
@@ -64,7 +64,7 @@ impl Names {
     pub(crate) fn record(&self) -> ByName {
         ByName {
             places: Arc::clone(&self.places),
-            list: vec![Named::default(); self.list.len()],
+            list: vec![NameCounts::default(); self.list.len()],
         }
     }
 }
@@ -94,7 +94,7 @@ impl ByName {
 
     pub(super) fn merge(&mut self, other: &Self) {
         if self.list.len() < other.list.len() {
-            self.list.resize_with(other.list.len(), Named::default);
+            self.list.resize_with(other.list.len(), NameCounts::default);
         }
         for (mine, theirs) in self.list.iter_mut().zip(&other.list) {
             mine.completed += theirs.completed;
@@ -105,7 +105,7 @@ impl ByName {
         }
     }
 
-    fn of(&mut self, flight: &Flight) -> Option<&mut Named> {
+    fn of(&mut self, flight: &Flight) -> Option<&mut NameCounts> {
         let place = (*self.places.get(flight.place as usize)?)?;
         self.list.get_mut(place as usize)
     }

@@ -91,14 +91,14 @@ const NAME_WIDTH_MAX: usize = 32;
 mod tests {
     use std::time::Duration;
 
-    use catamaran_stats::Censored;
+    use catamaran_stats::CensoredLatencies;
 
     use super::*;
     use crate::render::sample;
 
     fn report() -> Report {
         let mut report = sample::report();
-        let mut latency = Censored::new();
+        let mut latency = CensoredLatencies::new();
         latency.record(Duration::from_micros(1500));
         latency.record_failed(Duration::from_millis(3));
         report.by_name = vec![NamedFacts {

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 pub use catamaran_stats::log::Log;
 use catamaran_stats::log::{self, Interval};
-use catamaran_stats::{Censored, Histogram, Slice};
+use catamaran_stats::{CensoredLatencies, Histogram, Slice};
 
 use crate::report::Report;
 use crate::timeline::TimeSlice;
@@ -37,7 +37,7 @@ pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
     });
     let last = last_start(&timeline.slices, timeline.length).max(report.elapsed);
     let censored = report.latency.censored();
-    let bounds = censored.map(Censored::unanswered_bounds);
+    let bounds = censored.map(CensoredLatencies::unanswered_bounds);
     let unanswered = bounds
         .filter(|bounds| !bounds.is_empty())
         .map(|bounds| Interval {
@@ -127,7 +127,7 @@ mod tests {
     fn report() -> Report {
         let answers = [(500, 3, 4), (2300, 5, 1200), (2600, 9, 1300)];
         let mut timeline = TimelineRecorder::new(true);
-        let mut corrected = Censored::new();
+        let mut corrected = CensoredLatencies::new();
         for (at, total, since_due) in answers {
             timeline.answer(at * MS, true, total * MS, since_due * MS);
             corrected.record(Duration::from_millis(since_due));

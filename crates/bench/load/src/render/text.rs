@@ -8,7 +8,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use catamaran_stats::{Bound, Censored, Spread, is_quotable};
+use catamaran_stats::{CensoredLatencies, LatencyFloor, Spread, is_quotable};
 
 use super::page::Page;
 use super::{per_second, time_per_request};
@@ -87,7 +87,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     }
     let unfinished = &report.unfinished;
     if unfinished.total() > 0 {
-        page.pair("Unfinished requests", unfinished.total());
+        page.pair("UnfinishedRequests requests", unfinished.total());
         page.line(format_args!(
             "   (hung: {}, cut: {}, unsent: {})",
             unfinished.hung, unfinished.cut, unfinished.unsent
@@ -197,14 +197,15 @@ fn percentiles(page: &mut Page, report: &Report) {
     if corrected.is_some() {
         page.line("                raw   corrected");
     }
-    let row = |page: &mut Page, percent: &str, raw: Duration, corrected: Option<Bound>, note| {
-        let raw = millis(raw);
-        let corrected =
-            corrected.map_or_else(String::new, |bound| format!("{:>12}", at_least(bound)));
-        page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
-    };
+    let row =
+        |page: &mut Page, percent: &str, raw: Duration, corrected: Option<LatencyFloor>, note| {
+            let raw = millis(raw);
+            let corrected =
+                corrected.map_or_else(String::new, |bound| format!("{:>12}", at_least(bound)));
+            page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
+        };
     let bounds = corrected.map(|corrected| corrected.percentiles(PERCENTS));
-    let count = corrected.map_or_else(|| total.count(), Censored::count);
+    let count = corrected.map_or_else(|| total.count(), CensoredLatencies::count);
     let mut is_told = false;
     for (place, percent) in PERCENTS.into_iter().enumerate() {
         // Those above it have too few, too.
@@ -220,9 +221,9 @@ fn percentiles(page: &mut Page, report: &Report) {
             note,
         );
     }
-    let longest = corrected.map(Censored::max);
+    let longest = corrected.map(CensoredLatencies::max);
     row(page, "100%", total.max(), longest, " (longest request)");
-    let unanswered = corrected.map_or(0, Censored::unanswered);
+    let unanswered = corrected.map_or(0, CensoredLatencies::unanswered);
     if unanswered > 0 {
         page.line(format_args!(
             "  `>`: at least; {unanswered} requests without an answer count in `corrected` with the \
@@ -232,7 +233,7 @@ fn percentiles(page: &mut Page, report: &Report) {
 }
 
 /// Milliseconds, with `> ` if it may be more.
-pub(super) fn at_least(bound: Bound) -> String {
+pub(super) fn at_least(bound: LatencyFloor) -> String {
     let mark = if bound.is_exact { "" } else { "> " };
     format!("{mark}{:.3}", millis(bound.at_least))
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use catamaran_stats::Bound;
+use catamaran_stats::LatencyFloor;
 
 use super::per_second;
 use crate::gate::invalid;
@@ -20,7 +20,7 @@ pub struct Facts {
     /// What was asked for.
     pub asked_per_second: Option<f64>,
     /// The median latency and the 99th percentile; `None` without answers.
-    pub latency: Option<[Bound; 2]>,
+    pub latency: Option<[LatencyFloor; 2]>,
     /// Whether latency counts from when a request was due.
     pub is_corrected: bool,
     /// Requests that failed.
@@ -86,7 +86,7 @@ fn facts(report: &Report) -> Facts {
     let latency = &report.latency;
     let percentiles = match latency.censored() {
         Some(corrected) => corrected.percentiles([50.0, 99.0]),
-        None => [50.0, 99.0].map(|percent| Bound {
+        None => [50.0, 99.0].map(|percent| LatencyFloor {
             at_least: latency.total.histogram.percentile(percent),
             is_exact: true,
         }),
@@ -178,7 +178,7 @@ fn statuses(classes: [u64; 5]) -> String {
     }
 }
 
-fn time(bound: Bound) -> String {
+fn time(bound: LatencyFloor) -> String {
     let sign = if bound.is_exact { "" } else { "> " };
     let time = bound.at_least;
     if time >= Duration::from_secs(10) {
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn large_figures_fit_sixty_columns() {
-        let bound = Bound {
+        let bound = LatencyFloor {
             at_least: Duration::from_micros(9_999_999),
             is_exact: false,
         };

@@ -1,4 +1,4 @@
-use catamaran_stats::Censored;
+use catamaran_stats::CensoredLatencies;
 use serde_json::Value;
 
 use super::*;
@@ -52,7 +52,7 @@ fn says_why_it_failed_and_what_is_doubtful() {
 
 #[test]
 fn corrected_figures_say_which_are_lower_bounds() {
-    let mut corrected = Censored::new();
+    let mut corrected = CensoredLatencies::new();
     (0..980).for_each(|_| corrected.record(Duration::from_millis(1)));
     (0..20).for_each(|_| corrected.record_waiting(Duration::from_millis(500)));
     let mut report = sample::report();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_stats::{Censored, Histogram, PERCENTILES, Slice, is_quotable};
+use catamaran_stats::{CensoredLatencies, Histogram, PERCENTILES, Slice, is_quotable};
 use serde::{Deserialize, Serialize};
 
 use super::ratio;
@@ -41,7 +41,7 @@ pub struct Latencies {
 
 impl Latencies {
     /// The corrected times, where there is a schedule.
-    pub fn censored(&self) -> Option<&Censored> {
+    pub fn censored(&self) -> Option<&CensoredLatencies> {
         self.corrected.as_ref().map(|corrected| &corrected.censored)
     }
 }
@@ -60,11 +60,11 @@ pub struct CorrectedTimes {
     pub lower_bounds: Vec<String>,
     /// All of them.
     #[serde(skip)]
-    pub censored: Censored,
+    pub censored: CensoredLatencies,
 }
 
-impl From<Censored> for CorrectedTimes {
-    fn from(censored: Censored) -> Self {
+impl From<CensoredLatencies> for CorrectedTimes {
+    fn from(censored: CensoredLatencies) -> Self {
         let mut lower_bounds = Vec::new();
         for (bound, key) in censored
             .percentiles(PERCENTILES)

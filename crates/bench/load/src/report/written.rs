@@ -106,11 +106,11 @@ impl Serialize for Warning {
 impl<'de> Deserialize<'de> for Warning {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Written {
+        struct RawWarning {
             kind: String,
             text: String,
         }
-        let Written { kind, text } = Written::deserialize(from)?;
+        let RawWarning { kind, text } = RawWarning::deserialize(from)?;
         Ok(Self::Written { kind, text })
     }
 }

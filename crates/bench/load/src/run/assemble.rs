@@ -457,7 +457,7 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
 fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
     let per_second = open_rate(plan)?;
     let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
-    let waiting = doubt::Waiting {
+    let waiting = doubt::ConnectionWaits {
         waits: report.latency.waits.as_ref().filter(|_| !has_paused)?,
         corrected: report.latency.censored(),
         total: &report.latency.total.histogram,

@@ -3,20 +3,26 @@
 
 use std::time::Duration;
 
-use catamaran_stats::{Censored, Histogram};
+use catamaran_stats::{CensoredLatencies, Histogram};
 
 use crate::record::silence::Span;
 use crate::report::{Silence, Warning};
 
 /// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th
 /// percentile, which has it in it.
-pub(super) fn late(lateness: &Histogram, corrected: Option<&Censored>) -> Option<Duration> {
+pub(super) fn late(
+    lateness: &Histogram,
+    corrected: Option<&CensoredLatencies>,
+) -> Option<Duration> {
     let p99 = lateness.percentile(99.0);
     (p99 > tolerated(corrected)).then_some(p99)
 }
 
 /// Whether the corrected median is to a good part lateness of ours.
-pub(super) fn late_median(lateness: &Histogram, corrected: Option<&Censored>) -> Option<Warning> {
+pub(super) fn late_median(
+    lateness: &Histogram,
+    corrected: Option<&CensoredLatencies>,
+) -> Option<Warning> {
     let (lateness, corrected) = (lateness.median(), corrected?.percentile(50.0).at_least);
     let is_large = !lateness.is_zero() && lateness * LATE_OF_MEDIAN >= corrected;
     is_large.then_some(Warning::LateMedian {
@@ -27,10 +33,10 @@ pub(super) fn late_median(lateness: &Histogram, corrected: Option<&Censored>) ->
 
 /// An open loop that had too few connections at times.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting<'a> {
+pub(super) struct ConnectionWaits<'a> {
     /// How long requests waited for a connection, of those that did.
     pub(super) waits: &'a Histogram,
-    pub(super) corrected: Option<&'a Censored>,
+    pub(super) corrected: Option<&'a CensoredLatencies>,
     /// Raw latencies.
     pub(super) total: &'a Histogram,
     /// Requests that were due.
@@ -42,7 +48,7 @@ pub(super) struct Waiting<'a> {
     pub(super) per_second: f64,
 }
 
-impl Waiting<'_> {
+impl ConnectionWaits<'_> {
     /// The warning, if the 99th percentile of the waits of all requests is above what lateness may be.
     pub(super) fn warning(&self) -> Option<Warning> {
         let waited = self.waits.count();
@@ -120,7 +126,7 @@ fn is_long(total: Duration, longest: Duration, of: Duration) -> bool {
     share >= SILENT_MAX || longest >= SILENCE_LONG
 }
 
-fn tolerated(corrected: Option<&Censored>) -> Duration {
+fn tolerated(corrected: Option<&CensoredLatencies>) -> Duration {
     let quoted = corrected.map(|times| times.percentile(99.0).at_least);
     TOLERATED.max(quoted.unwrap_or_default() / 20)
 }
@@ -155,8 +161,8 @@ mod tests {
         histogram
     }
 
-    fn corrected(millis: u64) -> Censored {
-        let mut corrected = Censored::new();
+    fn corrected(millis: u64) -> CensoredLatencies {
+        let mut corrected = CensoredLatencies::new();
         (0..100).for_each(|_| corrected.record(Duration::from_millis(millis)));
         corrected
     }
@@ -178,7 +184,7 @@ mod tests {
     fn lateness_beside_fast_answers_is_told() {
         let mut lateness = Histogram::new();
         (0..100).for_each(|_| lateness.record_micros(60));
-        let mut corrected = Censored::new();
+        let mut corrected = CensoredLatencies::new();
         (0..100).for_each(|_| corrected.record(Duration::from_micros(110)));
         let found = late_median(&lateness, Some(&corrected));
         assert!(
@@ -190,8 +196,8 @@ mod tests {
         assert_eq!(late_median(&Histogram::new(), Some(&corrected)), None);
     }
 
-    fn waiting<'a>(waits: &'a Histogram, total: &'a Histogram) -> Waiting<'a> {
-        Waiting {
+    fn waiting<'a>(waits: &'a Histogram, total: &'a Histogram) -> ConnectionWaits<'a> {
+        ConnectionWaits {
             waits,
             corrected: None,
             total,
@@ -223,7 +229,7 @@ mod tests {
     #[test]
     fn streams_carry_more_on_fewer_connections() {
         let (waits, total) = (histogram([5; 100]), histogram([160; 100]));
-        let multiplexed = Waiting {
+        let multiplexed = ConnectionWaits {
             streams: 10,
             ..waiting(&waits, &total)
         };
@@ -242,7 +248,7 @@ mod tests {
         }
         let long = corrected(1000);
         let waits = histogram([40; 1000]);
-        let beside = Waiting {
+        let beside = ConnectionWaits {
             corrected: Some(&long),
             ..waiting(&waits, &total)
         };

@@ -12,11 +12,11 @@ use crate::template::Values;
 
 /// A worker's, by the key that their flights have.
 #[derive(Debug, Default)]
-pub(super) struct Filled {
+pub(super) struct FilledRequests {
     requests: Slab<PreparedRequest>,
 }
 
-impl Filled {
+impl FilledRequests {
     /// The request of a flight.
     pub(super) fn request<'a>(&'a self, board: &'a Board, flight: &Flight) -> &'a PreparedRequest {
         let key = flight.filled.map(|key| key.get() as usize - 1);

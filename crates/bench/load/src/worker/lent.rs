@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 
 use mio::Registry;
 
-use super::filled::Filled;
-use super::lingering::Lingering;
+use super::filled::FilledRequests;
+use super::lingering::LingeringConnections;
 use crate::board::{Board, FirstResponse, Line};
 use crate::client::LastHeads;
 use crate::clock::NEVER;
@@ -32,7 +32,7 @@ pub(super) struct SlotResources {
     pub(super) warm_up: Tally,
     pub(super) connections: Connections,
     /// Requests under way that were made for one time only.
-    pub(super) filled: Filled,
+    pub(super) filled: FilledRequests,
     /// The last heads, per request of the plan.
     pub(super) known: Vec<LastHeads>,
     pub(super) scratch: Box<[u8]>,
@@ -54,7 +54,7 @@ pub(super) struct SlotResources {
     /// The fewest that a server allowed on one, as far as servers have said.
     pub(super) streams_allowed: usize,
     /// Connections that wait for the peer's close.
-    pub(super) lingering: Lingering,
+    pub(super) lingering: LingeringConnections,
     /// Which source address is next.
     source: usize,
     has_answered: bool,
@@ -85,7 +85,7 @@ impl SlotResources {
         let known = std::iter::repeat_with(LastHeads::default).take(requests.sum());
         Self {
             known: known.collect(),
-            filled: Filled::default(),
+            filled: FilledRequests::default(),
             registry,
             now: board.clock.now(),
             feed,
@@ -102,7 +102,7 @@ impl SlotResources {
             open_max: 0,
             streams_max: 0,
             streams_allowed: usize::MAX,
-            lingering: Lingering::new(LINGERING_MAX),
+            lingering: LingeringConnections::new(LINGERING_MAX),
             source: index,
             has_answered: false,
             next_recent: 0,

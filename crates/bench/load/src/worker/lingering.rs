@@ -13,14 +13,14 @@ use crate::stream::Stream;
 
 /// The connections, by their tokens.
 #[derive(Debug)]
-pub(super) struct Lingering {
+pub(super) struct LingeringConnections {
     streams: HashMap<Token, Stream>,
     /// Since when each has been here, the oldest first; some are gone already.
     since: VecDeque<(u64, Token)>,
     max: usize,
 }
 
-impl Lingering {
+impl LingeringConnections {
     /// For so many connections at most.
     pub(super) fn new(max: usize) -> Self {
         Self {

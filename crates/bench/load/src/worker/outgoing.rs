@@ -13,7 +13,7 @@ use crate::stream::Stream;
 
 /// How far writing has come.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct WriteProgress {
     /// How many of the requests under way are written.
     whole: usize,
     /// How much of the next one is.
@@ -26,7 +26,7 @@ pub(super) struct Outgoing {
     total: u64,
 }
 
-impl Outgoing {
+impl WriteProgress {
     /// The connection is a new one.
     pub(super) fn reset(&mut self) {
         self.whole = 0;

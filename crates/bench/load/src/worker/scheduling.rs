@@ -7,14 +7,14 @@ use crate::plan::StarvedTime;
 
 /// Since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scheduling {
+pub(super) struct ThreadTimes {
     /// On a CPU, in user mode and in the kernel.
     pub(super) cpu: Duration,
     /// Ready to run, but not running; `None` where the kernel keeps no such account.
     pub(super) starved: Option<Duration>,
 }
 
-impl Scheduling {
+impl ThreadTimes {
     /// Of the calling thread.
     pub(super) fn now(starved: StarvedTime) -> Self {
         Self {
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn this_thread_has_run() {
-        let now = Scheduling::now(|| Some(Duration::from_secs(2)));
+        let now = ThreadTimes::now(|| Some(Duration::from_secs(2)));
         assert!(now.cpu > Duration::ZERO);
-        let later = Scheduling::now(|| Some(Duration::from_secs(5))).since(&now);
+        let later = ThreadTimes::now(|| Some(Duration::from_secs(5))).since(&now);
         assert_eq!(later.starved, Some(Duration::from_secs(3)));
-        assert_eq!(Scheduling::now(|| None).since(&now).starved, None);
+        assert_eq!(ThreadTimes::now(|| None).since(&now).starved, None);
     }
 }

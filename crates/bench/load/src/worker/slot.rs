@@ -3,7 +3,7 @@
 //! A slot outlives its connections. It takes a ticket when it is free, and each ticket ends in
 //! exactly one of: an answer, a failure, or being abandoned when the run ends. What is spoken decides
 //! how many requests are under way and in which order they are answered: [`Sequential`] is for
-//! HTTP/1.x, AJP13 and memcached, [`Multiplexed`] for HTTP/2.
+//! HTTP/1.x, AJP13 and memcached, [`MultiplexedSlot`] for HTTP/2.
 
 mod multiplexed;
 mod place;
@@ -12,7 +12,7 @@ mod sequential;
 use mio::Token;
 use mio::event::Event;
 
-use self::multiplexed::Multiplexed;
+use self::multiplexed::MultiplexedSlot;
 use self::place::KEY_MASK;
 use self::sequential::Sequential;
 use super::lent::SlotResources;
@@ -23,7 +23,7 @@ use crate::record::Flight;
 #[derive(Debug)]
 pub(super) enum Slot {
     Sequential(Box<Sequential>),
-    Multiplexed(Box<Multiplexed>),
+    Multiplexed(Box<MultiplexedSlot>),
 }
 
 /// The number of the slot whose token this is or was.
@@ -45,7 +45,9 @@ impl Slot {
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         match lent.board.targets[target].codec {
-            Codec::Http2 => Self::Multiplexed(Box::new(Multiplexed::new(key, client_number, lent))),
+            Codec::Http2 => {
+                Self::Multiplexed(Box::new(MultiplexedSlot::new(key, client_number, lent)))
+            }
             Codec::Http1 | Codec::Ajp | Codec::Memcached(_) => {
                 Self::Sequential(Box::new(Sequential::new(key, client_number, lent)))
             }

@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         capacity: resumed.capacity,
         published: resumed.published,
     };
-    let mut keeper = Kept {
+    let mut keeper = RunKeeper {
         store: &mut store,
         experiment: &experiment,
         servers: resumed.servers,
@@ -126,7 +126,7 @@ fn say_reach(experiment: &Experiment) -> io::Result<()> {
 
 /// What a result that is resumed has already.
 #[derive(Default)]
-struct Resumed {
+struct ResumedResult {
     runs: Vec<Run>,
     capacity: BTreeMap<u64, f64>,
     servers: Vec<ServerRecord>,
@@ -135,7 +135,7 @@ struct Resumed {
 }
 
 /// A new result.
-fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
+fn begin(args: &Args) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
     let form = Form {
         is_quick: args.quick,
@@ -177,11 +177,11 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
         writeln!(io::stderr(), "warning: {said}")?;
     }
     let store = Store::create(&directory, &experiment, &host).map_err(fault)?;
-    Ok((store, experiment, Resumed::default()))
+    Ok((store, experiment, ResumedResult::default()))
 }
 
 /// A result whose rounds go on where they ended, if binary, versions and host are the same.
-fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
+fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let (mut store, mut stored) = Store::open(directory).map_err(fault)?;
     store.keep_whole_rounds(&mut stored).map_err(fault)?;
     let now = Host::read(stored.host.started_at_s, profile::NAME);
@@ -212,7 +212,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
             .map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
-    let resumed = Resumed {
+    let resumed = ResumedResult {
         runs: stored.runs,
         capacity: stored.capacity,
         servers: stored.servers,
@@ -226,13 +226,13 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
 }
 
 /// Runs go to the store, and a line for each to whoever waits.
-struct Kept<'a> {
+struct RunKeeper<'a> {
     store: &'a mut Store,
     experiment: &'a Experiment,
     servers: Vec<ServerRecord>,
 }
 
-impl Keeper for Kept<'_> {
+impl Keeper for RunKeeper<'_> {
     fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), RoundsFault> {
         self.store.add(run, left)?;
         let known = self.servers.len();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 
 use super::*;
-use crate::pipe::{self, BODY_MARK, BodyEnd, Gone, PARTS_MARK, ResponseEnd, Wake, Wakeup};
+use crate::pipe::{self, BODY_MARK, BodyEnd, ClosedPipe, PARTS_MARK, ResponseEnd, Wake, Wakeup};
 
 /// Counts how often the driver was woken.
 #[derive(Debug, Default)]
@@ -531,7 +531,7 @@ fn a_response_without_a_body_ends_with_its_head() {
             .unwrap();
         play.run();
         assert!(script.is_gone());
-        assert_eq!(script.response().push("x".into()), Err(Gone));
+        assert_eq!(script.response().push("x".into()), Err(ClosedPipe));
         assert_eq!(play.awaiting(), Some(WaitClass::NextRequest));
         check_next(protocol, &mut play);
     });
@@ -551,7 +551,7 @@ fn a_peer_that_leaves_takes_the_exchange_along() {
         assert_eq!(play.reason(), Some("peer-gone"));
         assert_eq!(script.own.0.load(Relaxed), 1, "told");
         assert!(script.is_gone());
-        assert_eq!(script.response().copy(b"x"), Err(Gone));
+        assert_eq!(script.response().copy(b"x"), Err(ClosedPipe));
         script.end();
     });
 }

@@ -19,11 +19,11 @@ use crate::output::{Output, SLICES_MAX};
 #[derive(Debug)]
 pub(super) struct Acceptor {
     protocol: Protocol,
-    socket: Listening,
+    socket: ListenSocket,
 }
 
 #[derive(Debug)]
-enum Listening {
+enum ListenSocket {
     Tcp {
         socket: TcpListener,
         /// The bound address, unless that is a wildcard.
@@ -35,11 +35,11 @@ enum Listening {
 impl Acceptor {
     pub(super) fn new(listener: &Listener, socket: Socket) -> Self {
         let socket = match &listener.address {
-            Address::Tcp(address) => Listening::Tcp {
+            Address::Tcp(address) => ListenSocket::Tcp {
                 socket: TcpListener::from_std(socket.into()),
                 local: (!address.ip().is_unspecified()).then_some(*address),
             },
-            Address::Unix(_) => Listening::Unix(UnixListener::from_std(socket.into())),
+            Address::Unix(_) => ListenSocket::Unix(UnixListener::from_std(socket.into())),
         };
         Self {
             protocol: listener.protocol,
@@ -53,8 +53,10 @@ impl Acceptor {
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         match &mut self.socket {
-            Listening::Tcp { socket, .. } => socket.register(registry, token, Interest::READABLE),
-            Listening::Unix(socket) => socket.register(registry, token, Interest::READABLE),
+            ListenSocket::Tcp { socket, .. } => {
+                socket.register(registry, token, Interest::READABLE)
+            }
+            ListenSocket::Unix(socket) => socket.register(registry, token, Interest::READABLE),
         }
     }
 
@@ -62,8 +64,8 @@ impl Acceptor {
     /// since the system makes a socket before it looks.
     pub(super) fn has_more(&self) -> bool {
         let socket = match &self.socket {
-            Listening::Tcp { socket, .. } => socket.as_fd(),
-            Listening::Unix(socket) => socket.as_fd(),
+            ListenSocket::Tcp { socket, .. } => socket.as_fd(),
+            ListenSocket::Unix(socket) => socket.as_fd(),
         };
         let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
         // If the question fails, accepting will tell.
@@ -72,7 +74,7 @@ impl Acceptor {
 
     pub(super) fn accept(&self) -> io::Result<(Stream, Peer)> {
         match &self.socket {
-            Listening::Tcp { socket, local } => {
+            ListenSocket::Tcp { socket, local } => {
                 let (stream, remote) = socket.accept()?;
                 let local = match local {
                     Some(local) => *local,
@@ -80,7 +82,7 @@ impl Acceptor {
                 };
                 Ok((Stream::Tcp(stream), Peer::Tcp { remote, local }))
             }
-            Listening::Unix(socket) => {
+            ListenSocket::Unix(socket) => {
                 let (stream, _) = socket.accept()?;
                 Ok((Stream::Unix(stream), Peer::Unix))
             }

@@ -8,7 +8,7 @@ use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
 use super::super::agent::{Agent, Reason, Want};
-use super::super::lent::Lent;
+use super::super::lent::Loan;
 use super::super::reset_on_close;
 use super::stream::Stream;
 use crate::counters::Counters;
@@ -90,7 +90,7 @@ impl Task {
     }
 
     /// Goes on until there is nothing left to do but wait, or the turn is over.
-    pub(super) fn advance(&mut self, lent: &mut Lent) -> Fate {
+    pub(super) fn advance(&mut self, lent: &mut Loan) -> Fate {
         lent.lend_input(&mut self.agent.input);
         lent.lend_output(&mut self.agent.out);
         let fate = self.run_turn(lent);
@@ -99,7 +99,7 @@ impl Task {
         fate
     }
 
-    fn run_turn(&mut self, lent: &mut Lent) -> Fate {
+    fn run_turn(&mut self, lent: &mut Loan) -> Fate {
         for _ in 0..STEPS_MAX {
             match self.step(lent) {
                 Ok(true) => {}
@@ -115,7 +115,7 @@ impl Task {
     }
 
     /// One step; `false` if there is nothing to do but wait, an error if the connection is over.
-    fn step(&mut self, lent: &mut Lent) -> Result<bool, Reason> {
+    fn step(&mut self, lent: &mut Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {
                 if self.readable && self.agent.input.is_empty() && self.agent.watches_input() {
@@ -161,12 +161,12 @@ impl Task {
     }
 
     /// Sends as much as the socket takes.
-    fn flush(&mut self, lent: &Lent) -> Result<(), Reason> {
+    fn flush(&mut self, lent: &Loan) -> Result<(), Reason> {
         self.send(false, lent)
     }
 
     /// The same; with `last`, the end of the stream is said next.
-    fn send(&mut self, last: bool, lent: &Lent) -> Result<(), Reason> {
+    fn send(&mut self, last: bool, lent: &Loan) -> Result<(), Reason> {
         while !self.agent.out.is_empty() && self.writable {
             match self.stream.write(&self.agent.out, last) {
                 Ok(0) => return Err(Some("peer-gone")),
@@ -187,7 +187,7 @@ impl Task {
     }
 
     /// Reads once; `false` if there was nothing.
-    fn fill(&mut self, lent: &mut Lent) -> Result<bool, Reason> {
+    fn fill(&mut self, lent: &mut Loan) -> Result<bool, Reason> {
         let Some(count) = self.read(lent)? else {
             return Ok(false);
         };
@@ -202,7 +202,7 @@ impl Task {
 
     /// Reads what arrived while nothing was asked for, so that the connection knows of it before it
     /// writes the end of a response.
-    fn receive_ahead(&mut self, lent: &mut Lent) -> Result<(), Reason> {
+    fn receive_ahead(&mut self, lent: &mut Loan) -> Result<(), Reason> {
         match self.read(lent)? {
             Some(0) => self.hung_up = true,
             Some(count) => self.agent.input.extend_from_slice(&lent.scratch[..count]),
@@ -212,7 +212,7 @@ impl Task {
     }
 
     /// Reads into the worker's scratch space: `None` if there was nothing, 0 at the end.
-    fn read(&mut self, lent: &mut Lent) -> Result<Option<usize>, Reason> {
+    fn read(&mut self, lent: &mut Loan) -> Result<Option<usize>, Reason> {
         while self.readable {
             match self.stream.read(&mut lent.scratch) {
                 Ok(count) => {
@@ -232,14 +232,14 @@ impl Task {
     }
 
     /// While nothing is read, the peer's leaving shows only in what the system said of the socket.
-    fn notice_hangup(&mut self, lent: &Lent) -> Result<bool, Reason> {
+    fn notice_hangup(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.gone {
             return Err(Some("peer-gone"));
         }
         Ok(self.hung_up && self.agent.handle_hangup(lent))
     }
 
-    fn finish(&mut self, linger: bool, orderly: bool, lent: &Lent) -> Result<bool, Reason> {
+    fn finish(&mut self, linger: bool, orderly: bool, lent: &Loan) -> Result<bool, Reason> {
         let ends = !self.agent.awaits_close();
         self.send(ends, lent)
             .map_err(|reason| reason.filter(|_| orderly))?;
@@ -254,7 +254,7 @@ impl Task {
         Ok(true)
     }
 
-    fn discard(&mut self, left: usize, lent: &mut Lent) -> Result<bool, Reason> {
+    fn discard(&mut self, left: usize, lent: &mut Loan) -> Result<bool, Reason> {
         let count = match self.read(lent) {
             Ok(Some(count)) if count > 0 && count < left => count,
             Ok(None) if !self.gone => return Ok(false),

@@ -35,7 +35,7 @@ pub(super) struct Stream {
 
 /// What [`Stream::watch`] saw.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct WatchResult {
     pub(super) flags: PollFlags,
     pub(super) rung: bool,
 }
@@ -135,7 +135,7 @@ impl Stream {
         asked: PollFlags,
         bell: Option<BorrowedFd<'_>>,
         limit: Option<Duration>,
-    ) -> Seen {
+    ) -> WatchResult {
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos().into(),
@@ -148,12 +148,12 @@ impl Stream {
         let count = if bell.is_some() { 2 } else { 1 };
         if poll(&mut watched[..count], limit.as_ref()).is_err() {
             // Interrupted or short of memory; both pass, and nothing was seen.
-            return Seen {
+            return WatchResult {
                 flags: PollFlags::empty(),
                 rung: false,
             };
         }
-        Seen {
+        WatchResult {
             flags: watched[0].revents(),
             rung: bell.is_some() && !watched[1].revents().is_empty(),
         }

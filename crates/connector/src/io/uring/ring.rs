@@ -71,7 +71,7 @@ pub(super) enum Completion {
     /// Something, or the end of it, was received.
     Received {
         owner: usize,
-        what: Received,
+        what: ReceiveResult,
         /// Nothing more comes of this operation.
         last: bool,
     },
@@ -89,7 +89,7 @@ pub(super) enum Completion {
 
 /// What a receive came to.
 #[derive(Debug)]
-pub(super) enum Received {
+pub(super) enum ReceiveResult {
     /// Bytes; to be taken by [`Ring::take`] or [`Ring::discard`].
     Chunk(Chunk),
     /// The peer's end of stream.
@@ -362,7 +362,7 @@ impl Ring {
                 let what = Self::received(result, entry.flags());
                 match (owner, what) {
                     (Some(owner), what) => Some(Completion::Received { owner, what, last }),
-                    (None, Received::Chunk(chunk)) => {
+                    (None, ReceiveResult::Chunk(chunk)) => {
                         self.discard(chunk);
                         None
                     }
@@ -394,21 +394,21 @@ impl Ring {
         completion
     }
 
-    fn received(result: io::Result<i32>, flags: u32) -> Received {
+    fn received(result: io::Result<i32>, flags: u32) -> ReceiveResult {
         let len = result.as_ref().map_or(0, |len| *len as usize);
         if len > 0
             && let Some(index) = cqueue::buffer_select(flags)
         {
-            return Received::Chunk(Chunk::new(index, len));
+            return ReceiveResult::Chunk(Chunk::new(index, len));
         }
         // Without bytes no buffer has been used up, whatever the flags say.
         match result {
-            Ok(_) => Received::End,
+            Ok(_) => ReceiveResult::End,
             Err(error) => match error.raw_os_error() {
                 Some(libc::ENOBUFS | libc::ECANCELED | libc::EAGAIN | libc::EINTR) => {
-                    Received::Nothing
+                    ReceiveResult::Nothing
                 }
-                _ => Received::Failed,
+                _ => ReceiveResult::Failed,
             },
         }
     }

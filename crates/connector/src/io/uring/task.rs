@@ -15,9 +15,9 @@ use bytes::BytesMut;
 use socket2::SockRef;
 
 use super::super::agent::{Agent, Reason, Want};
-use super::super::lent::Lent;
+use super::super::lent::Loan;
 use super::super::reset_on_close;
-use super::ring::{OperationId, Received, Ring};
+use super::ring::{OperationId, ReceiveResult, Ring};
 use crate::counters::Counters;
 use crate::output::Output;
 
@@ -70,28 +70,28 @@ impl Task {
     /// Takes note of what the receive under way came to.
     pub(super) fn handle_received(
         &mut self,
-        what: Received,
+        what: ReceiveResult,
         last: bool,
         ring: &mut Ring,
-        lent: &mut Lent,
+        lent: &mut Loan,
     ) {
         if last {
             self.receiving = None;
         }
         match what {
-            Received::Chunk(chunk) => {
+            ReceiveResult::Chunk(chunk) => {
                 lent.lend_input(&mut self.inbox);
                 let before = self.inbox.len();
                 ring.take(chunk, &mut self.inbox);
                 let count = self.inbox.len() - before;
                 Counters::add(&self.agent.counters().bytes_in, count as u64);
             }
-            Received::End => {
+            ReceiveResult::End => {
                 self.hung_up = true;
                 self.ended = true;
             }
-            Received::Nothing => {}
-            Received::Failed => self.gone = true,
+            ReceiveResult::Nothing => {}
+            ReceiveResult::Failed => self.gone = true,
         }
     }
 
@@ -108,7 +108,7 @@ impl Task {
         mut out: Output,
         sent: io::Result<usize>,
         ring: &mut Ring,
-        lent: &mut Lent,
+        lent: &mut Loan,
     ) {
         self.sending = None;
         self.agent.end_stall();
@@ -128,7 +128,7 @@ impl Task {
 
     /// Goes on until there is nothing left to do but wait. That is soon: what is produced and not
     /// yet sent is bounded, and so is what has been received and can be consumed.
-    pub(super) fn advance(&mut self, ring: &mut Ring, lent: &mut Lent) -> Fate {
+    pub(super) fn advance(&mut self, ring: &mut Ring, lent: &mut Loan) -> Fate {
         lent.lend_input(&mut self.agent.input);
         lent.lend_output(&mut self.agent.out);
         let fate = loop {
@@ -163,7 +163,7 @@ impl Task {
     }
 
     /// One step; `false` if there is nothing to do but wait, an error if the connection is over.
-    fn step(&mut self, ring: &mut Ring, lent: &Lent) -> Result<bool, Reason> {
+    fn step(&mut self, ring: &mut Ring, lent: &Loan) -> Result<bool, Reason> {
         match self.agent.want {
             Want::Poll => {
                 if self.agent.watches_input() {
@@ -192,20 +192,20 @@ impl Task {
     }
 
     /// Sends what there is, unless a send is under way; then that is followed by the next.
-    fn flush(&mut self, ring: &mut Ring, lent: &Lent) {
+    fn flush(&mut self, ring: &mut Ring, lent: &Loan) {
         if self.sending.is_none() && !self.agent.out.is_empty() && !self.gone {
             let out = std::mem::take(&mut self.agent.out);
             self.send(out, ring, lent);
         }
     }
 
-    fn send(&mut self, out: Output, ring: &mut Ring, lent: &Lent) {
+    fn send(&mut self, out: Output, ring: &mut Ring, lent: &Loan) {
         self.sending = Some(ring.send(self.agent.key(), &self.socket, out));
         self.agent.begin_stall(lent);
     }
 
     /// Goes on if there is room for more to be sent.
-    fn make_room(&mut self, ring: &mut Ring, lent: &Lent) -> Result<bool, Reason> {
+    fn make_room(&mut self, ring: &mut Ring, lent: &Loan) -> Result<bool, Reason> {
         if self.agent.out.is_full() {
             self.flush(ring, lent);
         }
@@ -239,7 +239,7 @@ impl Task {
     }
 
     /// Hands over what has been received; `false` if there is nothing.
-    fn fill(&mut self, lent: &Lent) -> Result<bool, Reason> {
+    fn fill(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.unpack() {
             self.agent.handle_input();
             return Ok(true);
@@ -270,7 +270,7 @@ impl Task {
     }
 
     /// Looks for the peer's leaving while nothing is asked of it.
-    fn notice_hangup(&mut self, lent: &Lent) -> Result<bool, Reason> {
+    fn notice_hangup(&mut self, lent: &Loan) -> Result<bool, Reason> {
         if self.gone {
             return Err(Some("peer-gone"));
         }
@@ -282,7 +282,7 @@ impl Task {
         linger: bool,
         orderly: bool,
         ring: &mut Ring,
-        lent: &Lent,
+        lent: &Loan,
     ) -> Result<bool, Reason> {
         if self.gone {
             let unsent = self.sending.is_some() || !self.agent.out.is_empty();

@@ -41,7 +41,7 @@ struct Now {
     asked: Cell<usize>,
 }
 
-impl Standing for Now {
+impl MemberStates for Now {
     fn is_usable(&self, member: usize) -> bool {
         self.asked.set(self.asked.get() + 1);
         !self.out.contains(&member)

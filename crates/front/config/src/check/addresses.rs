@@ -13,7 +13,7 @@ use crate::report::{Finding, Report};
 /// Compares each address with those before it; that of the admin listener and of `[mcmp]` with all others. With
 /// `sees_files`, two paths that lead to one directory are one.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
-    let mut taken = Taken::default();
+    let mut taken = ListenerAddresses::default();
     for listener in &file.listeners {
         let (address, place) = (&listener.value.address, &listener.place);
         if let Some(message) = taken.beside(address, place, sees_files, report) {
@@ -43,7 +43,7 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
 
 /// What listeners take, each with the place of the first.
 #[derive(Default)]
-struct Taken<'f> {
+struct ListenerAddresses<'f> {
     sockets: HashMap<SocketAddr, &'f Range<usize>>,
     files: HashMap<PathBuf, &'f Range<usize>>,
     /// The first address of each port, of IPv4 and of IPv6: a listener on `[::]` takes IPv6 alone.
@@ -52,7 +52,7 @@ struct Taken<'f> {
     whole_ports: HashMap<(bool, u16), (&'f Range<usize>, SocketAddr)>,
 }
 
-impl<'f> Taken<'f> {
+impl<'f> ListenerAddresses<'f> {
     /// What to say of an address, if it cannot be had beside those taken.
     fn beside(
         &self,

@@ -15,7 +15,7 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::address::{listen_from, parse_listen_address};
 use crate::value::text::{file_path, parse_admin_host, parse_mode, parse_name};
-use crate::value::{OneOrMore, Optional, Parsed, Switch};
+use crate::value::{OneOrMore, Optional, Switch, Syntax};
 
 /// The table, placed by its address.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Admin {
 }
 
 /// The table as written.
-struct Written {
+struct RawAdmin {
     admin: AdminConfig,
     token_file: Option<PathBuf>,
 }
@@ -42,12 +42,12 @@ pub(crate) fn read(
 ) -> Option<Admin> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written {
+    let mut written = RawAdmin {
         admin: AdminConfig::new(Vec::new()),
         token_file: None,
     };
     table.read(KEYS, &mut written);
-    let Written {
+    let RawAdmin {
         mut admin,
         token_file,
     } = written;
@@ -104,16 +104,16 @@ pub(crate) static SECTION: Section = Section {
 /// Characters in a token: 128 bits of hexadecimal digits.
 const TOKEN_MIN: usize = 32;
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawAdmin>] = &[
     Key {
         name: "address",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an address and port such as \"127.0.0.1:9090\", or \"unix:/PATH\"",
                 parse: parse_listen_address,
             }),
-            Written.admin.addresses
+            RawAdmin.admin.addresses
         ),
         preset: Preset::Required,
         sample: "[\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
@@ -131,11 +131,11 @@ static KEYS: &[Key<Written>] = &[
         name: "socket_mode",
         group: ALL,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "permissions such as \"0660\"",
                 parse: parse_mode,
             },
-            Written.admin.socket_mode
+            RawAdmin.admin.socket_mode
         ),
         preset: Preset::Value("\"0600\""),
         sample: "\"0660\"",
@@ -148,7 +148,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Optional(file_path("the path of a file")),
-            Written.token_file
+            RawAdmin.token_file
         ),
         preset: Preset::Unset("over TCP nothing can be changed"),
         sample: "\"admin.token\"",
@@ -162,11 +162,11 @@ static KEYS: &[Key<Written>] = &[
         name: "hosts",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a host name such as \"front-1.example.org\"",
                 parse: parse_admin_host,
             }),
-            Written.admin.hosts
+            RawAdmin.admin.hosts
         ),
         preset: Preset::Value("[]"),
         sample: "[\"front-1.example.org\"]",
@@ -181,7 +181,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Optional(file_path("the path of a file")),
-            Written.admin.state_file
+            RawAdmin.admin.state_file
         ),
         preset: Preset::Unset("a restart forgets them"),
         sample: "\"/var/lib/catamaran/state.json\"",
@@ -196,7 +196,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "read_only",
         group: ALL,
-        value: fill!(Switch, Written.admin.read_only),
+        value: fill!(Switch, RawAdmin.admin.read_only),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Nobody can change anything by the admin listener, not even with the token or by \
@@ -208,11 +208,11 @@ static KEYS: &[Key<Written>] = &[
         name: "ready",
         group: ALL,
         value: fill!(
-            Optional(OneOrMore(Parsed {
+            Optional(OneOrMore(Syntax {
                 what: "the name of an upstream",
                 parse: parse_name,
             })),
-            Written.admin.ready
+            RawAdmin.admin.ready
         ),
         preset: Preset::Unset("all upstreams"),
         sample: "[\"tomcat\"]",

@@ -12,7 +12,7 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::parse_field_name;
 use crate::value::text::parse_label;
-use crate::value::{Complaint, Optional, Parsed, Values};
+use crate::value::{Complaint, Optional, Syntax, Values};
 
 /// The name of the table.
 pub(super) const NAME: &str = "attributes";
@@ -122,7 +122,7 @@ fn parse_field(name: &str) -> Result<FieldName, SourceError> {
 }
 
 /// Where a value comes from.
-pub(super) const SOURCE: Parsed<AttributeSource, SourceError> = Parsed {
+pub(super) const SOURCE: Syntax<AttributeSource, SourceError> = Syntax {
     what: SOURCES,
     parse: parse_source,
 };

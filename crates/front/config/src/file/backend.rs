@@ -10,7 +10,7 @@ use catamaran_front::config::{BackendConfig, PacketSize, Protocol, Secret, SentH
 use toml::de::DeTable;
 
 use self::keys::HTTP;
-pub(crate) use self::keys::{AJP, KEYS, MEMBER, TLS, Written, is_shared};
+pub(crate) use self::keys::{AJP, KEYS, MEMBER, RawBackend, TLS, is_shared};
 use super::backend_tls::TlsKeys;
 use super::members::unplaced;
 use super::{Backend, Surroundings, backend_tls, backend_upgrade};
@@ -21,7 +21,7 @@ use crate::value::address::{BackendUrl, backend_from};
 use crate::value::text::parse_secret;
 
 /// What an upstream says for all its backends.
-pub(crate) struct Shared {
+pub(crate) struct BackendDefaults {
     pub(crate) config: BackendConfig,
     pub(crate) tls: TlsKeys,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Shared {
 pub(crate) fn read(
     (place, entries): (Range<usize>, &DeTable<'_>),
     surroundings: &Surroundings<'_>,
-    shared: &Shared,
+    shared: &BackendDefaults,
     report: &mut Report,
 ) -> Option<Backend> {
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written::within(shared);
+    let mut written = RawBackend::within(shared);
     table.read(KEYS, &mut written);
     let mut url = written.url.take();
     resolve("url", url.as_mut(), &mut table, surroundings.base);
@@ -48,7 +48,7 @@ pub(crate) fn read(
     let own = url.clone().unwrap_or_else(without_url).backend();
     let (name, jvm_route) = (written.name.take(), written.jvm_route.take());
     let upgrade_url = written.upgrade_url.take();
-    let Shared { config, tls } = settle(written, &shared.tls, &mut table, surroundings);
+    let BackendDefaults { config, tls } = settle(written, &shared.tls, &mut table, surroundings);
     let mut backend = BackendConfig {
         name: name.unwrap_or(own.name),
         protocol: own.protocol,
@@ -120,11 +120,11 @@ fn settle_host(table: &mut Table<'_>, backend: &mut BackendConfig, has_url: bool
 
 /// Takes what was written to what it means, beside what the upstream says of TLS.
 pub(super) fn settle(
-    mut written: Written,
+    mut written: RawBackend,
     shared: &TlsKeys,
     table: &mut Table<'_>,
     surroundings: &Surroundings<'_>,
-) -> Shared {
+) -> BackendDefaults {
     let tls = backend_tls::settle(written.tls, shared, table, surroundings.base);
     let packet_size = written.packet_size.map(PacketSize::new);
     let ajp = &mut written.config.ajp;
@@ -135,7 +135,7 @@ pub(super) fn settle(
         ajp.secret = Some(Secret::new(secret));
     }
     compare(table, &written.config);
-    Shared {
+    BackendDefaults {
         config: written.config,
         tls,
     }

@@ -15,8 +15,8 @@ use crate::report::{Finding, Report};
 use crate::table::Table;
 use crate::value::text::{TextError, parse_statuses, parse_token};
 use crate::value::{
-    Choices, Complaint, Counts, Durations, Map, NamedValues, OneOrMore, Parsed, Percents, Sizes,
-    Switch, Values, complaint,
+    Choices, Complaint, Counts, Durations, Map, NamedValues, OneOrMore, Percents, Sizes, Switch,
+    Syntax, Values, complaint,
 };
 
 /// A cache and where it stands.
@@ -31,7 +31,7 @@ pub(crate) struct Cache {
 }
 
 /// The table as written.
-struct Written {
+struct RawCache {
     cache: CacheConfig,
     /// Seconds by statuses.
     ttl: Vec<(String, u32)>,
@@ -45,12 +45,12 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Cac
 
 fn one((name, place, entries): (&str, Range<usize>, &DeTable<'_>), report: &mut Report) -> Cache {
     let mut table = Table::new(&SECTION, place.clone(), entries);
-    let mut written = Written {
+    let mut written = RawCache {
         cache: CacheConfig::new(name),
         ttl: Vec::new(),
     };
     table.read(KEYS, &mut written);
-    let Written { mut cache, ttl } = written;
+    let RawCache { mut cache, ttl } = written;
     fresh_for(ttl, &mut table, &mut cache.freshness.ttl);
     check(&mut table, &mut cache);
     let places = (table.place_of("memory"), table.place_of("session_cookies"));
@@ -154,7 +154,7 @@ impl Values for Queries {
     type Read = QueryRule;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<QueryRule, Vec<Complaint>> {
-        const NAMES: OneOrMore<Parsed<String, TextError>> = OneOrMore(Parsed {
+        const NAMES: OneOrMore<Syntax<String, TextError>> = OneOrMore(Syntax {
             what: "the name of a parameter",
             parse: parse_parameter,
         });
@@ -191,21 +191,21 @@ const LONG: Durations = Durations(Duration::ZERO..=Duration::from_secs(365 * 24 
 
 const SHORT: Durations = Durations(Duration::from_millis(1)..=Duration::from_secs(3600));
 
-const COOKIE: Parsed<String, TextError> = Parsed {
+const COOKIE: Syntax<String, TextError> = Syntax {
     what: "a cookie's name such as \"JSESSIONID\"",
     parse: parse_cookie,
 };
 
-const FIELD: Parsed<FieldName, FieldError> = Parsed {
+const FIELD: Syntax<FieldName, FieldError> = Syntax {
     what: "a field's name such as \"Accept-Language\"",
     parse: parse_field,
 };
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawCache>] = &[
     Key {
         name: "memory",
         group: ALL,
-        value: fill!(Sizes(1 << 20..=1 << 42), Written.cache.memory),
+        value: fill!(Sizes(1 << 20..=1 << 42), RawCache.cache.memory),
         preset: Preset::Value("\"256MiB\""),
         sample: "\"1GiB\"",
         effect: "Memory for stored responses, with their keys, their fields and what `compress` makes of \
@@ -217,7 +217,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "object_max",
         group: ALL,
-        value: fill!(Sizes(1..=1 << 40), Written.cache.object_max),
+        value: fill!(Sizes(1..=1 << 40), RawCache.cache.object_max),
         preset: Preset::Value("\"8MiB\""),
         sample: "\"1MiB\"",
         effect: "The longest body that is stored; a longer one goes to its client alone. It is at most an \
@@ -228,7 +228,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "heuristic",
         group: ALL,
-        value: fill!(Map(Percents, u32::from), Written.cache.freshness.heuristic),
+        value: fill!(Map(Percents, u32::from), RawCache.cache.freshness.heuristic),
         preset: Preset::Value("\"10%\""),
         sample: "\"0%\"",
         effect: "A response that says nothing of its freshness and has `Last-Modified` is fresh for this \
@@ -240,7 +240,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "heuristic_max",
         group: ALL,
-        value: fill!(Map(LONG, whole), Written.cache.freshness.heuristic_max),
+        value: fill!(Map(LONG, whole), RawCache.cache.freshness.heuristic_max),
         preset: Preset::Value("\"1h\""),
         sample: "\"5m\"",
         effect: "The longest time that `heuristic` makes of it.",
@@ -255,7 +255,7 @@ static KEYS: &[Key<Written>] = &[
                 what: "statuses with how long their responses are fresh",
                 of: Map(LONG, whole),
             },
-            Written.ttl
+            RawCache.ttl
         ),
         preset: Preset::Value("{}"),
         sample: "{ 200 = \"10m\", 404 = \"30s\" }",
@@ -268,7 +268,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "ttl_max",
         group: ALL,
-        value: fill!(Map(LONG, whole), Written.cache.freshness.ttl_max),
+        value: fill!(Map(LONG, whole), RawCache.cache.freshness.ttl_max),
         preset: Preset::Value("\"720h\""),
         sample: "\"1h\"",
         effect: "The longest time for which anything is fresh, whoever says so.",
@@ -278,7 +278,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "obey",
         group: ALL,
-        value: fill!(Switch, Written.cache.freshness.obey),
+        value: fill!(Switch, RawCache.cache.freshness.obey),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "`false` ignores what a response says of caches; `ttl` alone decides. Requests with a \
@@ -294,7 +294,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Map(LONG, whole),
-            Written.cache.freshness.stale_while_revalidate
+            RawCache.cache.freshness.stale_while_revalidate
         ),
         preset: Preset::Value("\"0s\""),
         sample: "\"30s\"",
@@ -307,7 +307,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "stale_if_error",
         group: ALL,
-        value: fill!(Map(LONG, whole), Written.cache.freshness.stale_if_error),
+        value: fill!(Map(LONG, whole), RawCache.cache.freshness.stale_if_error),
         preset: Preset::Value("\"0s\""),
         sample: "\"10m\"",
         effect: "How long after its end of freshness a response is sent if no backend gives another: none is \
@@ -322,11 +322,11 @@ static KEYS: &[Key<Written>] = &[
         name: "stale_status",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a status such as \"503\", or a range such as \"502-504\"",
                 parse: parse_statuses,
             }),
-            Written.cache.stale_status
+            RawCache.cache.stale_status
         ),
         preset: Preset::Value("[\"500\", \"502-504\"]"),
         sample: "[\"404\", \"500\", \"502-504\"]",
@@ -338,7 +338,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "stale_wait",
         group: ALL,
-        value: fill!(SHORT, Written.cache.stale_wait),
+        value: fill!(SHORT, RawCache.cache.stale_wait),
         preset: Preset::Value("\"2s\""),
         sample: "\"500ms\"",
         effect: "How long a backend may be silent before a stale response is sent instead; the fetch goes on. \
@@ -349,7 +349,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "stale_retry",
         group: ALL,
-        value: fill!(SHORT, Written.cache.stale_retry),
+        value: fill!(SHORT, RawCache.cache.stale_retry),
         preset: Preset::Value("\"1s\""),
         sample: "\"5s\"",
         effect: "How long no backend is asked for a page again after it could not be had, while a stale one \
@@ -360,7 +360,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "targeted",
         group: ALL,
-        value: fill!(OneOrMore(FIELD), Written.cache.freshness.targeted),
+        value: fill!(OneOrMore(FIELD), RawCache.cache.freshness.targeted),
         preset: Preset::Value("[\"CDN-Cache-Control\"]"),
         sample: "[\"Catamaran-Cache-Control\", \"CDN-Cache-Control\"]",
         effect: "Fields with directives for this cache alone (RFC 9213), the most important first. The first \
@@ -372,7 +372,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "query",
         group: ALL,
-        value: fill!(Queries, Written.cache.query),
+        value: fill!(Queries, RawCache.cache.query),
         preset: Preset::Value("\"all\""),
         sample: "{ drop = [\"utm_*\", \"fbclid\"] }",
         effect: "What of a query tells responses apart: `\"all\"`, `\"none\"`, a list of parameters, or all \
@@ -385,7 +385,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "key_cookies",
         group: ALL,
-        value: fill!(OneOrMore(COOKIE), Written.cache.key_cookies),
+        value: fill!(OneOrMore(COOKIE), RawCache.cache.key_cookies),
         preset: Preset::Value("[]"),
         sample: "[\"currency\"]",
         effect: "Cookies whose values tell responses apart, for what an application shows by a cookie \
@@ -396,7 +396,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "key_fields",
         group: ALL,
-        value: fill!(OneOrMore(FIELD), Written.cache.key_fields),
+        value: fill!(OneOrMore(FIELD), RawCache.cache.key_fields),
         preset: Preset::Value("[]"),
         sample: "[\"Sec-CH-UA-Mobile\"]",
         effect: "Fields of requests whose values tell responses apart, besides those that `Vary` names.",
@@ -407,11 +407,11 @@ static KEYS: &[Key<Written>] = &[
         name: "encodings",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a coding such as \"gzip\"",
                 parse: parse_token,
             }),
-            Written.cache.encodings
+            RawCache.cache.encodings
         ),
         preset: Preset::Value("[\"br\", \"gzip\"]"),
         sample: "[\"gzip\"]",
@@ -430,7 +430,7 @@ static KEYS: &[Key<Written>] = &[
                 ("strip", SetCookie::Strip),
                 ("store", SetCookie::Store),
             ]),
-            Written.cache.set_cookie
+            RawCache.cache.set_cookie
         ),
         preset: Preset::Value("\"refuse\""),
         sample: "\"strip\"",
@@ -444,7 +444,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "session_cookies",
         group: ALL,
-        value: fill!(OneOrMore(COOKIE), Written.cache.session_cookies),
+        value: fill!(OneOrMore(COOKIE), RawCache.cache.session_cookies),
         preset: Preset::Value("[\"JSESSIONID\"]"),
         sample: "[\"JSESSIONID\", \"remember*\"]",
         effect: "Cookies that make a request one of a user, besides those of the upstream's `sticky`; a name \
@@ -456,7 +456,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "collapse_wait",
         group: ALL,
-        value: fill!(SHORT, Written.cache.collapse_wait),
+        value: fill!(SHORT, RawCache.cache.collapse_wait),
         preset: Preset::Value("\"5s\""),
         sample: "\"1s\"",
         effect: "How long a request waits for the same page that another request has asked for, until it \
@@ -467,7 +467,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "collapse_max",
         group: ALL,
-        value: fill!(Counts(0..=1_000_000), Written.cache.collapse_max),
+        value: fill!(Counts(0..=1_000_000), RawCache.cache.collapse_max),
         preset: Preset::Value("10000"),
         sample: "0",
         effect: "How many requests wait for one response; more than these ask themselves. 0 lets nobody \
@@ -478,7 +478,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "uncacheable_for",
         group: ALL,
-        value: fill!(LONG, Written.cache.uncacheable_for),
+        value: fill!(LONG, RawCache.cache.uncacheable_for),
         preset: Preset::Value("\"2m\""),
         sample: "\"10s\"",
         effect: "How long nobody waits for another one's response of a page that could not be stored.",
@@ -488,7 +488,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "variants_max",
         group: ALL,
-        value: fill!(Counts(1..=1000), Written.cache.variants_max),
+        value: fill!(Counts(1..=1000), RawCache.cache.variants_max),
         preset: Preset::Value("16"),
         sample: "4",
         effect: "Responses of one URL that differ by what `Vary` names. The oldest makes room.",
@@ -498,7 +498,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "cache_status",
         group: ALL,
-        value: fill!(Switch, Written.cache.cache_status),
+        value: fill!(Switch, RawCache.cache.cache_status),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "Whether responses tell by `Cache-Status` (RFC 9211) what the cache did with them.",

@@ -18,7 +18,7 @@ use crate::key::{ALL, Fill, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
-use crate::value::{Complaint, OneOrMore, Optional, Parsed, Values, complaint};
+use crate::value::{Complaint, OneOrMore, Optional, Syntax, Values, complaint};
 
 /// The name of both tables.
 pub(super) const NAME: &str = "error_pages";
@@ -50,7 +50,7 @@ impl Pages {
 
 /// The keys as written, but for those of statuses.
 #[derive(Default)]
-struct Written {
+struct RawErrorPages {
     replaced: Option<Vec<RangeInclusive<u16>>>,
     maintenance: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ pub(crate) fn read(
 ) -> Option<Pages> {
     let (place, entries) = table(section.header, value, report)?;
     let mut table = Table::new(section, place, entries).except_those(is_statuses);
-    let mut written = Written::default();
+    let mut written = RawErrorPages::default();
     table.read(KEYS, &mut written);
     let mut pages = Pages {
         pages: by_status(&mut table, entries, surroundings),
@@ -118,14 +118,14 @@ fn by_status(
 }
 
 /// A page, and what is to be said of its file.
-struct Read {
+struct PageFile {
     page: Option<Page>,
     finding: Option<(bool, String, &'static str)>,
 }
 
 /// Passes on what is to be said of a file; `None` if that is a fault.
 fn keep(
-    read: Read,
+    read: PageFile,
     key: &str,
     place: std::ops::Range<usize>,
     table: &mut Table<'_>,
@@ -143,7 +143,7 @@ fn keep(
 }
 
 /// Reads a page's file.
-fn page(file: &Path, surroundings: &Surroundings<'_>) -> Read {
+fn page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
     let file = surroundings.base.join(file);
     let Some((plain, utf_8)) = content_types(&file) else {
         let message = format!(
@@ -151,7 +151,7 @@ fn page(file: &Path, surroundings: &Surroundings<'_>) -> Read {
             file.display()
         );
         let hint = "name a file that ends in .html, .htm, .xhtml, .txt, .json or .xml";
-        return Read {
+        return PageFile {
             page: None,
             finding: Some((true, message, hint)),
         };
@@ -174,7 +174,7 @@ fn page(file: &Path, surroundings: &Surroundings<'_>) -> Read {
         body,
         file,
     };
-    Read {
+    PageFile {
         page: Some(page),
         finding,
     }
@@ -210,9 +210,9 @@ fn statuses(name: &str) -> Option<RangeInclusive<u16>> {
 }
 
 /// A status from which on all are meant, or a list of statuses and ranges.
-struct Replaced;
+struct ReplacedStatuses;
 
-impl Values for Replaced {
+impl Values for ReplacedStatuses {
     type Read = Vec<RangeInclusive<u16>>;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
@@ -242,7 +242,7 @@ impl Values for Replaced {
     }
 }
 
-const LISTED: OneOrMore<Parsed<RangeInclusive<u16>, TextError>> = OneOrMore(Parsed {
+const LISTED: OneOrMore<Syntax<RangeInclusive<u16>, TextError>> = OneOrMore(Syntax {
     what: "a status or a range such as \"502-504\"",
     parse: parse_statuses,
 });
@@ -289,11 +289,11 @@ static STATUS: &[Key<PathBuf>] = &[Key {
     elsewhere: "nginx `error_page`; httpd `ErrorDocument`; HAProxy `errorfile`",
 }];
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawErrorPages>] = &[
     Key {
         name: "replace_errors",
         group: ALL,
-        value: fill!(Optional(Replaced), Written.replaced),
+        value: fill!(Optional(ReplacedStatuses), RawErrorPages.replaced),
         preset: Preset::Unset("none is replaced"),
         sample: "500",
         effect: "Responses of backends with such a status are replaced with the page for it, or with the \
@@ -314,7 +314,7 @@ static KEYS: &[Key<Written>] = &[
             Optional(file_path(
                 "the path of a file, such as \"errors/maintenance.html\"",
             )),
-            Written.maintenance
+            RawErrorPages.maintenance
         ),
         preset: Preset::Unset("the page for 503"),
         sample: "\"errors/maintenance.html\"",

@@ -20,10 +20,10 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{listen_from, parse_listen_address};
 use crate::value::text::parse_name;
-use crate::value::{Choices, Counts, Durations, Optional, OrOff, Parsed, Sizes, Switch};
+use crate::value::{Choices, Counts, Durations, Optional, OrOff, Sizes, Switch, Syntax};
 
 /// The table as written.
-struct Written {
+struct RawListen {
     address: Option<ListenAddress>,
     protocols: Option<Vec<Protocol>>,
     listener: ListenerConfig,
@@ -38,7 +38,7 @@ pub(crate) fn read(
     let mut listeners = Vec::new();
     for (place, entries) in tables(SECTION.header, value, report) {
         let mut table = Table::new(&SECTION, place, entries);
-        let mut written = Written {
+        let mut written = RawListen {
             address: None,
             protocols: None,
             // A bad address must not hide the faults of the other keys.
@@ -57,11 +57,11 @@ pub(crate) fn read(
 
 /// The listener of a table; `None` if it has no good address.
 fn one(
-    written: Written,
+    written: RawListen,
     table: &mut Table<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<ListenerConfig> {
-    let Written {
+    let RawListen {
         mut address,
         protocols,
         mut listener,
@@ -110,16 +110,16 @@ const RATE: Counts<u64> = Counts(0..=1_000_000_000);
 /// The range of waiting for clients: less than a moment is a slip, more than a day is for ever.
 const WAIT: Durations = Durations(Duration::from_millis(10)..=Duration::from_secs(24 * 3600));
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawListen>] = &[
     Key {
         name: "address",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "an address such as \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/front.sock\"",
                 parse: parse_listen_address,
             }),
-            Written.address
+            RawListen.address
         ),
         preset: Preset::Required,
         sample: "\"127.0.0.1:8080\"",
@@ -135,11 +135,11 @@ static KEYS: &[Key<Written>] = &[
         name: "name",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a name such as \"partners\"",
                 parse: parse_name,
             }),
-            Written.listener.name
+            RawListen.listener.name
         ),
         preset: Preset::Unset("its `address`"),
         sample: "\"partners\"",
@@ -151,7 +151,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "keep_alive_timeout",
         group: ALL,
-        value: fill!(WAIT, Written.listener.keep_alive_timeout),
+        value: fill!(WAIT, RawListen.listener.keep_alive_timeout),
         preset: Preset::Value("\"60s\""),
         sample: "\"15s\"",
         effect: "How long an idle connection waits for the next request before it is closed.",
@@ -165,7 +165,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Counts(1..=1_000_000_000),
-            Written.listener.keep_alive_requests
+            RawListen.listener.keep_alive_requests
         ),
         preset: Preset::Value("10000"),
         sample: "100",
@@ -178,7 +178,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "head_timeout",
         group: ALL,
-        value: fill!(WAIT, Written.listener.head_timeout),
+        value: fill!(WAIT, RawListen.listener.head_timeout),
         preset: Preset::Value("\"10s\""),
         sample: "\"5s\"",
         effect: "The deadline for a whole head from its first byte; for a connection's first \
@@ -191,7 +191,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "body_timeout",
         group: ALL,
-        value: fill!(WAIT, Written.listener.body_timeout),
+        value: fill!(WAIT, RawListen.listener.body_timeout),
         preset: Preset::Value("\"15s\""),
         sample: "\"30s\"",
         effect: "How long a client may be silent within a request's body.",
@@ -203,7 +203,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "write_timeout",
         group: ALL,
-        value: fill!(WAIT, Written.listener.write_timeout),
+        value: fill!(WAIT, RawListen.listener.write_timeout),
         preset: Preset::Value("\"30s\""),
         sample: "\"1m\"",
         effect: "How long a client may refuse to take the next bytes of a response before its \
@@ -215,7 +215,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "body_rate_min",
         group: ALL,
-        value: fill!(RATE, Written.listener.body_rate_min),
+        value: fill!(RATE, RawListen.listener.body_rate_min),
         preset: Preset::Value("500"),
         sample: "1000",
         effect: "Bytes a second that a client must send of a body, on average, after 10 s of grace. \
@@ -228,7 +228,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "write_rate_min",
         group: ALL,
-        value: fill!(RATE, Written.listener.write_rate_min),
+        value: fill!(RATE, RawListen.listener.write_rate_min),
         preset: Preset::Value("500"),
         sample: "2000",
         effect: "Bytes a second that a client must take of a response, on average, after 10 s of \
@@ -240,7 +240,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "body_max",
         group: ALL,
-        value: fill!(OrOff(Sizes(0..=1 << 50)), Written.listener.body_max),
+        value: fill!(OrOff(Sizes(0..=1 << 50)), RawListen.listener.body_max),
         preset: Preset::Value("\"off\""),
         sample: "\"100MiB\"",
         effect: "The largest body of a request; a larger one is answered 413. Off by default: \
@@ -252,7 +252,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "serve_half_closed",
         group: ALL,
-        value: fill!(Switch, Written.listener.serve_half_closed),
+        value: fill!(Switch, RawListen.listener.serve_half_closed),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Whether a client is answered that closes its sending side before it has its \
@@ -271,7 +271,7 @@ static KEYS: &[Key<Written>] = &[
                 ("as-received", QueryForm::AsReceived),
                 ("escape", QueryForm::Escaped),
             ]),
-            Written.listener.query
+            RawListen.listener.query
         ),
         preset: Preset::Value("\"as-received\""),
         sample: "\"escape\"",
@@ -287,7 +287,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "linger_max",
         group: ALL,
-        value: fill!(Sizes(0..=1 << 50), Written.listener.linger_max),
+        value: fill!(Sizes(0..=1 << 50), RawListen.listener.linger_max),
         preset: Preset::Value("\"10MiB\""),
         sample: "\"100MiB\"",
         effect: "How much of a request's body is read after its response, when the application \
@@ -302,7 +302,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "linger_timeout",
         group: ALL,
-        value: fill!(WAIT, Written.listener.linger_timeout),
+        value: fill!(WAIT, RawListen.listener.linger_timeout),
         preset: Preset::Value("\"30s\""),
         sample: "\"2m\"",
         effect: "How long a request's body is read after its response; see `linger_max`. Within \
@@ -315,11 +315,11 @@ static KEYS: &[Key<Written>] = &[
         name: "tls",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "the name of a [tls.NAME]",
                 parse: parse_name,
             }),
-            Written.listener.tls
+            RawListen.listener.tls
         ),
         preset: Preset::Unset("clear text"),
         sample: "\"NAME\"",

@@ -14,10 +14,10 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{HostError, parse_host};
 use crate::value::text::{file_path, parse_access_log};
-use crate::value::{Choices, NamedValues, Parsed};
+use crate::value::{Choices, NamedValues, Syntax};
 
 /// The table as written.
-struct Written {
+struct RawLog {
     log: LogConfig,
     /// Files by hosts.
     hosts: Vec<(String, PathBuf)>,
@@ -34,7 +34,7 @@ pub(crate) fn read(
         return;
     };
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written {
+    let mut written = RawLog {
         log: std::mem::take(log),
         hosts: Vec::new(),
     };
@@ -132,16 +132,16 @@ pub(crate) static SECTION: Section = Section {
 /// Each has a thread.
 const HOST_FILES_MAX: usize = 64;
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawLog>] = &[
     Key {
         name: "access",
         group: ALL,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "a path, \"-\" for standard output, or \"off\"",
                 parse: parse_access_log,
             },
-            Written.log.access
+            RawLog.log.access
         ),
         preset: Preset::Value("\"-\""),
         sample: "\"access.log\"",
@@ -159,7 +159,7 @@ static KEYS: &[Key<Written>] = &[
                 ("combined", AccessLogFormat::Combined),
                 ("json", AccessLogFormat::Json),
             ]),
-            Written.log.format
+            RawLog.log.format
         ),
         preset: Preset::Value("\"combined\""),
         sample: "\"json\"",
@@ -178,7 +178,7 @@ static KEYS: &[Key<Written>] = &[
                 what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
                 of: file_path("a path such as \"shop.log\""),
             },
-            Written.hosts
+            RawLog.hosts
         ),
         preset: Preset::Value("{}"),
         sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",

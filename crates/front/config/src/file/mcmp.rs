@@ -17,7 +17,7 @@ use crate::table::{Table, table};
 use crate::value::address::parse_socket;
 use crate::value::route::parse_path;
 use crate::value::text::{file_path, parse_network};
-use crate::value::{OneOrMore, Optional, Parsed, Switch};
+use crate::value::{OneOrMore, Optional, Switch, Syntax};
 
 /// The table, placed by its header.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Mcmp {
 
 /// The table as written.
 #[derive(Default)]
-struct Written {
+struct RawMcmp {
     listen: Option<SocketAddr>,
     peers: Option<Vec<IpNet>>,
     members: Option<Vec<IpNet>>,
@@ -48,7 +48,7 @@ pub(crate) fn read(
 ) -> Option<Mcmp> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place.clone(), entries);
-    let mut written = Written::default();
+    let mut written = RawMcmp::default();
     // What has no effect is warned of, not judged.
     let (advert_keys, keys): (Vec<_>, Vec<_>) = KEYS.iter().partition(|key| key.group == ADVERT);
     table.read(keys, &mut written);
@@ -84,7 +84,7 @@ pub(crate) fn read(
 
 fn advert(
     table: &mut Table<'_>,
-    written: &Written,
+    written: &RawMcmp,
     surroundings: &Surroundings<'_>,
 ) -> Option<AdvertConfig> {
     let usual = SocketAddrV4::new(GROUP_USUAL, PORT_USUAL);
@@ -129,16 +129,16 @@ pub(crate) static SECTION: Section = Section {
 /// Keys of what is told by multicast, which have no effect where nothing is.
 const ADVERT: Group = Group("advert");
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawMcmp>] = &[
     Key {
         name: "listen",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "an address and port such as \"10.0.0.1:6666\"",
                 parse: parse_socket,
             }),
-            Written.listen
+            RawMcmp.listen
         ),
         preset: Preset::Required,
         sample: "\"10.0.0.1:6666\"",
@@ -151,11 +151,11 @@ static KEYS: &[Key<Written>] = &[
         name: "peers",
         group: ALL,
         value: fill!(
-            Optional(OneOrMore(Parsed {
+            Optional(OneOrMore(Syntax {
                 what: "an IP address or a network such as \"10.0.0.0/24\"",
                 parse: parse_network,
             })),
-            Written.peers
+            RawMcmp.peers
         ),
         preset: Preset::Required,
         sample: "\"10.0.0.0/24\"",
@@ -167,11 +167,11 @@ static KEYS: &[Key<Written>] = &[
         name: "members",
         group: ALL,
         value: fill!(
-            Optional(OneOrMore(Parsed {
+            Optional(OneOrMore(Syntax {
                 what: "an IP address or a network such as \"10.0.1.0/24\"",
                 parse: parse_network,
             })),
-            Written.members
+            RawMcmp.members
         ),
         preset: Preset::Unset("the networks of `peers`"),
         sample: "\"10.0.1.0/24\"",
@@ -183,11 +183,11 @@ static KEYS: &[Key<Written>] = &[
         name: "paths",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a path such as \"/\"",
                 parse: parse_path,
             }),
-            Written.paths
+            RawMcmp.paths
         ),
         preset: Preset::Value("[]"),
         sample: "[\"/shop\"]",
@@ -200,7 +200,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "advertise",
         group: ALL,
-        value: fill!(Switch, Written.advertises),
+        value: fill!(Switch, RawMcmp.advertises),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Whether the front tells nodes by multicast each 5 s where it is. Without it nodes need its address \
@@ -212,11 +212,11 @@ static KEYS: &[Key<Written>] = &[
         name: "group",
         group: ADVERT,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "an address and port such as \"224.0.1.105:23364\"",
                 parse: parse_socket,
             }),
-            Written.group
+            RawMcmp.group
         ),
         preset: Preset::Unset("\"224.0.1.105:23364\", which nodes have, too"),
         sample: "\"224.0.1.106:23364\"",
@@ -228,11 +228,11 @@ static KEYS: &[Key<Written>] = &[
         name: "interface",
         group: ADVERT,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "an address of this machine such as \"10.0.0.1\"",
                 parse: str::parse,
             }),
-            Written.interface
+            RawMcmp.interface
         ),
         preset: Preset::Unset("the address of `listen`"),
         sample: "\"10.0.0.2\"",
@@ -243,7 +243,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "key_file",
         group: ADVERT,
-        value: fill!(Optional(file_path("the path of a file")), Written.key_file),
+        value: fill!(Optional(file_path("the path of a file")), RawMcmp.key_file),
         preset: Preset::Unset("the front has no key"),
         sample: "\"advertise.key\"",
         effect: "A file whose first line is the key that nodes know the front by: `advertise-security-key` of \

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{Address, Found, FoundState, MemberPlace, Protocol, Speech};
+use catamaran_front::config::{Address, FoundMember, FoundState, MemberPlace, Protocol, Speech};
 use toml::de::DeTable;
 
 use super::backend::{self, resolve};
@@ -17,10 +17,10 @@ use crate::syntax::parsed;
 use crate::table::{Table, tables};
 use crate::value::address::BackendUrl;
 use crate::value::text::parse_label;
-use crate::value::{Choices, Parsed};
+use crate::value::{Choices, Syntax};
 
 /// Reads a file of members from its text. Unless the report has faults, the members are all that it lists.
-pub(crate) fn parse(path: &Path, text: &str) -> (Vec<Found>, Report) {
+pub(crate) fn parse(path: &Path, text: &str) -> (Vec<FoundMember>, Report) {
     let mut report =
         Report::new(&path.display().to_string(), text).with_unknown_key(hint_of_unknown_key);
     let base = path.parent().unwrap_or_else(|| Path::new(""));
@@ -30,7 +30,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> (Vec<Found>, Report) {
     (found.unwrap_or_default(), report)
 }
 
-fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<Found> {
+fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<FoundMember> {
     let mut found = Vec::new();
     for (name, value) in root {
         if name.get_ref() == LIST {
@@ -56,15 +56,15 @@ fn one(
     entries: &DeTable<'_>,
     base: &Path,
     report: &mut Report,
-) -> Option<(Found, Range<usize>)> {
+) -> Option<(FoundMember, Range<usize>)> {
     let mut table = Table::new(&SECTION, place, entries);
-    let mut found = Found::new(
+    let mut found = FoundMember::new(
         "",
         MemberPlace::Unix(std::path::PathBuf::new()),
         Speech::Ajp,
     );
     table.read(KEYS, &mut found);
-    let mut written = backend::Written::default();
+    let mut written = backend::RawBackend::default();
     let keys = backend::KEYS.iter();
     table.read(
         keys.filter(|key| key.group == backend::MEMBER),
@@ -95,7 +95,7 @@ fn at(url: BackendUrl) -> (MemberPlace, Speech) {
 }
 
 /// Names, routes and addresses are one member's.
-fn unique(found: &[(Found, Range<usize>)], report: &mut Report) {
+fn unique(found: &[(FoundMember, Range<usize>)], report: &mut Report) {
     let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
     for (member, place) in found {
         let route = member.jvm_route.as_ref().unwrap_or(&member.name);
@@ -142,16 +142,16 @@ pub(crate) static SECTION: Section = Section {
 /// The key that comes first, before those of a backend.
 const NAME: Group = Group("name");
 
-static KEYS: &[Key<Found>] = &[
+static KEYS: &[Key<FoundMember>] = &[
     Key {
         name: "name",
         group: NAME,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "a name such as \"a\"",
                 parse: parse_label,
             },
-            Found.name
+            FoundMember.name
         ),
         preset: Preset::Required,
         sample: "\"a\"",
@@ -166,7 +166,7 @@ static KEYS: &[Key<Found>] = &[
         group: ALL,
         value: fill!(
             Choices(&[("active", FoundState::Active), ("drain", FoundState::Drain)]),
-            Found.state
+            FoundMember.state
         ),
         preset: Preset::Value("\"active\""),
         sample: "\"drain\"",
@@ -197,16 +197,16 @@ mod tests {
             host: "app.internal".to_owned(),
             port: 8443,
         };
-        let first = Found {
+        let first = FoundMember {
             weight: 3,
             distance: 1,
             jvm_route: Some("east.a".to_owned()),
             domain: Some("east".to_owned()),
             state: FoundState::Drain,
-            ..Found::new("a", place, Speech::Https)
+            ..FoundMember::new("a", place, Speech::Https)
         };
         let beside = MemberPlace::Unix("/etc/b.sock".into());
-        assert_eq!(found, [first, Found::new("b", beside, Speech::Ajp)]);
+        assert_eq!(found, [first, FoundMember::new("b", beside, Speech::Ajp)]);
         assert_eq!(parse(Path::new("x"), "").0, []);
     }
 

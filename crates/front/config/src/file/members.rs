@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, DnsKind, DnsSource, FileSource, Found, MemberSource, MemberTemplate, MemberTrust,
-    MembersConfig, Protocol, Speech,
+    Address, DnsKind, DnsSource, FileSource, FoundMember, MemberSource, MemberTemplate,
+    MemberTrust, MembersConfig, Protocol, Speech,
 };
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::backend::Shared;
+use super::backend::BackendDefaults;
 use super::mcmp::Mcmp;
 use super::sticky::Sticky;
 use super::{Surroundings, backend_tls, member};
@@ -25,7 +25,7 @@ use crate::syntax::shifted;
 use crate::table::{Table, table};
 use crate::value::address::{parse_dns_name, parse_socket};
 use crate::value::text::file_path;
-use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Parsed};
+use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Syntax};
 
 /// The table, placed by `from`.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Members {
 
 /// The upstream that members are for.
 pub(super) struct ForUpstream<'g> {
-    pub(super) shared: &'g Shared,
+    pub(super) shared: &'g BackendDefaults,
     pub(super) sticky: &'g Sticky,
     pub(super) mcmp: Option<&'g Mcmp>,
 }
@@ -78,7 +78,7 @@ impl From {
 
 /// The table as written.
 #[derive(Default)]
-struct Written {
+struct RawMembers {
     from: Option<From>,
     path: Option<PathBuf>,
     name: Option<String>,
@@ -98,13 +98,13 @@ pub(super) fn read(
 ) -> Option<Members> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written {
+    let mut written = RawMembers {
         leave: match upstream.sticky {
             Sticky::On(sticky) => sticky.session_timeout,
             Sticky::Unsaid | Sticky::Off => Duration::ZERO,
         },
         members_max: 1000,
-        ..Written::default()
+        ..RawMembers::default()
     };
     table.read(KEYS, &mut written);
     let (leave, members_max) = (written.leave, written.members_max);
@@ -162,7 +162,7 @@ fn compare(table: &mut Table<'_>, from: From) {
     }
 }
 
-fn in_dns(written: Written) -> Option<MemberSource> {
+fn in_dns(written: RawMembers) -> Option<MemberSource> {
     let kind = match written.from? {
         From::Srv => DnsKind::Services,
         From::Dns | From::File | From::Mcmp => DnsKind::Addresses {
@@ -194,7 +194,7 @@ fn file(
     path: Option<PathBuf>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
-) -> (Option<MemberSource>, Vec<Found>) {
+) -> (Option<MemberSource>, Vec<FoundMember>) {
     let Some(path) = path else {
         return (None, Vec::new());
     };
@@ -287,7 +287,7 @@ const ADDRESSES: Group = Group("addresses in DNS");
 /// Keys that names in DNS may have.
 const RESOLVERS: Group = Group("resolvers");
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawMembers>] = &[
     Key {
         name: "from",
         group: ALL,
@@ -298,7 +298,7 @@ static KEYS: &[Key<Written>] = &[
                 (From::Srv.word(), From::Srv),
                 (From::Mcmp.word(), From::Mcmp),
             ])),
-            Written.from
+            RawMembers.from
         ),
         preset: Preset::Required,
         sample: "\"file\"",
@@ -317,7 +317,7 @@ static KEYS: &[Key<Written>] = &[
         group: FILE,
         value: fill!(
             Optional(file_path("a path such as \"members.toml\"")),
-            Written.path
+            RawMembers.path
         ),
         preset: Preset::Unset("required with from = \"file\""),
         sample: "\"members.toml\"",
@@ -331,11 +331,11 @@ static KEYS: &[Key<Written>] = &[
         name: "name",
         group: DNS,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a name in DNS such as \"app.internal\"",
                 parse: parse_dns_name,
             }),
-            Written.name
+            RawMembers.name
         ),
         preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
         sample: "\"app.internal\"",
@@ -354,7 +354,7 @@ static KEYS: &[Key<Written>] = &[
                 ("http", Speech::Http),
                 ("https", Speech::Https),
             ])),
-            Written.speech
+            RawMembers.speech
         ),
         preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
         sample: "\"ajp\"",
@@ -365,7 +365,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "port",
         group: ADDRESSES,
-        value: fill!(Optional(Counts(1..=65535)), Written.port),
+        value: fill!(Optional(Counts(1..=65535)), RawMembers.port),
         preset: Preset::Unset("required with from = \"dns\"; services have their own"),
         sample: "8009",
         effect: "The port of each address.",
@@ -376,11 +376,11 @@ static KEYS: &[Key<Written>] = &[
         name: "resolver",
         group: RESOLVERS,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an address and port such as \"127.0.0.1:8600\"",
                 parse: parse_socket,
             }),
-            Written.resolvers
+            RawMembers.resolvers
         ),
         preset: Preset::Unset(
             "the servers of `/etc/resolv.conf`, which is read again at each question",
@@ -395,7 +395,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Durations(Duration::ZERO..=Duration::from_secs(7 * 24 * 3600)),
-            Written.leave
+            RawMembers.leave
         ),
         preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
         sample: "\"10m\"",
@@ -407,7 +407,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "members_max",
         group: ALL,
-        value: fill!(Counts(1..=10_000), Written.members_max),
+        value: fill!(Counts(1..=10_000), RawMembers.members_max),
         preset: Preset::Value("1000"),
         sample: "50",
         effect: "How many members there may be. Of more, those that are known stay, and others are refused.",

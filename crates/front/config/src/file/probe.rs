@@ -12,7 +12,7 @@ use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{parse_host_field, parse_statuses, parse_target};
-use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Parsed};
+use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Syntax};
 
 /// What a probe asks, as the file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Kind {
 }
 
 /// The table as written.
-struct Written {
+struct RawProbe {
     kind: Kind,
     request: ProbeRequest,
     probe: ProbeConfig,
@@ -34,13 +34,13 @@ struct Written {
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<ProbeConfig> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written {
+    let mut written = RawProbe {
         kind: Kind::Off,
         request: ProbeRequest::default(),
         probe: ProbeConfig::new(ProbeKind::Connect),
     };
     table.read(KEYS, &mut written);
-    let Written {
+    let RawProbe {
         kind,
         request,
         mut probe,
@@ -82,7 +82,7 @@ pub(crate) static SECTION: Section = Section {
 /// Keys of a request, which have no effect where none is made.
 const REQUEST: Group = Group("request");
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawProbe>] = &[
     Key {
         name: "kind",
         group: ALL,
@@ -93,7 +93,7 @@ static KEYS: &[Key<Written>] = &[
                 ("cping", Kind::Cping),
                 ("request", Kind::Request),
             ]),
-            Written.kind
+            RawProbe.kind
         ),
         preset: Preset::Required,
         sample: "\"request\"",
@@ -114,7 +114,7 @@ static KEYS: &[Key<Written>] = &[
         group: REQUEST,
         value: fill!(
             Choices(&[("GET", Method::GET), ("HEAD", Method::HEAD)]),
-            Written.request.method
+            RawProbe.request.method
         ),
         preset: Preset::Value("\"GET\""),
         sample: "\"HEAD\"",
@@ -126,11 +126,11 @@ static KEYS: &[Key<Written>] = &[
         name: "path",
         group: REQUEST,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "a path such as \"/app/health\", with or without a query",
                 parse: parse_target,
             },
-            Written.request.target
+            RawProbe.request.target
         ),
         preset: Preset::Value("\"/\""),
         sample: "\"/app/health\"",
@@ -143,11 +143,11 @@ static KEYS: &[Key<Written>] = &[
         name: "host",
         group: REQUEST,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a host such as \"www.example.org\"",
                 parse: parse_host_field,
             }),
-            Written.request.host
+            RawProbe.request.host
         ),
         preset: Preset::Unset("the backend's address"),
         sample: "\"www.example.org\"",
@@ -159,11 +159,11 @@ static KEYS: &[Key<Written>] = &[
         name: "status",
         group: REQUEST,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a status or a range such as \"200-399\"",
                 parse: parse_statuses,
             }),
-            Written.request.statuses
+            RawProbe.request.statuses
         ),
         preset: Preset::Value("\"200-399\""),
         sample: "[\"200\", \"401\"]",
@@ -176,11 +176,11 @@ static KEYS: &[Key<Written>] = &[
         name: "body",
         group: REQUEST,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a text",
                 parse: crate::value::text::parse_probe_body,
             }),
-            Written.request.body
+            RawProbe.request.body
         ),
         preset: Preset::Unset("the body is not looked at"),
         sample: "\"ready\"",
@@ -193,7 +193,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Durations(Duration::from_millis(100)..=Duration::from_secs(3600)),
-            Written.probe.interval
+            RawProbe.probe.interval
         ),
         preset: Preset::Value("\"5s\""),
         sample: "\"10s\"",
@@ -208,7 +208,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Durations(Duration::from_millis(10)..=Duration::from_secs(60)),
-            Written.probe.timeout
+            RawProbe.probe.timeout
         ),
         preset: Preset::Value("\"2s\""),
         sample: "\"4s\"",
@@ -220,7 +220,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "up",
         group: ALL,
-        value: fill!(Counts(1..=100), Written.probe.up),
+        value: fill!(Counts(1..=100), RawProbe.probe.up),
         preset: Preset::Value("2"),
         sample: "3",
         effect: "So many probes in a row must be answered before a backend that is out comes back.",
@@ -230,7 +230,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "down",
         group: ALL,
-        value: fill!(Counts(1..=100), Written.probe.down),
+        value: fill!(Counts(1..=100), RawProbe.probe.down),
         preset: Preset::Value("3"),
         sample: "2",
         effect: "So many probes in a row must fail before a backend is left out. A refused connection \

@@ -29,7 +29,7 @@ use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::route::parse_redirect;
 use crate::value::text::parse_name;
-use crate::value::{Counts, Optional, Parsed};
+use crate::value::{Counts, Optional, Syntax};
 
 /// A route, placed by its header and by its target.
 #[derive(Debug)]
@@ -144,16 +144,16 @@ fn one(
 
 /// The keys about where it leads, as written.
 #[derive(Default)]
-struct Written {
+struct RawRoute {
     upstream: Option<String>,
     status: Option<u16>,
     redirect: Option<Template>,
 }
 
 fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
-    let mut written = Written::default();
+    let mut written = RawRoute::default();
     table.read(KEYS, &mut written);
-    let Written {
+    let RawRoute {
         upstream,
         status,
         redirect,
@@ -240,16 +240,16 @@ pub(crate) static SECTION: Section = Section {
 /// The keys of which a route needs one. Where there are several, the first says where it leads.
 const TARGETS: [&str; 4] = ["upstream", "files", "redirect", "status"];
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawRoute>] = &[
     Key {
         name: "upstream",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "the name of an upstream",
                 parse: parse_name,
             }),
-            Written.upstream
+            RawRoute.upstream
         ),
         preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
         sample: "\"tomcat\"",
@@ -260,7 +260,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "status",
         group: ALL,
-        value: fill!(Optional(Counts(200..=599)), Written.status),
+        value: fill!(Optional(Counts(200..=599)), RawRoute.status),
         preset: Preset::Unset(
             "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
         ),
@@ -274,11 +274,11 @@ static KEYS: &[Key<Written>] = &[
         name: "redirect",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a path or URL such as \"https://{host}{path_query}\"",
                 parse: parse_redirect,
             }),
-            Written.redirect
+            RawRoute.redirect
         ),
         preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
         sample: "\"https://{host}{path_query}\"",

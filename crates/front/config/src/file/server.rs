@@ -13,7 +13,7 @@ use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{parse_network, parse_request_id, parse_token, parse_underscored};
-use crate::value::{Counts, Durations, Map, OneOrMore, Optional, OrOff, Parsed, Sizes};
+use crate::value::{Counts, Durations, Map, OneOrMore, Optional, OrOff, Sizes, Syntax};
 
 /// Reads the table.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, report: &mut Report) {
@@ -175,7 +175,7 @@ static KEYS: &[Key<ServerConfig>] = &[
         name: "trusted_proxies",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
                 parse: parse_network,
             }),
@@ -200,7 +200,7 @@ static KEYS: &[Key<ServerConfig>] = &[
         name: "underscore_fields",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "the name of a field with an underscore, such as \"SM_USER\"",
                 parse: parse_underscored,
             }),
@@ -218,7 +218,7 @@ static KEYS: &[Key<ServerConfig>] = &[
         name: "via",
         group: ALL,
         value: fill!(
-            OrOff(Parsed {
+            OrOff(Syntax {
                 what: "a token such as \"front-1\"",
                 parse: parse_token,
             }),
@@ -234,7 +234,7 @@ static KEYS: &[Key<ServerConfig>] = &[
         name: "request_id",
         group: ALL,
         value: fill!(
-            OrOff(Parsed {
+            OrOff(Syntax {
                 what: "the name of a field such as \"X-Request-Id\"",
                 parse: parse_request_id,
             }),

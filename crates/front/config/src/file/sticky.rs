@@ -13,7 +13,7 @@ use crate::key::{ALL, Group, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{TextError, file_path, parse_cookie_path, parse_separator, parse_token};
-use crate::value::{Choices, Durations, OneOrMore, Optional, OrOff, Parsed, Switch};
+use crate::value::{Choices, Durations, OneOrMore, Optional, OrOff, Switch, Syntax};
 
 /// What an upstream says of sessions.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) enum Sticky {
 }
 
 /// The table as written.
-struct Written {
+struct RawSticky {
     sticky: StickyConfig,
     /// Without a name if there is to be none.
     cookie: StickyCookie,
@@ -47,13 +47,13 @@ pub(crate) fn read(
         return Sticky::Off;
     };
     let mut table = Table::new(&SECTION, place, entries);
-    let mut written = Written {
+    let mut written = RawSticky {
         sticky: StickyConfig::default(),
         cookie: StickyCookie::new(""),
         key_file: None,
     };
     table.read(KEYS, &mut written);
-    let Written {
+    let RawSticky {
         mut sticky,
         mut cookie,
         key_file,
@@ -101,7 +101,7 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-const TOKEN: Parsed<String, TextError> = Parsed {
+const TOKEN: Syntax<String, TextError> = Syntax {
     what: "a name such as \"JSESSIONID\"",
     parse: parse_token,
 };
@@ -112,11 +112,11 @@ const KEY_MIN: usize = 32;
 /// Keys of the front's own cookie, which have no effect without it.
 const OWN_COOKIE: Group = Group("own cookie");
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawSticky>] = &[
     Key {
         name: "cookies",
         group: ALL,
-        value: fill!(OneOrMore(TOKEN), Written.sticky.cookies),
+        value: fill!(OneOrMore(TOKEN), RawSticky.sticky.cookies),
         preset: Preset::Value("\"JSESSIONID\""),
         sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
         effect: "The cookies that hold a session id. All of them are read, in the order received, \
@@ -129,11 +129,11 @@ static KEYS: &[Key<Written>] = &[
         name: "parameters",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a name such as \"jsessionid\"",
                 parse: parse_token,
             }),
-            Written.sticky.parameters
+            RawSticky.sticky.parameters
         ),
         preset: Preset::Value("\"jsessionid\""),
         sample: "[]",
@@ -147,7 +147,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Choices(&[("cookie", IdFirst::Cookie), ("path", IdFirst::Path)]),
-            Written.sticky.first
+            RawSticky.sticky.first
         ),
         preset: Preset::Value("\"cookie\""),
         sample: "\"path\"",
@@ -161,11 +161,11 @@ static KEYS: &[Key<Written>] = &[
         name: "separator",
         group: ALL,
         value: fill!(
-            OrOff(Parsed {
+            OrOff(Syntax {
                 what: "one character, such as \".\"",
                 parse: parse_separator,
             }),
-            Written.sticky.separator
+            RawSticky.sticky.separator
         ),
         preset: Preset::Value("\".\""),
         sample: "\"!\"",
@@ -178,7 +178,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "force",
         group: ALL,
-        value: fill!(Switch, Written.sticky.force),
+        value: fill!(Switch, RawSticky.sticky.force),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "If the backend of a session is out, the answer is 503 \
@@ -193,7 +193,7 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Durations(Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600)),
-            Written.sticky.session_timeout
+            RawSticky.sticky.session_timeout
         ),
         preset: Preset::Value("\"30m\""),
         sample: "\"2h\"",
@@ -208,7 +208,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "count_unknown",
         group: ALL,
-        value: fill!(Switch, Written.sticky.count_unknown),
+        value: fill!(Switch, RawSticky.sticky.count_unknown),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Whether a session counts whose id no response of the backend gave out through this front. \
@@ -222,7 +222,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "set_cookie",
         group: ALL,
-        value: fill!(TOKEN, Written.cookie.name),
+        value: fill!(TOKEN, RawSticky.cookie.name),
         preset: Preset::Unset("none is set"),
         sample: "\"ROUTEID\"",
         effect: "The name of a cookie of the front's own, for backends whose session ids have no \
@@ -237,11 +237,11 @@ static KEYS: &[Key<Written>] = &[
         name: "cookie_path",
         group: OWN_COOKIE,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "a path such as \"/app\"",
                 parse: parse_cookie_path,
             },
-            Written.cookie.path
+            RawSticky.cookie.path
         ),
         preset: Preset::Value("\"/\""),
         sample: "\"/app\"",
@@ -258,7 +258,7 @@ static KEYS: &[Key<Written>] = &[
                 ("strict", SameSite::Strict),
                 ("none", SameSite::None),
             ]),
-            Written.cookie.same_site
+            RawSticky.cookie.same_site
         ),
         preset: Preset::Value("\"lax\""),
         sample: "\"none\"",
@@ -271,7 +271,10 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "cookie_key_file",
         group: OWN_COOKIE,
-        value: fill!(Optional(file_path("the path of a file")), Written.key_file),
+        value: fill!(
+            Optional(file_path("the path of a file")),
+            RawSticky.key_file
+        ),
         preset: Preset::Unset("a fixed key"),
         sample: "\"sticky.key\"",
         effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \

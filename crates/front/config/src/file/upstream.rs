@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use catamaran_front::config::{
-    BackendConfig, Policy, Protocol, RequestAttributes, RetrySent, UpstreamConfig,
+    BackendConfig, Policy, Protocol, RequestAttributes, RetrySentRule, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -18,7 +18,7 @@ use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, list_header, tables};
 use crate::value::text::{parse_hash_by, parse_statuses};
-use crate::value::{Choices, Counts, OneOrMore, Optional, OrOff, Parsed, Percents};
+use crate::value::{Choices, Counts, OneOrMore, Optional, OrOff, Percents, Syntax};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
 /// routes that lead to it are not blamed as well.
@@ -37,22 +37,22 @@ pub(crate) struct Upstream {
 }
 
 /// The keys of the table as written.
-struct Written {
+struct RawUpstream {
     config: UpstreamConfig,
     unwell_max: Option<u8>,
     attributes: RequestAttributes,
     /// What holds for all backends.
-    shared: backend::Written,
+    shared: backend::RawBackend,
 }
 
-impl Written {
+impl RawUpstream {
     fn new(name: &str) -> Self {
         let config = UpstreamConfig::new(name, Vec::new());
         Self {
             unwell_max: Some(config.unwell_max),
             config,
             attributes: RequestAttributes::default(),
-            shared: backend::Written::default(),
+            shared: backend::RawBackend::default(),
         }
     }
 }
@@ -82,9 +82,9 @@ fn one(
         "members",
         attributes::NAME,
     ]);
-    let mut written = Written::new(name);
+    let mut written = RawUpstream::new(name);
     table.read(KEYS, &mut written);
-    let Written {
+    let RawUpstream {
         mut config,
         unwell_max,
         mut attributes,
@@ -228,7 +228,7 @@ pub(crate) static SECTION: Section = Section {
     ],
 };
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawUpstream>] = &[
     Key {
         name: "policy",
         group: ALL,
@@ -239,7 +239,7 @@ static KEYS: &[Key<Written>] = &[
                 ("traffic", Policy::Traffic),
                 ("hash", Policy::Hash),
             ]),
-            Written.config.policy
+            RawUpstream.config.policy
         ),
         preset: Preset::Value("\"round-robin\""),
         sample: "\"least-in-flight\"",
@@ -261,11 +261,11 @@ static KEYS: &[Key<Written>] = &[
         name: "hash_by",
         group: ALL,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "\"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"",
                 parse: parse_hash_by,
             },
-            Written.config.hash_by
+            RawUpstream.config.hash_by
         ),
         preset: Preset::Unset("required with `policy = \"hash\"`, a fault with any other policy"),
         sample: "\"header:X-Tenant\"",
@@ -280,7 +280,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "retries",
         group: ALL,
-        value: fill!(Counts(0..=20), Written.config.retries),
+        value: fill!(Counts(0..=20), RawUpstream.config.retries),
         preset: Preset::Value("2"),
         sample: "1",
         effect: "Further attempts after a failed one, on another backend where there is one. A request \
@@ -298,11 +298,11 @@ static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Choices(&[
-                ("idempotent", RetrySent::Idempotent),
-                ("safe", RetrySent::Safe),
-                ("none", RetrySent::Nothing),
+                ("idempotent", RetrySentRule::Idempotent),
+                ("safe", RetrySentRule::Safe),
+                ("none", RetrySentRule::Nothing),
             ]),
-            Written.config.retry_sent
+            RawUpstream.config.retry_sent
         ),
         preset: Preset::Value("\"idempotent\""),
         sample: "\"none\"",
@@ -321,11 +321,11 @@ static KEYS: &[Key<Written>] = &[
         name: "retry_status",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a status or a range such as \"502-504\"",
                 parse: parse_statuses,
             }),
-            Written.shared.config.retry_status
+            RawUpstream.shared.config.retry_status
         ),
         preset: Preset::Value("[]"),
         sample: "[\"503\"]",
@@ -340,7 +340,7 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "unwell_max",
         group: ALL,
-        value: fill!(OrOff(Percents), Written.unwell_max),
+        value: fill!(OrOff(Percents), RawUpstream.unwell_max),
         preset: Preset::Value("\"50%\""),
         sample: "\"off\"",
         effect: "How much of the upstream's weight may be left out when a backend is left out because \
@@ -357,11 +357,11 @@ static KEYS: &[Key<Written>] = &[
         name: "remote_user",
         group: backend::AJP,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "\"header:NAME\"",
                 parse: attributes::parse_user,
             }),
-            Written.attributes.remote_user
+            RawUpstream.attributes.remote_user
         ),
         preset: Preset::Unset("the application authenticates"),
         sample: "\"header:X-Remote-User\"",
@@ -376,7 +376,10 @@ static KEYS: &[Key<Written>] = &[
     Key {
         name: "auth_type",
         group: backend::AJP,
-        value: fill!(Optional(attributes::SOURCE), Written.attributes.auth_type),
+        value: fill!(
+            Optional(attributes::SOURCE),
+            RawUpstream.attributes.auth_type
+        ),
         preset: Preset::Unset("not told"),
         sample: "\"text:SSO\"",
         effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \

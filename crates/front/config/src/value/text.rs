@@ -9,7 +9,7 @@ use http::HeaderValue;
 use ipnet::IpNet;
 
 use super::address::is_label;
-use crate::value::Parsed;
+use crate::value::Syntax;
 
 /// Why a text cannot be used where it stands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -236,11 +236,11 @@ pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
 }
 
 /// The value of a key that names a file.
-pub(crate) type FilePath = Parsed<PathBuf, TextError>;
+pub(crate) type FilePath = Syntax<PathBuf, TextError>;
 
 /// The path of a file, of which `what` has an example.
 pub(crate) const fn file_path(what: &'static str) -> FilePath {
-    Parsed {
+    Syntax {
         what,
         parse: parse_file_path,
     }

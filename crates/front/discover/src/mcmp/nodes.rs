@@ -14,7 +14,7 @@ use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 
 use super::message::{AppMessage, Message, NodeConfig, Verb};
-use crate::member::{Found, FoundContext, FoundState, Place};
+use crate::member::{FoundContext, FoundMember, FoundState, Place};
 use crate::merge::Answer;
 
 /// All nodes, by their JVMRoutes.
@@ -368,7 +368,7 @@ impl Node {
     }
 
     /// It serves what its best context serves; without any it serves nothing.
-    fn found(&self) -> Found {
+    fn found(&self) -> FoundMember {
         let has = |state| self.contexts.values().any(|it| *it == state);
         let state = match (has(FoundState::Active), has(FoundState::Drain)) {
             // In trouble it keeps the sessions that it has.
@@ -388,14 +388,14 @@ impl Node {
             host: host.clone(),
             port: *port,
         };
-        Found {
+        FoundMember {
             weight: u32::try_from(self.load).unwrap_or_default().max(1),
             distance: u32::from(self.load == 0),
             jvm_route: Some(route.clone()),
             domain: domain.clone(),
             state,
             contexts: self.contexts(),
-            ..Found::new(route.clone(), place, *speech)
+            ..FoundMember::new(route.clone(), place, *speech)
         }
     }
 

@@ -16,12 +16,12 @@ fn rules() -> Rules<'static> {
     }
 }
 
-fn found(number: u8) -> Found {
+fn found(number: u8) -> FoundMember {
     let place = Place::Tcp {
         host: format!("10.0.0.{number}"),
         port: 8009,
     };
-    Found::new(format!("m{number:03}"), place, Speech::Ajp)
+    FoundMember::new(format!("m{number:03}"), place, Speech::Ajp)
 }
 
 fn named(numbers: impl IntoIterator<Item = u8>) -> Answer {
@@ -74,7 +74,7 @@ proptest! {
         for (turn, answer) in (1..).zip(&all) {
             members = step(&members, answer, turn * every);
             let own = members.get("m009").expect("it is named each time");
-            prop_assert_eq!(own.standing, Standing::Present);
+            prop_assert_eq!(own.standing, MemberPresence::Present);
         }
     }
 
@@ -175,7 +175,7 @@ proptest! {
             let next = step(&members, answer, now);
             for member in members.iter() {
                 let name = &member.found.name;
-                if let Standing::Leaving { until } = member.standing {
+                if let MemberPresence::Leaving { until } = member.standing {
                     let is_there = next.get(name).is_some();
                     prop_assert_eq!(is_there, until > seconds(now) || names_it(answer, name) && is_there);
                 } else {
@@ -203,7 +203,7 @@ fn a_few_that_vanish_leave_at_once_and_many_one_by_one() {
     assert_eq!(names(&two, Member::is_leaving), ["m002", "m003"]);
     let back = step(&two, &named(0..10), 25);
     assert_eq!(
-        names(&back, |it| it.standing == Standing::Present).len(),
+        names(&back, |it| it.standing == MemberPresence::Present).len(),
         10
     );
     assert_eq!(back.deadlines(), Deadlines::default());
@@ -251,9 +251,9 @@ fn addresses_that_no_other_host_has_are_refused() {
             host: host.to_owned(),
             port,
         };
-        Found::new("x", place, Speech::Http)
+        FoundMember::new("x", place, Speech::Http)
     };
-    let refused = |one: Found, is_trusted| {
+    let refused = |one: FoundMember, is_trusted| {
         let rules = Rules {
             is_trusted,
             ..rules()

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Member, Members, Standing};
-use crate::member::Found;
+use super::{Member, MemberPresence, Members};
+use crate::member::FoundMember;
 
 /// A member, and how it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecord {
-    found: Found,
+    found: FoundMember,
     standing: StandingRecord,
 }
 
@@ -29,9 +29,11 @@ impl Members {
         let record = |member: &Member| MemberRecord {
             found: member.found.clone(),
             standing: match member.standing {
-                Standing::Present => StandingRecord::Present,
-                Standing::Doubted => StandingRecord::Doubted,
-                Standing::Leaving { until } => StandingRecord::Leaving(until.saturating_sub(now)),
+                MemberPresence::Present => StandingRecord::Present,
+                MemberPresence::Doubted => StandingRecord::Doubted,
+                MemberPresence::Leaving { until } => {
+                    StandingRecord::Leaving(until.saturating_sub(now))
+                }
             },
         };
         self.iter().map(record).collect()
@@ -43,9 +45,9 @@ impl Members {
     pub fn from_records(records: Vec<MemberRecord>, now: Duration) -> Self {
         let member = |MemberRecord { found, standing }| {
             let standing = match standing {
-                StandingRecord::Present => Standing::Present,
-                StandingRecord::Doubted => Standing::Doubted,
-                StandingRecord::Leaving(left) => Standing::Leaving {
+                StandingRecord::Present => MemberPresence::Present,
+                StandingRecord::Doubted => MemberPresence::Doubted,
+                StandingRecord::Leaving(left) => MemberPresence::Leaving {
                     until: now.saturating_add(left),
                 },
             };
@@ -55,7 +57,7 @@ impl Members {
             members: records.into_iter().map(member).collect(),
             ..Self::default()
         };
-        all.stepped = all.has(Standing::Doubted).then_some(now);
+        all.stepped = all.has(MemberPresence::Doubted).then_some(now);
         all
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use catamaran_discover::{
-    Answer, Found, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource, NodeTable, Speech,
+    Answer, FoundMember, FoundState, McmpCount, McmpHooks, McmpSource, MemberSource, NodeTable,
+    Speech,
 };
 use catamaran_testkit::{Deadline, HttpClient, Response, address};
 use tokio::sync::{Notify, mpsc, watch};
@@ -88,7 +89,7 @@ impl Listener {
         Deadline::default().poll("the listener", connected).unwrap()
     }
 
-    fn found(&self) -> Vec<Found> {
+    fn found(&self) -> Vec<FoundMember> {
         let answers = self.answers.lock().unwrap();
         match answers.last() {
             Some(Answer::Members { found, .. }) => found.clone(),
@@ -208,7 +209,7 @@ fn play(log: &str, speech: Speech, place: &str) {
         Answer::Members { found, .. } => found.clone(),
         Answer::Failed(reason) => panic!("{reason}"),
     });
-    let found: Vec<Found> = found.collect();
+    let found: Vec<FoundMember> = found.collect();
     assert!(!found.is_empty());
     for member in found {
         assert_eq!(

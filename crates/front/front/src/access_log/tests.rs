@@ -60,7 +60,7 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
 
 fn opened(config: &LogConfig, workers: usize) -> AccessLog {
     let log = AccessLog::new(workers);
-    log.switch(Opened::new(config).expect("a target"))
+    log.switch(OpenedLog::new(config).expect("a target"))
         .expect("a log");
     log
 }
@@ -269,7 +269,7 @@ fn lines_go_to_the_target_of_their_time() {
     };
     let log = opened(&target("before.log"), 1);
     let switch = |config| {
-        log.switch(Opened::new(&config).expect("a target"))
+        log.switch(OpenedLog::new(&config).expect("a target"))
             .expect("a switch");
     };
     with_record(|record| {
@@ -359,7 +359,7 @@ fn hosts_may_have_logs_of_their_own() {
     }
     // A reload takes one away; the other goes on in the same file.
     let second = config(&[("below.log", &["*.a.example.net"])]);
-    log.switch(Opened::new(&second).expect("files"))
+    log.switch(OpenedLog::new(&second).expect("files"))
         .expect("a switch");
     ask(b"shop.example.org");
     ask(b"y.a.example.net");
@@ -405,7 +405,7 @@ fn a_fifo_without_a_reader_holds_up_nothing() {
 fn stuck_log() -> (AccessLog, io::PipeReader) {
     let (reader, writer) = io::pipe().expect("a pipe");
     let log = AccessLog::new(1);
-    let opened = Opened {
+    let opened = OpenedLog {
         target: Some(std::os::fd::OwnedFd::from(writer).into()),
         config: LogConfig::default(),
         hosts: Vec::new(),
@@ -440,7 +440,7 @@ fn a_pipe_that_nobody_reads_holds_up_neither_the_end_nor_another_target() {
         access: AccessLogTarget::File(path.clone()),
         ..LogConfig::default()
     };
-    log.switch(Opened::new(&config).expect("a target"))
+    log.switch(OpenedLog::new(&config).expect("a target"))
         .expect("a switch");
     with_record(|record| log.write(0, record));
     log.finish();

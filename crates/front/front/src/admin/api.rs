@@ -17,7 +17,7 @@ use crate::control::{self, Change, Refusal};
 use crate::explain::hidden::hide;
 use crate::explain::{Question, explain_on};
 use crate::tls::of_listener;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// Answers a request that may be asked.
 pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
@@ -82,7 +82,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
 }
 
 /// Has the configuration read again.
-async fn reload(shared: &Shared) -> Reply {
+async fn reload(shared: &FrontState) -> Reply {
     let wrong = |detail: &str| Reply::problem(StatusCode::CONFLICT, "reload", detail);
     match shared.control.reload().await {
         Some(Ok(report)) => Reply::json(&OperationReport { report }),
@@ -92,7 +92,7 @@ async fn reload(shared: &Shared) -> Reply {
 }
 
 /// Has another process started in place of this one. `GET /api/v1/status` says what came of it.
-fn upgrade(shared: &Shared) -> Reply {
+fn upgrade(shared: &FrontState) -> Reply {
     let begun = if shared.is_leaving() {
         None
     } else {
@@ -142,7 +142,7 @@ fn explain(desk: &Desk, request: &Request) -> Reply {
 }
 
 /// Purges a cache.
-fn purge(shared: &Shared, request: &Request, name: &str) -> Reply {
+fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
     match object(&request.body) {
         Ok(body) => caches::purge(&shared.site.load_full(), name, &body),
         Err(detail) => syntax(&detail),
@@ -150,7 +150,7 @@ fn purge(shared: &Shared, request: &Request, name: &str) -> Reply {
 }
 
 /// Opens the access log again.
-fn reopen(shared: &Shared) -> Reply {
+fn reopen(shared: &FrontState) -> Reply {
     match shared.access_log.reopen() {
         Ok(()) => Reply::json(&OperationReport {
             report: "the access log was opened again".to_owned(),
@@ -163,7 +163,7 @@ fn reopen(shared: &Shared) -> Reply {
     }
 }
 
-fn show(shared: &Shared, upstream: &str, backend: Option<&str>) -> Reply {
+fn show(shared: &FrontState, upstream: &str, backend: Option<&str>) -> Reply {
     let overrides = shared.control.lock();
     let discovered = &shared.control.discovered;
     let site = shared.site.load_full();
@@ -185,7 +185,7 @@ fn show(shared: &Shared, upstream: &str, backend: Option<&str>) -> Reply {
     }
 }
 
-fn patch_one(shared: &Shared, request: &Request, upstream: &str, backend: &str) -> Reply {
+fn patch_one(shared: &FrontState, request: &Request, upstream: &str, backend: &str) -> Reply {
     let read = object(&request.body).and_then(|body| {
         let force = force(&body)?;
         Ok((Patch::read(&body)?, force))
@@ -200,7 +200,7 @@ fn patch_one(shared: &Shared, request: &Request, upstream: &str, backend: &str) 
 }
 
 /// `{"backends": {"a": {...}, "b": {...}}, "force": false}`.
-fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
+fn patch_many(shared: &FrontState, request: &Request, upstream: &str) -> Reply {
     let read = object(&request.body).and_then(|body| {
         let force = force(&body)?;
         let members = body.get("backends").and_then(Value::as_object);
@@ -231,7 +231,7 @@ fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
 
 /// Makes a change to the version that the client has seen.
 fn change(
-    shared: &Shared,
+    shared: &FrontState,
     request: &Request,
     upstream: &str,
     backend: Option<&str>,
@@ -278,7 +278,7 @@ fn refused(refusal: &Refusal) -> Reply {
 }
 
 /// Has a backend probed at once, and waits for the result for a while.
-async fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
+async fn probe(shared: &FrontState, upstream: &str, backend: &str) -> Reply {
     let (number, probe) = {
         let site = shared.site.load_full();
         let member = control::find_upstream(&site, upstream)
@@ -305,7 +305,7 @@ async fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
     }
 }
 
-fn events(shared: &Shared, request: &Request) -> Reply {
+fn events(shared: &FrontState, request: &Request) -> Reply {
     let after = parameter(request.head.target.query.as_deref(), "after");
     let Ok(after) = after.as_deref().unwrap_or("0").parse() else {
         return syntax("`after` must be the number of an event");

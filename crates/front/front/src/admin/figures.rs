@@ -15,11 +15,15 @@ use super::health_events::is_mostly_5xx;
 use crate::control::patch::show_moment;
 use crate::deadlines::Tick;
 use crate::site::{Site, Upstream};
-use crate::worker::Shared;
+use crate::worker::FrontState;
 use crate::worker::in_flight::Sight;
 
 /// The requests in flight: how many there are, and the slowest.
-pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) -> api::InFlight {
+pub(super) fn in_flight(
+    shared: &FrontState,
+    site: &Site,
+    retired: &[Arc<Backend>],
+) -> api::InFlight {
     let (mut sights, mut count, mut unseen) = (Vec::new(), 0, 0);
     for worker in shared.figures.in_flight() {
         let (slowest, in_flight) = worker.slowest(SLOWEST);

@@ -7,14 +7,14 @@ use http::StatusCode;
 
 use super::Desk;
 use super::exposition::Format;
-use super::metrics::{self, Observed};
+use super::metrics::{self, Observation};
 use super::reply::Reply;
 use crate::control::discovered::MembersView;
 use crate::limits::Limit;
 use crate::line_queue::LineQueue;
 use crate::site::Upstream;
 use crate::tls;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// The answer, if the path is one of these.
 pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
@@ -39,10 +39,10 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
 
 /// Each upstream that accepts no new client is named, also if `ready` does not ask for it. So is a limit at which clients
 /// are turned away: the front stays ready, since a balancer that sends all elsewhere moves the overload there.
-fn readiness(observed: &Observed) -> Reply {
+fn readiness(observed: &Observation) -> Reply {
     let mut text = match observed {
-        Observed { leaving: true, .. } => "draining\n".to_owned(),
-        Observed { ready: true, .. } => "ready\n".to_owned(),
+        Observation { leaving: true, .. } => "draining\n".to_owned(),
+        Observation { ready: true, .. } => "ready\n".to_owned(),
         _ => "not ready\n".to_owned(),
     };
     for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
@@ -82,7 +82,7 @@ pub(super) fn accepts_new(upstream: &Upstream) -> bool {
 }
 
 /// Whether a new session would be served by this upstream.
-fn readiness_of(shared: &Shared, name: &str) -> Reply {
+fn readiness_of(shared: &FrontState, name: &str) -> Reply {
     let site = shared.site.load();
     let unready = StatusCode::SERVICE_UNAVAILABLE;
     match site.upstream(name) {
@@ -97,7 +97,7 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
 }
 
 /// All that metrics tell.
-pub(super) fn observe(desk: &Desk) -> Observed {
+pub(super) fn observe(desk: &Desk) -> Observation {
     let shared = &*desk.shared;
     let config = desk.config.load();
     let site = shared.site.load();
@@ -121,7 +121,7 @@ pub(super) fn observe(desk: &Desk) -> Observed {
         .iter()
         .all(|(name, is_ready)| *is_ready || !counts(name));
     backends.extend(shared.retired.status(&backends));
-    Observed {
+    Observation {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
         connections_max: site.server.clients_max(),

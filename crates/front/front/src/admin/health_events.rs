@@ -12,10 +12,10 @@ use crate::control::events::{Events, Kind};
 
 /// How the backends were when they were looked at last, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct HealthWatch(HashMap<u64, Seen>);
+pub(super) struct HealthWatch(HashMap<u64, HealthRecord>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct HealthRecord {
     ejections: u64,
     is_out: bool,
     /// How long it was out, in seconds.
@@ -42,7 +42,7 @@ impl HealthWatch {
             let errors = snapshot.responses_minute[5];
             let responses = snapshot.responses_minute.iter().sum();
             let known = self.0.entry(backend.number()).or_default();
-            let now = Seen {
+            let now = HealthRecord {
                 ejections: counts.ejections,
                 is_out: cause.is_some(),
                 downtime: counts.down.as_secs(),
@@ -59,7 +59,7 @@ impl HealthWatch {
     }
 }
 
-impl Seen {
+impl HealthRecord {
     /// What is to be told, in words.
     fn changes(&self, now: &Self, cause: &str, errors: u64, responses: u64) -> Vec<String> {
         let mut texts = Vec::new();
@@ -102,19 +102,19 @@ const ERRORS_MIN: u64 = 10;
 mod tests {
     use super::*;
 
-    fn texts(before: &Seen, now: &Seen) -> Vec<String> {
+    fn texts(before: &HealthRecord, now: &HealthRecord) -> Vec<String> {
         before.changes(now, "it cannot be connected to", 30, 30)
     }
 
     #[test]
     fn out_and_back_are_told() {
-        let well = Seen::default();
-        let out = Seen {
+        let well = HealthRecord::default();
+        let out = HealthRecord {
             ejections: 1,
             is_out: true,
             ..well.clone()
         };
-        let back = Seen {
+        let back = HealthRecord {
             is_out: false,
             downtime: 7,
             ..out.clone()
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(texts(&well, &out), ["out: it cannot be connected to"]);
         assert_eq!(texts(&out, &out), [""; 0]);
         assert_eq!(texts(&out, &back), ["back; in all it was out for 7 s"]);
-        let flapped = Seen {
+        let flapped = HealthRecord {
             ejections: 3,
             ..back.clone()
         };
@@ -130,7 +130,7 @@ mod tests {
             texts(&back, &flapped),
             ["out and back within a second, 2 times"]
         );
-        let again = Seen {
+        let again = HealthRecord {
             ejections: 2,
             ..out.clone()
         };
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn answers_that_are_mostly_5xx_are_told_once() {
-        let well = Seen::default();
-        let bad = Seen {
+        let well = HealthRecord::default();
+        let bad = HealthRecord {
             fails: true,
-            ..Seen::default()
+            ..HealthRecord::default()
         };
         let said = ["answers 5xx: 30 of 30 responses within the last minute"];
         assert_eq!(texts(&well, &bad), said);

@@ -25,7 +25,7 @@ use crate::site::BackendStatus;
 
 /// All values at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct Observation {
     pub(crate) counters: CountersSnapshot,
     /// The number of the configuration in force.
     pub(crate) generation: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Observed {
 }
 
 /// Writes the page of `/metrics`.
-pub(crate) fn render(observed: &Observed, format: Format) -> String {
+pub(crate) fn render(observed: &Observation, format: Format) -> String {
     let mut page = Exposition::new(format);
     let counters = &observed.counters;
     page.family(&families::BUILD_INFO)
@@ -136,7 +136,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     page.into_text()
 }
 
-fn render_ready(page: &mut Exposition, observed: &Observed) {
+fn render_ready(page: &mut Exposition, observed: &Observation) {
     page.family(&families::READY).only(u8::from(observed.ready));
     let mut ready = page.family(&families::UPSTREAM_READY);
     for (upstream, is_ready) in &observed.upstreams {
@@ -145,7 +145,7 @@ fn render_ready(page: &mut Exposition, observed: &Observed) {
 }
 
 /// What stands between a backend and a client's copy.
-fn render_contents(page: &mut Exposition, observed: &Observed) {
+fn render_contents(page: &mut Exposition, observed: &Observation) {
     render_files(page, &observed.counters);
     render_compression(page, observed);
     render_caches(page, &observed.caches);
@@ -163,7 +163,7 @@ fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
         .only(counters.file_thread_reads);
 }
 
-fn render_compression(page: &mut Exposition, observed: &Observed) {
+fn render_compression(page: &mut Exposition, observed: &Observation) {
     let counters = &observed.counters;
     let mut responses = page.family(&families::COMPRESSED_RESPONSES);
     for (coding, count) in Coding::ALL.iter().zip(counters.compressed) {
@@ -216,7 +216,7 @@ fn render_caches(page: &mut Exposition, caches: &[Cache]) {
     }
 }
 
-fn render_logs(page: &mut Exposition, observed: &Observed) {
+fn render_logs(page: &mut Exposition, observed: &Observation) {
     page.family(&families::LOG_LINES_DROPPED)
         .only(observed.log_lines_dropped);
     page.family(&families::LOG_LINES_LOST)
@@ -227,7 +227,7 @@ fn render_logs(page: &mut Exposition, observed: &Observed) {
         .only(observed.own_log_lines_lost);
 }
 
-fn render_tls(page: &mut Exposition, observed: &Observed) {
+fn render_tls(page: &mut Exposition, observed: &Observation) {
     let counters = &observed.counters;
     let mut handshakes = page.family(&families::TLS_HANDSHAKES);
     let kinds = [

@@ -11,7 +11,7 @@ use catamaran_upstream::{Backend, Resolution};
 
 use super::{Desk, figures, health};
 use crate::config::{BackendConfig, Protocol};
-use crate::control::discovered::{Discovered, MembersView};
+use crate::control::discovered::{DiscoveredMembers, MembersView};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
 use crate::control::{now, version};
@@ -20,7 +20,7 @@ use crate::limits::{Limit, Spell};
 use crate::site::overrides::{Drain, Override, Overrides};
 use crate::site::{Controls, Member, Upstream};
 use crate::tls;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// `GET /api/v1/status`.
 pub(super) fn all(desk: &Desk) -> FrontStatus {
@@ -90,7 +90,7 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
 }
 
 /// What fails in the front itself.
-fn troubles(shared: &Shared) -> Vec<String> {
+fn troubles(shared: &FrontState) -> Vec<String> {
     let loss = shared.access_log.loss();
     let lost = loss.map(|why| format!("lines of the access log are lost: {why}"));
     let refusal = shared.control.refused_reload();
@@ -130,7 +130,7 @@ fn reached_limit(limit: Limit, spell: &Spell, now: Duration) -> api::ReachedLimi
 pub(super) fn upstream(
     upstream: &Upstream,
     overrides: &Overrides,
-    discovered: &Discovered,
+    discovered: &DiscoveredMembers,
 ) -> UpstreamStatus {
     let all = upstream.members.iter();
     let members = all.map(|it| member(upstream, it, overrides, discovered));
@@ -178,7 +178,7 @@ pub(super) fn member(
     upstream: &Upstream,
     member: &Member,
     overrides: &Overrides,
-    discovered: &Discovered,
+    discovered: &DiscoveredMembers,
 ) -> BackendMember {
     let found = discovered.member(&upstream.name, member.name());
     let settings = &member.settings;

@@ -8,10 +8,10 @@ use catamaran_tls::CertificateFacts;
 use crate::config::{CertificateConfig, ClientCertificate};
 use crate::control::patch::show_moment;
 use crate::tls::LiveProfile;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// `GET /api/v1/tls`: every profile with its certificates.
-pub(super) fn all(shared: &Shared) -> ProfileList {
+pub(super) fn all(shared: &FrontState) -> ProfileList {
     let loaded = shared.profiles.load_full();
     let mut sorted: Vec<_> = loaded.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);

@@ -98,7 +98,7 @@ pub(crate) struct FetchFacts {
 struct State {
     interims: VecDeque<(StatusCode, Fields)>,
     head: Option<Arc<FillHead>>,
-    body: Received,
+    body: FillBody,
     /// Bytes of the room that it has taken, and its place there if it makes room for others.
     counted: u64,
     place: Option<u64>,
@@ -116,7 +116,7 @@ struct State {
 }
 
 #[derive(Debug)]
-enum Received {
+enum FillBody {
     /// From its beginning, for all.
     Kept {
         blocks: Vec<Bytes>,
@@ -162,7 +162,7 @@ impl Fill {
             state: Mutex::new(State {
                 interims: VecDeque::new(),
                 head: None,
-                body: Received::Kept {
+                body: FillBody::Kept {
                     blocks: Vec::new(),
                     tail: BytesMut::new(),
                     len: 0,
@@ -222,9 +222,9 @@ impl Fill {
             state.counted += length;
             state.place = self.share.join(Arc::downgrade(self));
         } else {
-            state.body = Received::passed();
+            state.body = FillBody::passed();
         }
-        if let (Some(length), Received::Kept { tail, .. }) = (head.content_length, &mut state.body)
+        if let (Some(length), FillBody::Kept { tail, .. }) = (head.content_length, &mut state.body)
         {
             tail.reserve(usize::try_from(length).unwrap_or(BLOCK).min(BLOCK));
         }
@@ -256,16 +256,16 @@ impl Fill {
             return Err("fills-max");
         }
         let pushed = match &mut state.body {
-            Received::Kept { blocks, tail, len } if fits && *len + added <= object_max => {
+            FillBody::Kept { blocks, tail, len } if fits && *len + added <= object_max => {
                 *len += added;
                 keep(data, blocks, tail);
                 Ok(())
             }
-            Received::Kept { .. } => {
+            FillBody::Kept { .. } => {
                 state.pass_on(data, &self.share);
                 Err(if fits { "object-max" } else { "fills-max" })
             }
-            Received::Passed { queue, len } => {
+            FillBody::Passed { queue, len } => {
                 *len += data.len();
                 queue.push_back(data);
                 Ok(())
@@ -280,7 +280,7 @@ impl Fill {
         let mut state = self.lock();
         if state.end.is_none() {
             state.is_given_up = true;
-            state.body = Received::passed();
+            state.body = FillBody::passed();
         }
         state.place = None;
         state.release(&self.share, u64::MAX);
@@ -294,7 +294,7 @@ impl Fill {
     /// The blocks of the whole body, if it was kept.
     pub(crate) fn body(&self) -> Option<Vec<Bytes>> {
         let mut state = self.lock();
-        let Received::Kept { blocks, tail, len } = &mut state.body else {
+        let FillBody::Kept { blocks, tail, len } = &mut state.body else {
             return None;
         };
         if !tail.is_empty() {
@@ -366,10 +366,10 @@ impl Fill {
         }
         let length = state.head.as_ref().and_then(|head| head.content_length);
         match (&state.body, length) {
-            (Received::Passed { .. }, _) => true,
+            (FillBody::Passed { .. }, _) => true,
             _ if state.is_wanted => false,
-            (Received::Kept { len, .. }, Some(length)) => length.saturating_sub(*len) > REST_MAX,
-            (Received::Kept { .. }, None) => true,
+            (FillBody::Kept { len, .. }, Some(length)) => length.saturating_sub(*len) > REST_MAX,
+            (FillBody::Kept { .. }, None) => true,
         }
     }
 
@@ -384,7 +384,7 @@ impl Drop for Fill {
     }
 }
 
-impl Received {
+impl FillBody {
     /// What is passed on, from the beginning.
     fn passed() -> Self {
         Self::Passed {
@@ -414,13 +414,13 @@ impl State {
     fn is_long(&self) -> bool {
         let head = self.head.as_ref();
         let is_long = head.is_some_and(|it| it.content_length.is_none());
-        is_long && matches!(self.body, Received::Kept { .. })
+        is_long && matches!(self.body, FillBody::Kept { .. })
     }
 
     /// Keeps nothing from here on but what the one that asked has not taken.
     fn pass_on(&mut self, data: Bytes, share: &FillShare) {
         let mut queue = VecDeque::new();
-        if let Received::Kept { blocks, tail, .. } = &mut self.body
+        if let FillBody::Kept { blocks, tail, .. } = &mut self.body
             && !self.readers.is_empty()
         {
             queue.extend(blocks.drain(..));
@@ -430,15 +430,15 @@ impl State {
             queue.push_back(data);
         }
         let len: usize = queue.iter().map(Bytes::len).sum();
-        self.body = Received::Passed { queue, len };
+        self.body = FillBody::Passed { queue, len };
         self.release(share, self.counted.saturating_sub(len as u64));
     }
 
     /// Whether more may be pushed.
     fn has_room(&self) -> bool {
         match &self.body {
-            Received::Passed { len, .. } => *len < AHEAD_MAX,
-            Received::Kept { .. } => true,
+            FillBody::Passed { len, .. } => *len < AHEAD_MAX,
+            FillBody::Kept { .. } => true,
         }
     }
 
@@ -461,7 +461,7 @@ impl FillReader {
     /// What there is before the body.
     pub(crate) fn poll_news(&self, cx: &Context<'_>) -> Poll<FillNews> {
         let mut state = self.fill.lock();
-        let is_kept = matches!(state.body, Received::Kept { .. });
+        let is_kept = matches!(state.body, FillBody::Kept { .. });
         if self.leads
             && let Some((status, headers)) = state.interims.pop_front()
         {
@@ -500,7 +500,7 @@ impl FillReader {
     ) -> Poll<Result<Option<Bytes>, FillFailure>> {
         let mut state = self.fill.lock();
         let next = match &mut state.body {
-            Received::Kept { blocks, tail, .. } => {
+            FillBody::Kept { blocks, tail, .. } => {
                 if self.next == blocks.len() && !tail.is_empty() {
                     blocks.push(tail.split().freeze());
                 }
@@ -508,7 +508,7 @@ impl FillReader {
                 self.next += usize::from(block.is_some());
                 block
             }
-            Received::Passed { queue, len } => {
+            FillBody::Passed { queue, len } => {
                 // It has taken some of what had been kept before.
                 while self.next > 0 {
                     self.next -= 1;
@@ -523,7 +523,7 @@ impl FillReader {
             }
         };
         if let Some(block) = next {
-            if matches!(state.body, Received::Passed { .. }) {
+            if matches!(state.body, FillBody::Passed { .. }) {
                 state.idle_since = None;
                 state.wake_filler();
             }

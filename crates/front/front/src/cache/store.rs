@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use catamaran_cache::Millis;
-use catamaran_cache::bans::{Bans, Purge, Purged};
+use catamaran_cache::bans::{Bans, Purge, PurgeEffect};
 use catamaran_cache::key::CacheKey;
 use catamaran_cache::vary::RequestFields;
 use catamaran_coding::Coding;
@@ -199,9 +199,9 @@ impl Store {
     }
 
     /// How an object was purged since it began.
-    fn purged(&self, key: &CacheKey, object: &Object) -> Purged {
+    fn purged(&self, key: &CacheKey, object: &Object) -> PurgeEffect {
         if object.head.began >= self.purge_count() {
-            Purged::No
+            PurgeEffect::No
         } else {
             let bans = self.bans.load();
             bans.judge(object.head.began, key.url(), object.head.tags())
@@ -218,10 +218,10 @@ impl Store {
         let mut variants = entry.variants().enumerate();
         let (at, object) = variants.find(|(_, it)| it.head.answers(request))?;
         match self.purged(key, object) {
-            Purged::Hard => None,
+            PurgeEffect::Hard => None,
             purged => Some(Found {
                 response: StoredResponse::Found(Arc::clone(entry), at),
-                is_purged: purged == Purged::Softly,
+                is_purged: purged == PurgeEffect::Softly,
             }),
         }
     }
@@ -229,7 +229,7 @@ impl Store {
     /// Stores a response. `false` if it was purged before it was complete.
     pub(crate) fn insert(&self, key: &CacheKey, object: Arc<Object>, config: &CacheConfig) -> bool {
         let _changing = lock(&self.changes);
-        if self.purged(key, &object) != Purged::No {
+        if self.purged(key, &object) != PurgeEffect::No {
             return false;
         }
         let before = self.entries.peek(key.as_bytes());

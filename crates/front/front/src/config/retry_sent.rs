@@ -5,7 +5,7 @@ use http::Method;
 /// The methods whose requests are sent again although a backend may have received them. One that certainly did not
 /// reach a backend is sent again whatever its method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RetrySent {
+pub enum RetrySentRule {
     /// Idempotent ones (RFC 9110, section 9.2.2).
     #[default]
     Idempotent,
@@ -15,7 +15,7 @@ pub enum RetrySent {
     Nothing,
 }
 
-impl RetrySent {
+impl RetrySentRule {
     /// Whether a request of this method may be sent again.
     #[must_use]
     pub fn allows(self, method: &Method) -> bool {

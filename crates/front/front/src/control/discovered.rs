@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use catamaran_discover::{
-    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberSource, Members,
-    NodeTable, Refusal, Rules, Standing, merge,
+    Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberPresence, MemberSource,
+    Members, NodeTable, Refusal, Rules, merge,
 };
 use tokio::time::Instant;
 
@@ -26,8 +26,8 @@ use crate::site::add_routes;
 
 /// What was found, of each upstream that has a source.
 #[derive(Debug)]
-pub(crate) struct Discovered {
-    known: Mutex<BTreeMap<String, Known>>,
+pub(crate) struct DiscoveredMembers {
+    known: Mutex<BTreeMap<String, KnownMembers>>,
     /// A first answer was put in force.
     first: Condvar,
     /// Moments of members are counted from here.
@@ -36,7 +36,7 @@ pub(crate) struct Discovered {
 
 /// The members of one upstream, and its source.
 #[derive(Debug)]
-struct Known {
+struct KnownMembers {
     config: Arc<MembersConfig>,
     /// Names of the file's backends.
     taken: Vec<String>,
@@ -102,7 +102,7 @@ pub(crate) struct FoundView {
     pub(crate) gone_in: Option<Duration>,
 }
 
-impl Default for Discovered {
+impl Default for DiscoveredMembers {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
@@ -112,7 +112,7 @@ impl Default for Discovered {
     }
 }
 
-impl Discovered {
+impl DiscoveredMembers {
     /// Adds the members that are known to the upstreams of a configuration that is about to be in force.
     pub(crate) fn fill(&self, config: &mut Config) {
         let known = self.lock();
@@ -130,17 +130,17 @@ impl Discovered {
 
     /// Follows a configuration that is in force. A source that is another one begins anew; until its first
     /// answer the members that the other found stay.
-    pub(crate) fn follow(&self, sources: &[Sourced], own: &[SocketAddr]) {
+    pub(crate) fn follow(&self, sources: &[SourcedUpstream], own: &[SocketAddr]) {
         let own: Arc<[SocketAddr]> = own.into();
         let mut known = self.lock();
         let mut before = std::mem::take(&mut *known);
-        for Sourced {
+        for SourcedUpstream {
             upstream,
             config,
             taken,
         } in sources
         {
-            let mut next = before.remove(upstream).unwrap_or_else(|| Known {
+            let mut next = before.remove(upstream).unwrap_or_else(|| KnownMembers {
                 config: Arc::clone(config),
                 taken: Vec::new(),
                 own: Arc::clone(&own),
@@ -208,7 +208,7 @@ impl Discovered {
     /// The members that each upstream has by now.
     pub(crate) fn found(&self) -> HashMap<String, Vec<BackendConfig>> {
         let known = self.lock();
-        let of = |(upstream, known): (&String, &Known)| (upstream.clone(), known.backends());
+        let of = |(upstream, known): (&String, &KnownMembers)| (upstream.clone(), known.backends());
         known.iter().map(of).collect()
     }
 
@@ -249,7 +249,8 @@ impl Discovered {
 
     /// Waits until every source has given its first answer, or for so long.
     pub(crate) fn wait_for_first(&self, limit: Duration) {
-        let waits = |known: &mut BTreeMap<String, Known>| known.values().any(|it| !it.answered);
+        let waits =
+            |known: &mut BTreeMap<String, KnownMembers>| known.values().any(|it| !it.answered);
         let guard = self.lock();
         // Who waited too long serves with what there is.
         drop(self.first.wait_timeout_while(guard, limit, waits));
@@ -280,8 +281,8 @@ impl Discovered {
         let member = known.members.get(backend)?;
         let now = self.origin.elapsed();
         let gone_in = match member.standing {
-            Standing::Leaving { until } => Some(until.saturating_sub(now)),
-            Standing::Present | Standing::Doubted => None,
+            MemberPresence::Leaving { until } => Some(until.saturating_sub(now)),
+            MemberPresence::Present | MemberPresence::Doubted => None,
         };
         Some(FoundView {
             source: known.config.source.token(),
@@ -290,20 +291,20 @@ impl Discovered {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, KnownMembers>> {
         lock(&self.known)
     }
 }
 
 /// An upstream that finds members, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Sourced {
+pub(crate) struct SourcedUpstream {
     pub(crate) upstream: String,
     pub(crate) config: Arc<MembersConfig>,
     taken: Vec<String>,
 }
 
-impl Sourced {
+impl SourcedUpstream {
     /// Those of a configuration.
     pub(crate) fn all(config: &Config) -> Vec<Self> {
         let upstreams = config.upstreams.iter().filter_map(|upstream| {
@@ -319,8 +320,8 @@ impl Sourced {
 
 /// Adds the members that files list to a configuration that nobody serves.
 pub(crate) fn fill_from_files(config: &mut Config) {
-    let discovered = Discovered::default();
-    discovered.follow(&Sourced::all(config), &[]);
+    let discovered = DiscoveredMembers::default();
+    discovered.follow(&SourcedUpstream::all(config), &[]);
     for upstream in &config.upstreams {
         if let Some(MemberSource::File(file)) = upstream.members.as_ref().map(|it| &it.source) {
             let answer = match (file.read)(&file.path) {
@@ -351,7 +352,7 @@ pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
     tcp.chain(mcmp).collect()
 }
 
-impl Known {
+impl KnownMembers {
     /// Keeps how well the source answers, and says so when that changes.
     fn note(
         &mut self,
@@ -550,9 +551,9 @@ fn change(before: &Member, now: &Member) -> Option<String> {
 /// How it stands, in one word.
 fn standing(member: &Member) -> &'static str {
     match member.standing {
-        Standing::Leaving { .. } => "leaving",
-        Standing::Doubted => "doubted",
-        Standing::Present => match member.found.state {
+        MemberPresence::Leaving { .. } => "leaving",
+        MemberPresence::Doubted => "doubted",
+        MemberPresence::Present => match member.found.state {
             FoundState::Active => "active",
             FoundState::Drain => "drain",
             FoundState::Stopped => "stopped",

@@ -5,7 +5,7 @@ use catamaran_balance::affinity::{IDS_MAX, Outcome, Step};
 use catamaran_message::RequestHead;
 
 use super::text;
-use super::tunnel::Passed;
+use super::tunnel::TunnelRefusals;
 use crate::config::{Activation, Policy};
 use crate::site::foresight::Foresight;
 use crate::site::rules::Rules;
@@ -121,7 +121,7 @@ pub(super) fn members(
     upstream: &Upstream,
     rules: Option<&Rules>,
     foresight: &Foresight<'_>,
-    passed: &Passed,
+    passed: &TunnelRefusals,
 ) -> Vec<MemberShare> {
     let total: u64 = foresight.members.iter().map(|(_, weight)| weight).sum();
     let members = upstream.members.iter().enumerate();

@@ -44,7 +44,7 @@ pub struct Question {
 }
 
 /// A request on a connection that it might have come by.
-pub(super) struct Supposed<'l> {
+pub(super) struct SupposedRequest<'l> {
     request: Request,
     pub(super) listener: &'l ListenerConfig,
     pub(super) peer: PeerFacts,
@@ -105,7 +105,7 @@ impl From<Fault> for Unreadable {
     }
 }
 
-impl<'l> Supposed<'l> {
+impl<'l> SupposedRequest<'l> {
     /// The listener is the one that is asked about. Without one it is the first that has the URL's port
     /// and scheme, or else the first with its scheme, or else the first.
     /// `profile` is what a listener serves TLS with.

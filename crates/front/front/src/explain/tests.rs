@@ -568,7 +568,7 @@ fn sites() -> impl Strategy<Value = Config> {
 
 /// Chooses as serving does.
 fn serve(site: &Site, question: &Question) -> Option<usize> {
-    let supposed = Supposed::new(&site.listeners, question, |_| None).expect("a question");
+    let supposed = SupposedRequest::new(&site.listeners, question, |_| None).expect("a question");
     let (listener, peer) = (supposed.listener, supposed.peer.clone());
     let Ok(head) = supposed.read(site) else {
         panic!("a request");

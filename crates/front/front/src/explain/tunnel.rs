@@ -5,7 +5,7 @@ use crate::site::{Facts, Upstream};
 
 /// Backends that may be picked for a tunnel and refuse it, because they have no `upgrade_url`.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct TunnelRefusals {
     /// Members after which the exchange tries another.
     elsewhere: Vec<usize>,
     /// Members after which it tries no other, so that the client gets 501.
@@ -14,7 +14,7 @@ pub(super) struct Passed {
     pub(super) may_end: bool,
 }
 
-impl Passed {
+impl TunnelRefusals {
     /// Whether the member refuses the tunnel.
     pub(super) fn refuse(&self, member: usize) -> bool {
         self.elsewhere.contains(&member) || self.last.contains(&member)
@@ -38,9 +38,9 @@ pub(super) fn foresee<'r>(
     stopped: &[usize],
     first: Foresight<'r>,
     retries: u32,
-) -> (Foresight<'r>, Passed) {
+) -> (Foresight<'r>, TunnelRefusals) {
     let mut foresight = first;
-    let mut passed = Passed::default();
+    let mut passed = TunnelRefusals::default();
     let mut tried = stopped.to_vec();
     let mut attempts_left = retries;
     loop {

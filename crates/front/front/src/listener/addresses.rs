@@ -26,14 +26,14 @@ enum Client {
 
 /// A connection counted for its address, until dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct AddressCount {
     open: Arc<Open>,
     client: Client,
 }
 
 impl Addresses {
     /// Counts a connection; `None` if its address has `max` already.
-    pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<Counted> {
+    pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<AddressCount> {
         let client = Client::of(ip);
         let mut open = lock(&self.0);
         let count = open.entry(client).or_default();
@@ -41,7 +41,7 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Counted {
+        Some(AddressCount {
             open: Arc::clone(&self.0),
             client,
         })
@@ -60,7 +60,7 @@ impl Client {
     }
 }
 
-impl Drop for Counted {
+impl Drop for AddressCount {
     fn drop(&mut self) {
         let mut open = lock(&self.open);
         if let Some(count) = open.get_mut(&self.client) {

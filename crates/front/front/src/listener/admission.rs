@@ -12,7 +12,7 @@ use crate::config::ServerConfig;
 use crate::deadlines::Tick;
 use crate::limits::Limit;
 use crate::listener::Incoming;
-use crate::listener::addresses::{Addresses, Counted};
+use crate::listener::addresses::{AddressCount, Addresses};
 use crate::listener::descriptors::Reserve;
 use crate::trust::is_trusted;
 
@@ -29,7 +29,7 @@ pub(crate) struct Admission {
 pub(crate) struct Admitted {
     _open: OpenConnection,
     /// Boxed: most connections have none, and there are many idle ones.
-    of_address: Option<Box<Counted>>,
+    of_address: Option<Box<AddressCount>>,
 }
 
 /// A connection counted as open.
@@ -113,12 +113,12 @@ impl Drop for OpenConnection {
 
 /// Which idle clients of a worker are closed to free descriptors.
 #[derive(Debug, Default)]
-pub(crate) struct Shedding {
+pub(crate) struct ShedPolicy {
     /// Those that have been idle since this tick or an earlier one.
     before: AtomicU64,
 }
 
-impl Shedding {
+impl ShedPolicy {
     /// From now on, those that have been idle for [`SHED_IDLE`].
     pub(crate) fn begin(&self, now: Tick) {
         let before = u64::from(now.before(SHED_IDLE));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn whoever_just_connected_is_spared() {
-        let shedding = Shedding::default();
+        let shedding = ShedPolicy::default();
         assert!(!shedding.concerns(Tick::START));
         let now = Tick::START + 3 * SHED_IDLE;
         shedding.begin(now);

@@ -16,7 +16,7 @@ use crate::config::{Config, ListenAddress};
 
 /// A listener's sockets, at least one for each worker.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundListener {
     pub(crate) address: BoundAddress,
     pub(crate) sockets: Vec<Socket>,
     /// The file of a Unix socket.
@@ -54,7 +54,7 @@ pub(crate) fn bind(
     address: &ListenAddress,
     beside: &Ipv4Ports,
     workers: usize,
-) -> Result<Bound, BindError> {
+) -> Result<BoundListener, BindError> {
     bind_as(address, beside, workers, UNIX.mode)
 }
 
@@ -64,19 +64,19 @@ pub(crate) fn bind_as(
     beside: &Ipv4Ports,
     workers: usize,
     mode: u32,
-) -> Result<Bound, BindError> {
+) -> Result<BoundListener, BindError> {
     let unix = UnixOptions { mode, ..UNIX };
     let bound = match address {
         ListenAddress::Tcp(tcp) => {
             let options = beside.options(*tcp);
-            listen_tcp(*tcp, workers, options).map(|(tcp, sockets)| Bound {
+            listen_tcp(*tcp, workers, options).map(|(tcp, sockets)| BoundListener {
                 address: BoundAddress::Tcp(tcp),
                 sockets,
                 file: None,
             })
         }
         ListenAddress::Unix(path) => {
-            listen_unix(path, workers, unix).map(|(file, sockets)| Bound {
+            listen_unix(path, workers, unix).map(|(file, sockets)| BoundListener {
                 address: BoundAddress::Unix(path.clone()),
                 sockets,
                 file: Some(file),
@@ -92,7 +92,7 @@ pub(crate) fn inherit(
     address: &ListenAddress,
     sockets: Vec<OwnedFd>,
     workers: usize,
-) -> Result<Bound, BindError> {
+) -> Result<BoundListener, BindError> {
     let sockets = sockets.into_iter().map(Socket::from).collect();
     adopt(address, sockets, workers).map_err(|source| refusal(address, source))
 }
@@ -110,7 +110,11 @@ fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
     }
 }
 
-fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> io::Result<Bound> {
+fn adopt(
+    address: &ListenAddress,
+    mut sockets: Vec<Socket>,
+    workers: usize,
+) -> io::Result<BoundListener> {
     let first = sockets.first().ok_or(io::ErrorKind::NotFound)?;
     let (address, file) = match address {
         ListenAddress::Tcp(tcp) => {
@@ -136,7 +140,7 @@ fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> i
         };
         sockets.push(more);
     }
-    Ok(Bound {
+    Ok(BoundListener {
         address,
         sockets,
         file,
@@ -173,11 +177,11 @@ mod tests {
 
     #[test]
     fn all_of_ipv6_is_all_of_ipv4_too_unless_another_listener_has_that() {
-        let port = |bound: &Bound| match bound.address {
+        let port = |bound: &BoundListener| match bound.address {
             BoundAddress::Tcp(address) => address.port(),
             BoundAddress::Unix(_) => panic!("a TCP address"),
         };
-        let reaches = |bound: &Bound| {
+        let reaches = |bound: &BoundListener| {
             let address = SocketAddr::from(([127, 0, 0, 1], port(bound)));
             std::net::TcpStream::connect(address).is_ok()
         };

@@ -14,20 +14,24 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::MembersConfig;
-use crate::control::discovered::Sourced;
+use crate::control::discovered::SourcedUpstream;
 use crate::lock::lock;
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// The thread, once there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Discovery(Mutex<Option<watch::Sender<Vec<Sourced>>>>);
+pub(crate) struct Discovery(Mutex<Option<watch::Sender<Vec<SourcedUpstream>>>>);
 
 impl Discovery {
     /// Asks these sources from now on, and no other ones.
     ///
     /// # Errors
     /// There can be no thread.
-    pub(crate) fn follow(&self, shared: &Arc<Shared>, sources: Vec<Sourced>) -> io::Result<()> {
+    pub(crate) fn follow(
+        &self,
+        shared: &Arc<FrontState>,
+        sources: Vec<SourcedUpstream>,
+    ) -> io::Result<()> {
         let mut thread = lock(&self.0);
         match &*thread {
             Some(thread) => drop(thread.send_replace(sources)),
@@ -38,7 +42,10 @@ impl Discovery {
     }
 }
 
-fn start(shared: Arc<Shared>, sources: Vec<Sourced>) -> io::Result<watch::Sender<Vec<Sourced>>> {
+fn start(
+    shared: Arc<FrontState>,
+    sources: Vec<SourcedUpstream>,
+) -> io::Result<watch::Sender<Vec<SourcedUpstream>>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -55,7 +62,7 @@ fn start(shared: Arc<Shared>, sources: Vec<Sourced>) -> io::Result<watch::Sender
 }
 
 /// A source that is asked.
-struct Asked {
+struct AskedSource {
     config: Arc<MembersConfig>,
     task: AbortHandle,
     again: Arc<Notify>,
@@ -68,7 +75,7 @@ struct Asked {
     in_force: watch::Sender<u64>,
 }
 
-impl Drop for Asked {
+impl Drop for AskedSource {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -76,8 +83,8 @@ impl Drop for Asked {
 
 /// All sources, and what is to be done when.
 struct Discoverer {
-    shared: Arc<Shared>,
-    asked: HashMap<String, Asked>,
+    shared: Arc<FrontState>,
+    asked: HashMap<String, AskedSource>,
     answers: mpsc::Sender<(String, Answer)>,
     answered: mpsc::Receiver<(String, Answer)>,
     /// When what changed becomes a site.
@@ -87,7 +94,7 @@ struct Discoverer {
 }
 
 impl Discoverer {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<FrontState>) -> Self {
         let (answers, answered) = mpsc::channel(ANSWERS_MAX);
         Self {
             shared,
@@ -99,7 +106,7 @@ impl Discoverer {
         }
     }
 
-    async fn run(mut self, mut planned: watch::Receiver<Vec<Sourced>>) {
+    async fn run(mut self, mut planned: watch::Receiver<Vec<SourcedUpstream>>) {
         let shared = Arc::clone(&self.shared);
         let mut ending = std::pin::pin!(shared.drain.begun());
         loop {
@@ -125,9 +132,9 @@ impl Discoverer {
         asks.chain(self.publish).chain(self.gone).min()
     }
 
-    fn follow(&mut self, sources: Vec<Sourced>) {
+    fn follow(&mut self, sources: Vec<SourcedUpstream>) {
         let mut before = std::mem::take(&mut self.asked);
-        for Sourced {
+        for SourcedUpstream {
             upstream, config, ..
         } in sources
         {
@@ -148,7 +155,7 @@ impl Discoverer {
     }
 
     /// Asks a source from now on.
-    fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> Asked {
+    fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> AskedSource {
         let (own, mut answers) = mpsc::channel(1);
         let again = Arc::new(Notify::new());
         let (in_force, knows_in_force) = watch::channel(0);
@@ -168,7 +175,7 @@ impl Discoverer {
         let both = async move {
             tokio::join!(source, pass_on);
         };
-        Asked {
+        AskedSource {
             config,
             task: tokio::spawn(both).abort_handle(),
             again,
@@ -252,7 +259,7 @@ impl Discoverer {
 
     fn publish(&mut self) {
         self.publish = None;
-        let Shared {
+        let FrontState {
             control,
             site,
             retired,

@@ -11,11 +11,11 @@ use std::{io, thread};
 use tokio::time::Instant;
 
 use crate::tls::{LiveProfile, Stamp, stamps};
-use crate::worker::Shared;
+use crate::worker::FrontState;
 
 /// What is known of one profile.
 #[derive(Debug)]
-struct Watched {
+struct WatchedProfile {
     profile: Weak<LiveProfile>,
     /// Its files before they were read.
     built: Vec<Stamp>,
@@ -29,7 +29,7 @@ struct Watched {
 ///
 /// # Errors
 /// If there can be no thread.
-pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
+pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
     let shared = Arc::downgrade(shared);
     let run = move || {
         let mut watched = HashMap::new();
@@ -48,13 +48,13 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-fn look(shared: &Shared, watched: &mut HashMap<String, Watched>, now: Instant) {
+fn look(shared: &FrontState, watched: &mut HashMap<String, WatchedProfile>, now: Instant) {
     let profiles = shared.profiles.load_full();
     watched.retain(|name, _| profiles.contains_key(name));
     for (name, profile) in profiles.iter() {
         let known = watched
             .entry(name.clone())
-            .or_insert_with(|| Watched::new(profile, now));
+            .or_insert_with(|| WatchedProfile::new(profile, now));
         if !std::ptr::eq(known.profile.as_ptr(), Arc::as_ptr(profile)) {
             // A reload has just built it. Its keys are those of before.
             known.built.clone_from(&profile.built_of);
@@ -76,7 +76,7 @@ fn look(shared: &Shared, watched: &mut HashMap<String, Watched>, now: Instant) {
     }
 }
 
-impl Watched {
+impl WatchedProfile {
     fn new(profile: &Arc<LiveProfile>, now: Instant) -> Self {
         Self {
             profile: Arc::downgrade(profile),
@@ -103,7 +103,7 @@ impl Watched {
     }
 }
 
-fn renew(shared: &Shared, name: &str, profile: &LiveProfile) {
+fn renew(shared: &FrontState, name: &str, profile: &LiveProfile) {
     match profile.renew() {
         Ok(warnings) => {
             shared.counters.certificates_renewed(true);
@@ -155,7 +155,7 @@ mod tests {
         let built = profiles(&[config], &[], |_| None, None).unwrap();
         write(Pair::self_signed(&["a.test", "of-another-size.test"]));
 
-        let mut watched = Watched::new(&built["www"], Instant::now());
+        let mut watched = WatchedProfile::new(&built["www"], Instant::now());
 
         let now = stamps(&built["www"].config);
         assert!(!watched.has_settled(now.clone()), "not yet");
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_change_counts_when_it_has_lasted_for_a_period() {
         let stamp = |inode| vec![Some((1, inode, 3, 4, 5))];
-        let mut watched = Watched {
+        let mut watched = WatchedProfile {
             profile: Weak::new(),
             built: stamp(1),
             changed: None,

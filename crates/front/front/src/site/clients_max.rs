@@ -11,7 +11,7 @@ use crate::config::{Config, ServerConfig};
 
 /// What the configuration wants, whatever the backends are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedLimits {
     /// As the file has it.
     connections_max: Option<usize>,
     /// As [`ServerConfig::clients_max`] has it.
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     files: usize,
 }
 
-impl Wanted {
+impl WantedLimits {
     pub(super) fn of(config: &Config) -> Self {
         Self {
             connections_max: config.server.connections_max,

@@ -1,8 +1,8 @@
 //! Where a request would go, without its going there: no turn is taken, nothing is counted.
 
-use catamaran_balance::affinity::{BackendOut, Decision, Standing, Step};
+use catamaran_balance::affinity::{BackendOut, Decision, MemberStates, Step};
 
-use super::{Asking, Choice, Facts, Upstream};
+use super::{Choice, Facts, Upstream, UpstreamMembers};
 
 /// Where a request would go at this moment.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ impl Upstream {
             foresight.members = self.foresee_by_policy(&facts, tried);
             return foresight;
         };
-        let mut foreseeing = Foreseeing {
-            asking: Asking {
+        let mut foreseeing = ForeseenMembers {
+            asking: UpstreamMembers {
                 upstream: self,
                 worker: 0,
                 facts,
@@ -86,13 +86,13 @@ impl Upstream {
 }
 
 /// Members as affinity asks about them, where picking takes no turn.
-struct Foreseeing<'a> {
-    asking: Asking<'a>,
+struct ForeseenMembers<'a> {
+    asking: UpstreamMembers<'a>,
     /// Among whom it would have been picked, the last time.
     members: Vec<(usize, u64)>,
 }
 
-impl Standing for Foreseeing<'_> {
+impl MemberStates for ForeseenMembers<'_> {
     fn is_usable(&self, member: usize) -> bool {
         self.asking.is_usable(member)
     }
@@ -106,7 +106,7 @@ impl Standing for Foreseeing<'_> {
     }
 
     fn pick_among(&mut self, members: &[usize]) -> Option<usize> {
-        let Asking {
+        let UpstreamMembers {
             upstream,
             facts,
             tried,

@@ -73,7 +73,7 @@ impl Drain {
 
 /// An override, or part of one, that no longer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub(crate) struct DroppedOverride {
     pub(crate) upstream: String,
     pub(crate) backend: String,
     pub(crate) why: Why,
@@ -241,11 +241,11 @@ impl Overrides {
 
     /// Drops what does not hold for the members of `site`, and says what. What was said of a member that was
     /// found holds whatever its source says, and when it has left and returns.
-    pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<Dropped> {
+    pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<DroppedOverride> {
         let mut dropped = Vec::new();
         let all = std::mem::take(self);
         for (upstream, backend, said) in all.iter() {
-            let note = |why| Dropped {
+            let note = |why| DroppedOverride {
                 upstream: upstream.to_owned(),
                 backend: backend.to_owned(),
                 why,

@@ -13,9 +13,9 @@ use crate::site::{BackendStatus, Site};
 
 /// What reloads removed, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Retired(Mutex<Vec<Weak<Backend>>>);
+pub(crate) struct RetiredBackends(Mutex<Vec<Weak<Backend>>>);
 
-impl Retired {
+impl RetiredBackends {
     /// Retires what a reload removed, and forgets what it brought back, which `site` has.
     pub(crate) fn add(&self, removed: &[Arc<Backend>], site: &Site) {
         removed.iter().for_each(|backend| backend.retire());

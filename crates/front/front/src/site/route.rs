@@ -17,8 +17,8 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use http::StatusCode;
-use pattern::{Excluded, Rank};
-use tree::{Asked, Tree};
+use pattern::{ExcludedPaths, Rank};
+use tree::{RouteLookup, Tree};
 
 use crate::config::{RouteConfig, RouteTarget};
 use crate::path::{NormalPath, PathFault};
@@ -58,7 +58,7 @@ pub(crate) struct Route {
     /// What it asks for besides; `None` if nothing.
     pub(crate) rules: Option<Box<Rules>>,
     rank: Rank,
-    exclude: Box<[Excluded]>,
+    exclude: Box<[ExcludedPaths]>,
 }
 
 /// What becomes of a request.
@@ -107,7 +107,7 @@ impl RouteTable {
                 action,
                 rules: Rules::new(config).map(Box::new),
                 rank: Rank::of_route(config),
-                exclude: config.exclude.iter().map(Excluded::new).collect(),
+                exclude: config.exclude.iter().map(ExcludedPaths::new).collect(),
                 config: config.clone(),
             })
         };
@@ -276,7 +276,7 @@ impl RouteTable {
         let excludes = |index: usize| {
             without(index) || self.routes[index].exclude.iter().any(|it| it.has(path))
         };
-        let asked = Asked {
+        let asked = RouteLookup {
             path,
             listener: wanted.listener,
             secure: wanted.secure,

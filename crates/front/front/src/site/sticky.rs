@@ -9,7 +9,7 @@ pub(crate) mod response_cookies;
 use std::time::Duration;
 
 use catamaran_balance::affinity::{
-    Affinity, BackendOut, Decision, Home, Rules, Standing, Trace, values,
+    Affinity, BackendOut, Decision, Home, MemberStates, Rules, Trace, values,
 };
 use catamaran_message::RequestHead;
 use catamaran_message::name::COOKIE;
@@ -58,7 +58,7 @@ impl Sticky {
         &'r self,
         head: &'r RequestHead,
         own: Own,
-        standing: &mut impl Standing,
+        standing: &mut impl MemberStates,
         trace: &mut impl Trace,
     ) -> Result<Decision<'r>, BackendOut<'r>> {
         let StickyConfig {

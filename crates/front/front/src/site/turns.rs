@@ -159,7 +159,7 @@ impl Turns {
     /// Counts a request that a member got by its session.
     pub(super) fn note(&self, worker: usize, members: &[Member], member: usize) {
         let (tier, place) = self.places[member];
-        let asked = Asked {
+        let asked = TierMembers {
             members,
             tier: &self.tiers[tier],
             suspects: true,
@@ -172,7 +172,7 @@ impl Turns {
         worker: usize,
         members: &[Member],
         tried: &[usize],
-        mut pick: impl FnMut(&mut Schedule, &Asked<'_>, &[usize], usize) -> Option<usize>,
+        mut pick: impl FnMut(&mut Schedule, &TierMembers<'_>, &[usize], usize) -> Option<usize>,
     ) -> Option<usize> {
         let mut schedules = self.lock(worker);
         self.in_order(members, tried, |asked, tried, tier| {
@@ -228,11 +228,11 @@ impl Turns {
         &self,
         members: &[Member],
         tried: &[usize],
-        mut ask: impl FnMut(&Asked<'_>, &[usize], usize) -> Option<T>,
+        mut ask: impl FnMut(&TierMembers<'_>, &[usize], usize) -> Option<T>,
     ) -> Option<T> {
         for suspects in [false, true] {
             for (index, tier) in self.tiers.iter().enumerate() {
-                let asked = Asked {
+                let asked = TierMembers {
                     members,
                     tier,
                     suspects,
@@ -262,14 +262,14 @@ impl Turns {
 }
 
 /// The members of a tier as a schedule asks about them.
-struct Asked<'a> {
+struct TierMembers<'a> {
     members: &'a [Member],
     tier: &'a [usize],
     /// Whether suspects may be picked.
     suspects: bool,
 }
 
-impl Members for Asked<'_> {
+impl Members for TierMembers<'_> {
     fn share(&self, place: usize) -> u8 {
         let member = &self.members[self.tier[place]];
         if member.backend.is_suspect() && !self.suspects {
@@ -293,7 +293,7 @@ impl Members for Asked<'_> {
 }
 
 /// The share of one that was not tried yet.
-fn share(asked: &Asked<'_>, place: usize, tried: &[usize]) -> u8 {
+fn share(asked: &TierMembers<'_>, place: usize, tried: &[usize]) -> u8 {
     if tried.contains(&place) {
         0
     } else {

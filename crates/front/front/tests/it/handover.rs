@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_front::config::{AdminConfig, Config};
-use catamaran_front::{Inheritance, NotTaken, OperatorCommands, start_inheriting};
+use catamaran_front::{HandoverError, Inheritance, OperatorCommands, start_inheriting};
 use catamaran_testkit::{Address, HttpClient};
 
 use crate::{Front, REQUEST, ask, backend, config, get, loopback, start, tcp, to, unix};
@@ -128,7 +128,7 @@ fn whoever_has_not_asked_for_the_sockets_has_none() {
     let address = tcp(&running, 0);
     let (offer, theirs) = running.offer().unwrap();
     let error = offer.send_and_wait(Duration::from_millis(50)).unwrap_err();
-    assert!(matches!(error, NotTaken::Late { .. }), "{error}");
+    assert!(matches!(error, HandoverError::Late { .. }), "{error}");
     assert_eq!(get(address).text(), "app");
     drop(running);
     TcpListener::bind(address).expect("the port is free");
@@ -143,12 +143,12 @@ fn without_an_answer_nothing_changes() {
     let (offer, theirs) = running.offer().unwrap();
     let successor = thread::spawn(move || drop(Inheritance::receive(theirs).unwrap()));
     let error = offer.send_and_wait(LIMIT).unwrap_err();
-    assert!(matches!(error, NotTaken::Ended), "{error}");
+    assert!(matches!(error, HandoverError::Ended), "{error}");
     successor.join().unwrap();
     // It never says a word.
     let (offer, theirs) = running.offer().unwrap();
     let error = offer.send_and_wait(Duration::from_millis(50)).unwrap_err();
-    assert!(matches!(error, NotTaken::Late { .. }), "{error}");
+    assert!(matches!(error, HandoverError::Late { .. }), "{error}");
     drop(theirs);
     for _ in 0..20 {
         assert_eq!(get(tcp(&running, 0)).text(), "app");

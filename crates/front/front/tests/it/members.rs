@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_front::config::{
-    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, Found, FoundState, McmpSource,
-    MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, RouteConfig, RouteRules,
-    RouteTarget, Speech, UpstreamConfig,
+    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, FoundMember, FoundState,
+    McmpSource, MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, RouteConfig,
+    RouteRules, RouteTarget, Speech, UpstreamConfig,
 };
 use catamaran_testkit::{
     DnsAnswer, DnsRecord, DnsServer, HttpClient, Peer, Response, address, dns,
@@ -23,7 +23,7 @@ use crate::sticky::{ask, named};
 use crate::{Front, backend, start, to};
 
 /// Each line is a name, an address, and `drain` if it drains.
-fn lines(path: &Path) -> Result<Vec<Found>, String> {
+fn lines(path: &Path) -> Result<Vec<FoundMember>, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     let member = |line: &str| {
         let mut words = line.split(' ');
@@ -33,7 +33,7 @@ fn lines(path: &Path) -> Result<Vec<Found>, String> {
             host: host.to_owned(),
             port: port.parse().ok()?,
         };
-        let mut found = Found::new(name, place, Speech::Http);
+        let mut found = FoundMember::new(name, place, Speech::Http);
         if words.next() == Some("drain") {
             found.state = FoundState::Drain;
         }

@@ -1,6 +1,6 @@
 //! A pooled connection that turns out to be dead: what is sent again, what never is.
 
-use catamaran_front::config::RetrySent;
+use catamaran_front::config::RetrySentRule;
 use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::{ask, config, loopback, start, tcp, to};
@@ -26,10 +26,10 @@ fn delivered(peer: &Peer) -> Vec<Vec<u8>> {
 
 /// Sends a first request that leaves a pooled connection, then `request`; says what became of it.
 fn second(request: &[u8], last: &'static [u8]) -> (u16, Peer) {
-    second_with(RetrySent::Idempotent, request, last)
+    second_with(RetrySentRule::Idempotent, request, last)
 }
 
-fn second_with(retry_sent: RetrySent, request: &[u8], last: &'static [u8]) -> (u16, Peer) {
+fn second_with(retry_sent: RetrySentRule, request: &[u8], last: &'static [u8]) -> (u16, Peer) {
     let peer = dying_once(last);
     let mut config = config(&[loopback()], vec![to(&peer)]);
     config.upstreams[0].retry_sent = retry_sent;
@@ -79,9 +79,9 @@ fn an_upstream_may_forbid_to_send_again_what_a_backend_has_received() {
     let put = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
     let get = b"GET /last HTTP/1.1\r\nHost: a\r\n\r\n";
     for (retry_sent, put_times, get_times) in [
-        (RetrySent::Idempotent, 2, 2),
-        (RetrySent::Safe, 1, 2),
-        (RetrySent::Nothing, 1, 1),
+        (RetrySentRule::Idempotent, 2, 2),
+        (RetrySentRule::Safe, 1, 2),
+        (RetrySentRule::Nothing, 1, 1),
     ] {
         let (status, peer) = second_with(retry_sent, put, b"hello");
         let times = delivered(&peer).len();

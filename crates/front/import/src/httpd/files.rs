@@ -11,7 +11,7 @@ use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::fields;
-use crate::httpd::processing::{self, Processing, paths_of_names, placed};
+use crate::httpd::processing::{self, FileTreatment, paths_of_names, placed};
 use crate::httpd::section::is_stranger;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::{Common, Matcher};
@@ -27,7 +27,7 @@ pub(crate) struct Site<'a> {
 
 /// A directory that the front serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Served {
+pub(crate) struct ServedDirectory {
     pub(crate) action: Action,
     /// What holds for it, and for directories below it with sections of their own.
     scopes: Vec<Scope>,
@@ -40,7 +40,7 @@ struct Scope {
     below: String,
     guards: Guards,
     settings: SharedSettings,
-    processing: Processing,
+    processing: FileTreatment,
 }
 
 impl<'a> Site<'a> {
@@ -55,7 +55,7 @@ impl<'a> Site<'a> {
     }
 
     /// The `DocumentRoot`, if the front serves it.
-    pub(crate) fn root(&self, ledger: &mut Ledger) -> Option<Served> {
+    pub(crate) fn root(&self, ledger: &mut Ledger) -> Option<ServedDirectory> {
         let directive = self.find("documentroot")?;
         if let Some(other) = self.main.iter().find(|it| it.name == "documentroot") {
             ledger.dropped_if_open(other.id, "each virtual host has its own");
@@ -71,7 +71,11 @@ impl<'a> Site<'a> {
     }
 
     /// The directory of an `Alias`, if the front serves it.
-    pub(crate) fn alias(&self, directive: &Directive, ledger: &mut Ledger) -> Option<Served> {
+    pub(crate) fn alias(
+        &self,
+        directive: &Directive,
+        ledger: &mut Ledger,
+    ) -> Option<ServedDirectory> {
         let (path, target) = (directive.word(0), directive.word(1));
         if path.ends_with('/') != target.ends_with('/') || !path.starts_with('/') {
             ledger.kept_or_risk(directive.id, "one of path and directory ends with a slash");
@@ -89,7 +93,7 @@ impl<'a> Site<'a> {
         (id, path): (Id, &str),
         (inside, rewrite): (Contents, Option<String>),
         ledger: &mut Ledger,
-    ) -> Option<Served> {
+    ) -> Option<ServedDirectory> {
         let mut keys = self.keys(rewrite.is_none(), ledger);
         let scopes = plain(path).and_then(|it| self.scopes(&it, &mut keys, ledger));
         let Some(scopes) = scopes.filter(|it| !it[0].processing.is_whole) else {
@@ -124,7 +128,7 @@ impl<'a> Site<'a> {
                     keys,
                 };
                 let action = Action::Serve(Box::new(serve));
-                return Some(Served { action, scopes });
+                return Some(ServedDirectory { action, scopes });
             }
         };
         ledger.kept_or_risk(id, &format!("`{path}` is not served here: {reason}"));
@@ -307,7 +311,7 @@ impl Scope {
     }
 }
 
-impl Served {
+impl ServedDirectory {
     /// Serves what the rules leave to files, with the guards of the directory.
     pub(crate) fn fill(&self, rules: &mut [Rule]) {
         for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {

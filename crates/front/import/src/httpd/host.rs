@@ -12,7 +12,7 @@ use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
 use crate::files::ImportError;
-use crate::httpd::files::{Served, Site};
+use crate::httpd::files::{ServedDirectory, Site};
 use crate::httpd::names::names;
 use crate::httpd::proxy::{self, Balancers};
 use crate::httpd::redirect::{Clients, Rewrite};
@@ -417,7 +417,12 @@ impl Reader<'_, '_> {
     }
 
     /// Lays sections over the rules, and what may guard the whole server.
-    fn sections(&mut self, site: Site<'_>, served: &[(String, Served)], rules: &mut Vec<Rule>) {
+    fn sections(
+        &mut self,
+        site: Site<'_>,
+        served: &[(String, ServedDirectory)],
+        rules: &mut Vec<Rule>,
+    ) {
         for (path, directory) in served {
             directory.lay(path, rules);
         }

@@ -15,7 +15,7 @@ use crate::regex::{PathSet, path_set};
 
 /// What is done with the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Processing {
+pub(super) struct FileTreatment {
     /// Paths below the directory that a handler or a filter takes.
     handled: Vec<Matcher>,
     /// Those that are run for their type, which `ForceType` replaces.
@@ -32,7 +32,7 @@ pub(super) struct Processing {
     unforced: Option<String>,
 }
 
-impl Processing {
+impl FileTreatment {
     /// Adds what a server, or a directory below, says.
     pub(super) fn add<'d>(
         &mut self,

@@ -5,7 +5,7 @@ use crate::condition::{
 };
 use crate::directive::Directive;
 use crate::emit::quoted;
-use crate::httpd::files::{Served, Site};
+use crate::httpd::files::{ServedDirectory, Site};
 use crate::httpd::proxy::{Target, prefix, whole_path};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
@@ -32,7 +32,7 @@ pub(crate) fn aliases(
     directives: &[Directive],
     site: Site<'_>,
     ledger: &mut Ledger,
-) -> (Vec<Rule>, Vec<(String, Served)>) {
+) -> (Vec<Rule>, Vec<(String, ServedDirectory)>) {
     let (mut rules, mut served) = (Vec::new(), Vec::new());
     for directive in directives {
         let place = || ledger_place(ledger, directive);

@@ -28,7 +28,7 @@ pub(crate) fn overlay(
         _ => return overlay_other(section, rules, ledger),
     };
     let inner = section.inside();
-    let mut laid = Laid {
+    let mut laid = SectionLayer {
         change: of_section(inner, ledger),
         guards: guards(inner, ledger),
         answer: answer(inner, plan, ledger),
@@ -103,13 +103,13 @@ pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
 }
 
 /// What a section changes of the rules for its paths.
-struct Laid {
+struct SectionLayer {
     change: SharedSettings,
     guards: Guards,
     answer: Option<Action>,
 }
 
-impl Laid {
+impl SectionLayer {
     /// Whether it changes nothing, as a section that only passes requests on.
     fn is_nothing(&self) -> bool {
         !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()

@@ -14,7 +14,7 @@ use crate::plan::{Action, Keys, Rule, Serve};
 
 /// What a location does with paths that are no files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingRule {
     /// They are answered 404.
     NotFound,
     /// A page stands in for them.
@@ -24,9 +24,9 @@ pub(crate) enum Missing {
 }
 
 /// Reads `try_files`; `None` if the front cannot do it.
-pub(crate) fn missing(directive: Option<&Directive>) -> Option<Missing> {
+pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     let Some(directive) = directive else {
-        return Some(Missing::NotFound);
+        return Some(MissingRule::NotFound);
     };
     let (last, tried) = directive.words.split_last()?;
     let is_usual = |it: &String| matches!(it.as_str(), "$uri" | "$uri/" | "$uri/index.html");
@@ -34,17 +34,17 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<Missing> {
         return None;
     }
     if last == "=404" {
-        return Some(Missing::NotFound);
+        return Some(MissingRule::NotFound);
     }
     if last.starts_with('@') {
-        return Some(Missing::Named(last.clone()));
+        return Some(MissingRule::Named(last.clone()));
     }
     let page = last.strip_prefix('/').unwrap_or(last);
     let is_plain = !page.is_empty()
         && page
             .bytes()
             .all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
-    is_plain.then(|| Missing::Page(page.to_owned()))
+    is_plain.then(|| MissingRule::Page(page.to_owned()))
 }
 
 /// What a location without `proxy_pass` does. `named` is the upstream of its named location.
@@ -131,12 +131,12 @@ fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -
     }
     if let Some(tries) = scope.own("try_files") {
         match missing(Some(tries)) {
-            Some(Missing::Page(page)) if path == "/" && !forwards => {
+            Some(MissingRule::Page(page)) if path == "/" && !forwards => {
                 keys.insert("fallback".to_owned(), quoted(&page));
                 ledger.mapped(tries.id);
                 ledger.note(tries.id, "the page stands in for missing pages alone, and not for names with a dot in them");
             }
-            Some(Missing::Page(_)) => {
+            Some(MissingRule::Page(_)) => {
                 ledger.risk(
                     tries.id,
                     "the page that stands in for what is missing was not converted",
@@ -153,7 +153,7 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     let tries = tries?;
     let has = |it: &str| tries.words.iter().any(|word| word == it);
     match missing(Some(tries)) {
-        Some(Missing::Page(_)) => None,
+        Some(MissingRule::Page(_)) => None,
         _ if has("$uri/") => None,
         _ if has("$uri/index.html") => Some("\"index.html\""),
         _ => Some("[]"),

@@ -12,7 +12,7 @@ use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
-use crate::nginx::files::{Missing, give_types, missing};
+use crate::nginx::files::{MissingRule, give_types, missing};
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
     self, LocationTargets, Scope, access, action, drop_needless, inner_rewrite, modifier, settings,
@@ -395,7 +395,7 @@ impl Reader<'_, '_> {
         outer: &mut Access,
     ) -> Option<usize> {
         let tries = tries?;
-        let Some(Missing::Named(name)) = missing(Some(tries)) else {
+        let Some(MissingRule::Named(name)) = missing(Some(tries)) else {
             return None;
         };
         let mut locations = server.inner.iter().filter(|it| it.name == "location");

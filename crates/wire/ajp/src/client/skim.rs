@@ -29,7 +29,7 @@ pub struct Outline {
 
 /// What [`Client::skim`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skimmed {
+pub enum AjpSkim {
     /// A 1xx head in a packet of so many bytes.
     Interim(usize),
     /// The response's head.
@@ -68,7 +68,7 @@ impl Client {
         input: &mut &[u8],
         known: &mut KnownHead,
         out: &mut BytesMut,
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<AjpSkim>, Fault> {
         let skimmed = self.skim_message(input, known, out);
         if skimmed.is_err() {
             self.stage = Stage::Over;
@@ -81,7 +81,7 @@ impl Client {
         input: &mut &[u8],
         known: &mut KnownHead,
         out: &mut BytesMut,
-    ) -> Result<Option<Skimmed>, Fault> {
+    ) -> Result<Option<AjpSkim>, Fault> {
         let exchange = match &mut self.stage {
             Stage::Exchange(exchange) => exchange,
             Stage::Idle | Stage::Over if input.is_empty() => return Ok(None),
@@ -101,8 +101,8 @@ impl Client {
             Some(&code::SEND_BODY_CHUNK) => {
                 let body = body_chunk::decode(payload).map_err(ResponseFault::from)?;
                 match exchange.response.chunk(body.len())? {
-                    Chunk::Body => Skimmed::Body(body.len()),
-                    Chunk::Flush | Chunk::Nothing => Skimmed::Body(0),
+                    Chunk::Body => AjpSkim::Body(body.len()),
+                    Chunk::Flush | Chunk::Nothing => AjpSkim::Body(0),
                 }
             }
             Some(&code::SEND_HEADERS) => {
@@ -112,28 +112,28 @@ impl Client {
                 let outline = known.outline(payload, self.config.response_fields_max)?;
                 if outline.status.is_informational() {
                     exchange.response.interim(self.config.interim_max)?;
-                    return Ok(Some(Skimmed::Interim(outline.bytes)));
+                    return Ok(Some(AjpSkim::Interim(outline.bytes)));
                 }
                 exchange
                     .response
                     .head(outline.status, outline.content_length)?;
-                Skimmed::Head(outline)
+                AjpSkim::Head(outline)
             }
             Some(&code::GET_BODY_CHUNK) => {
                 let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
                 exchange.request.ask(bytes, self.config.surplus_asks_max)?;
                 if exchange.request.has_ended() {
                     answer_asks(exchange, out);
-                    return Ok(Some(Skimmed::Body(0)));
+                    return Ok(Some(AjpSkim::Body(0)));
                 }
-                Skimmed::BodyWanted
+                AjpSkim::BodyWanted
             }
             Some(&code::END_RESPONSE) => {
                 let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
                 exchange.response.end()?;
                 let may_go_on = reuse && exchange.request.has_ended();
                 self.stage = if may_go_on { Stage::Idle } else { Stage::Over };
-                Skimmed::End
+                AjpSkim::End
             }
             Some(&other) => return Err(Fault::Message(other)),
             None => return Err(Fault::Empty),

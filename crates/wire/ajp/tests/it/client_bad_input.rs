@@ -6,7 +6,7 @@
 //! fault's token is part of the row, so that a row cannot pass for the wrong reason.
 
 use bytes::BytesMut;
-use catamaran_ajp::client::{KnownHead, Skimmed};
+use catamaran_ajp::client::{AjpSkim, KnownHead};
 use catamaran_ajp::{BodyLength, Client, ClientConfig, ClientEvent, Fault, Request};
 use catamaran_message::Fields;
 use http::Method;
@@ -174,15 +174,15 @@ impl WebServer {
         let mut known = KnownHead::default();
         while self.outcome.fault.is_none() {
             let name = match self.client.skim(&mut input, &mut known, &mut self.out) {
-                Ok(Some(Skimmed::Interim(_))) => "interim".into(),
-                Ok(Some(Skimmed::Head(head))) => format!("head {}", head.status.as_u16()),
-                Ok(Some(Skimmed::Body(0))) => continue,
-                Ok(Some(Skimmed::Body(len))) => format!("body {len}"),
-                Ok(Some(Skimmed::BodyWanted)) => {
+                Ok(Some(AjpSkim::Interim(_))) => "interim".into(),
+                Ok(Some(AjpSkim::Head(head))) => format!("head {}", head.status.as_u16()),
+                Ok(Some(AjpSkim::Body(0))) => continue,
+                Ok(Some(AjpSkim::Body(len))) => format!("body {len}"),
+                Ok(Some(AjpSkim::BodyWanted)) => {
                     self.send_body();
                     "wanted".into()
                 }
-                Ok(Some(Skimmed::End)) => "end".into(),
+                Ok(Some(AjpSkim::End)) => "end".into(),
                 Ok(None) => break,
                 Err(fault) => {
                     self.outcome.fault = Some(fault);

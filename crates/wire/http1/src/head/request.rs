@@ -24,7 +24,7 @@ pub(crate) fn decode(
     }
     let (target, target_authority) = decode_target(&raw.bytes, line.target, &line.method)?;
     head.headers.keep(raw.bytes.clone());
-    let mut found = Found::default();
+    let mut found = RequestFacts::default();
     for field in head.headers.iter() {
         match field.id() {
             Some(name::HOST) => {
@@ -57,7 +57,7 @@ pub(crate) fn decode(
 }
 
 #[derive(Default)]
-struct Found {
+struct RequestFacts {
     host: Option<Authority>,
     framing: FramingFields,
     persistence: Persistence,

@@ -36,7 +36,7 @@ pub(crate) fn decode(
     let status = line.status;
     let headers = &mut head.headers;
     headers.keep(raw.bytes.clone());
-    let found = Found::in_fields(headers)?;
+    let found = ResponseFacts::in_fields(headers)?;
     let upgrade = match status {
         StatusCode::SWITCHING_PROTOCOLS => {
             Some(found.upgraded(headers, asked.upgrade, line.version)?)
@@ -89,7 +89,7 @@ pub(crate) fn decode(
 }
 
 #[derive(Default)]
-struct Found {
+struct ResponseFacts {
     framing: FramingFields,
     persistence: Persistence,
     locations: usize,
@@ -98,7 +98,7 @@ struct Found {
     nominates: bool,
 }
 
-impl Found {
+impl ResponseFacts {
     fn in_fields(headers: &Fields) -> Result<Self, Fault> {
         let mut found = Self::default();
         for field in headers.iter() {

@@ -54,14 +54,14 @@ impl Story {
         self
     }
 
-    fn tell(&mut self, skimmed: Skimmed) {
+    fn tell(&mut self, skimmed: Http1Skim) {
         match skimmed {
-            Skimmed::Interim(_) => self.interims += 1,
-            Skimmed::Head(outline) => self
+            Http1Skim::Interim(_) => self.interims += 1,
+            Http1Skim::Head(outline) => self
                 .heads
                 .push((outline.status.as_u16(), outline.content_length)),
-            Skimmed::Body(len) => self.body += len,
-            Skimmed::End => self.ends += 1,
+            Http1Skim::Body(len) => self.body += len,
+            Http1Skim::End => self.ends += 1,
         }
     }
 }
@@ -156,12 +156,12 @@ fn a_known_head_is_recognised_and_another_one_replaces_it() {
         while let Some(event) = skimmer.receive(&mut input, &mut known).unwrap() {
             events.push(event);
         }
-        let Some(Skimmed::Head(outline)) = events.first() else {
+        let Some(Http1Skim::Head(outline)) = events.first() else {
             panic!("{events:?}");
         };
         assert_eq!(outline.status.as_u16(), expected);
         assert_eq!(known.bytes(), &stream.as_bytes()[..outline.bytes]);
-        assert_eq!(events.last(), Some(&Skimmed::End));
+        assert_eq!(events.last(), Some(&Http1Skim::End));
         assert!(input.is_empty() && skimmer.is_idle());
     }
 }
@@ -178,7 +178,7 @@ fn the_same_head_means_less_after_a_head_request() {
         }
         let mut body = 0;
         while let Some(event) = skimmer.receive(&mut input, &mut known).unwrap() {
-            if let Skimmed::Body(len) = event {
+            if let Http1Skim::Body(len) = event {
                 body += len;
             }
         }

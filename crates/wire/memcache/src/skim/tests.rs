@@ -30,7 +30,7 @@ fn skimmed(
         let mut input = &kept[..];
         loop {
             match skimmer.receive(&mut input, |data| value.extend_from_slice(data)) {
-                Ok(Some(Skimmed::End(reply))) => {
+                Ok(Some(MemcacheSkim::End(reply))) => {
                     replies.push(reply);
                     expect(&mut skimmer);
                 }
@@ -182,7 +182,7 @@ fn the_servers_words_are_kept_as_text() {
     let mut input = &b"SERVER_ERROR object too large\x1b[2J for cache\r\n"[..];
     assert!(skimmer.receive(&mut input, |_| {}).is_ok());
     let end = skimmer.receive(&mut input, |_| {});
-    assert_eq!(end, Ok(Some(Skimmed::End(Reply::Refused))));
+    assert_eq!(end, Ok(Some(MemcacheSkim::End(Reply::Refused))));
     assert_eq!(
         skimmer.said(),
         "SERVER_ERROR object too large?[2J for cache"

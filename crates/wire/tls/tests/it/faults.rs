@@ -4,15 +4,15 @@ use std::time::SystemTime;
 
 use catamaran_testkit::tls::{Authority, Pair, build, file, files, settings};
 use catamaran_tls::{
-    Built, CertificateFiles, ClientCertificate, Fault, Profile, ProfileFiles, ProfileSettings,
-    TicketKeys,
+    BuiltProfile, CertificateFiles, ClientCertificate, Fault, Profile, ProfileFiles,
+    ProfileSettings, TicketKeys,
 };
 use rcgen::{CustomExtension, date_time_ymd};
 
 use crate::{authority, plain};
 
 /// What is said of files, as `part: message`.
-fn said(built: Result<Built, Vec<Fault>>) -> Vec<String> {
+fn said(built: Result<BuiltProfile, Vec<Fault>>) -> Vec<String> {
     let list = match built {
         Ok(built) => built.warnings,
         Err(faults) => faults,

@@ -100,7 +100,7 @@ Generator
 fn an_open_loop_has_two_columns_and_its_lateness() {
     let mut report = sample::report();
     report.latency.total = sample::times(1..=1000);
-    let mut corrected = Censored::new();
+    let mut corrected = CensoredLatencies::new();
     for micros in 1..=1000 {
         corrected.record(Duration::from_micros(micros * 2));
     }
@@ -198,7 +198,7 @@ fn stalls_and_waits_say_what_to_do() {
 /// Two of a hundred were never sent, and a percentile among them is a lower bound.
 #[test]
 fn percentiles_of_requests_without_an_answer_are_lower_bounds() {
-    let mut corrected = Censored::new();
+    let mut corrected = CensoredLatencies::new();
     (0..980).for_each(|_| corrected.record(Duration::from_millis(1)));
     (0..20).for_each(|_| corrected.record_waiting(Duration::from_millis(500)));
     let mut report = sample::report();
@@ -226,7 +226,7 @@ fn every_failed_request_is_counted_once_with_its_cause() {
     let expected = "\
 Failed requests:        3
    (reset: 2, timeout: 1)
-Unfinished requests:    2
+UnfinishedRequests requests:    2
    (hung: 2, cut: 0, unsent: 0)
 ";
     assert!(text.contains(expected), "{text}");

@@ -12,14 +12,14 @@ use mio::event::Event;
 
 use super::place::{Place, State};
 use crate::client::LastHeads;
-use crate::http2::{self, Broken, Http2};
+use crate::http2::{self, Http2, StreamFailure};
 use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::worker::lent::SlotResources;
 
 /// A place for a connection.
 #[derive(Debug)]
-pub(in crate::worker) struct Multiplexed {
+pub(in crate::worker) struct MultiplexedSlot {
     pub(super) place: Place<Box<Http2>>,
     /// Requests that were taken and are on no stream, in order.
     waiting: VecDeque<Flight>,
@@ -62,7 +62,7 @@ impl Vacancy {
     }
 }
 
-impl Multiplexed {
+impl MultiplexedSlot {
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         Self {
             place: Place::new(key, client_number, lent),
@@ -264,7 +264,7 @@ impl Multiplexed {
         self.events = events;
         match ended {
             Some(why) => self.end(why, lent),
-            None if self.open == 0 && is_leaving => self.end(Broken::Closed, lent),
+            None if self.open == 0 && is_leaving => self.end(StreamFailure::Closed, lent),
             None if self.open == 0 && self.is_used_up(lent) => self.place.close(lent),
             None => {}
         }
@@ -323,7 +323,7 @@ impl Multiplexed {
                     return;
                 };
                 match why {
-                    Broken::Unprocessed if !flight.retried => {
+                    StreamFailure::Unprocessed if !flight.retried => {
                         lent.connections.resent += 1;
                         flight = Flight {
                             retried: true,
@@ -333,15 +333,15 @@ impl Multiplexed {
                         };
                         self.waiting.push_back(flight);
                     }
-                    Broken::Unprocessed => lent.fail(&flight, FailureKind::EarlyClose, None),
-                    Broken::Closed => {
+                    StreamFailure::Unprocessed => lent.fail(&flight, FailureKind::EarlyClose, None),
+                    StreamFailure::Closed => {
                         let kind = match flight.status {
                             0 => FailureKind::EarlyClose,
                             _ => FailureKind::TruncatedBody,
                         };
                         lent.fail(&flight, kind, None);
                     }
-                    Broken::Failed(kind, error) => lent.fail(&flight, kind, error.as_ref()),
+                    StreamFailure::Failed(kind, error) => lent.fail(&flight, kind, error.as_ref()),
                 }
             }
         }
@@ -357,11 +357,11 @@ impl Multiplexed {
 
     /// The connection has ended, or is of no more use; its streams have ended already. If no request
     /// could be sent on it, the one that waits has failed: the next connection may be no better.
-    fn end(&mut self, why: Broken, lent: &mut SlotResources) {
+    fn end(&mut self, why: StreamFailure, lent: &mut SlotResources) {
         debug_assert_eq!(self.open, 0, "every stream has ended");
         let (kind, error) = match why {
-            Broken::Failed(kind, error) => (kind, error),
-            Broken::Closed | Broken::Unprocessed => (FailureKind::EarlyClose, None),
+            StreamFailure::Failed(kind, error) => (kind, error),
+            StreamFailure::Closed | StreamFailure::Unprocessed => (FailureKind::EarlyClose, None),
         };
         lent.connections.reset += u64::from(kind == FailureKind::Reset);
         let is_closed = kind == FailureKind::EarlyClose && self.sent > 0;

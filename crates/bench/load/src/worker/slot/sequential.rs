@@ -17,7 +17,7 @@ use crate::record::Flight;
 use crate::report::FailureKind;
 use crate::stream::{self, Stream};
 use crate::worker::lent::SlotResources;
-use crate::worker::outgoing::Outgoing;
+use crate::worker::outgoing::WriteProgress;
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(in crate::worker) struct Sequential {
     client: Client,
     /// Requests under way, in order.
     flights: VecDeque<Flight>,
-    outgoing: Outgoing,
+    outgoing: WriteProgress,
     /// What came and is not complete enough to be understood.
     kept: Vec<u8>,
     /// Answers on this connection.
@@ -41,7 +41,7 @@ impl Sequential {
         Self {
             client: Client::new(lent.board.targets[place.target].codec),
             flights: VecDeque::new(),
-            outgoing: Outgoing::default(),
+            outgoing: WriteProgress::default(),
             kept: Vec::new(),
             served: 0,
             peer_closed: false,

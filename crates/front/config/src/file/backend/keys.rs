@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use catamaran_front::config::{Activation, BackendConfig, ClientCertFields, Protocol};
 
-use super::Shared;
+use super::BackendDefaults;
 use crate::file::backend_tls::TlsKeys;
 use crate::file::members::unplaced;
 use crate::fill;
 use crate::key::{Group, Key, Preset};
 use crate::value::address::{BackendUrl, parse_server_name, parse_upstream_url};
 use crate::value::text::{file_path, parse_label, parse_secret, parse_sent_host};
-use crate::value::{Choices, Counts, Durations, Optional, OrOff, Parsed, Sizes, Switch};
+use crate::value::{Choices, Counts, Durations, Optional, OrOff, Sizes, Switch, Syntax};
 
 /// The keys as written.
-pub(crate) struct Written {
+pub(crate) struct RawBackend {
     pub(crate) url: Option<BackendUrl>,
     pub(crate) upgrade_url: Option<BackendUrl>,
     pub(crate) name: Option<String>,
@@ -29,9 +29,9 @@ pub(crate) struct Written {
     pub(crate) config: BackendConfig,
 }
 
-impl Written {
+impl RawBackend {
     /// Before anything is read, within an upstream that says this.
-    pub(crate) fn within(shared: &Shared) -> Self {
+    pub(crate) fn within(shared: &BackendDefaults) -> Self {
         Self {
             url: None,
             upgrade_url: None,
@@ -46,9 +46,9 @@ impl Written {
     }
 }
 
-impl Default for Written {
+impl Default for RawBackend {
     fn default() -> Self {
-        Self::within(&Shared {
+        Self::within(&BackendDefaults {
             config: BackendConfig::new(Protocol::Ajp, unplaced()),
             tls: TlsKeys::default(),
         })
@@ -78,17 +78,17 @@ pub(crate) const TLS: Group = Group("TLS");
 /// Keys that are only for AJP.
 pub(crate) const AJP: Group = Group("AJP");
 
-pub(crate) static KEYS: &[Key<Written>] = &[
+pub(crate) static KEYS: &[Key<RawBackend>] = &[
     Key {
         name: "url",
         group: MEMBER,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"https://HOST:PORT\", \
                \"ajp+unix:/PATH\" or \"http+unix:/PATH\"",
                 parse: parse_upstream_url,
             }),
-            Written.url
+            RawBackend.url
         ),
         preset: Preset::Required,
         sample: "\"ajp://127.0.0.1:8009\"",
@@ -104,11 +104,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "upgrade_url",
         group: OWN,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a URL: \"http://HOST:PORT\", \"https://HOST:PORT\" or \"http+unix:/PATH\"",
                 parse: parse_upstream_url,
             }),
-            Written.upgrade_url
+            RawBackend.upgrade_url
         ),
         preset: Preset::Unset("requests for a tunnel are answered 501"),
         sample: "\"http://127.0.0.1:8080\"",
@@ -122,11 +122,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "name",
         group: OWN,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a name such as \"a\"",
                 parse: parse_label,
             }),
-            Written.name
+            RawBackend.name
         ),
         preset: Preset::Unset("the `url`"),
         sample: "\"a\"",
@@ -138,7 +138,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "weight",
         group: MEMBER,
-        value: fill!(Counts(1..=1000), Written.config.weight),
+        value: fill!(Counts(1..=1000), RawBackend.config.weight),
         preset: Preset::Value("1"),
         sample: "3",
         effect: "The backend's share of the load, in proportion to the weights of the others.",
@@ -149,11 +149,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "jvm_route",
         group: MEMBER,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a route such as \"a\"",
                 parse: parse_label,
             }),
-            Written.jvm_route
+            RawBackend.jvm_route
         ),
         preset: Preset::Unset("the `name`"),
         sample: "\"a\"",
@@ -168,11 +168,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "domain",
         group: MEMBER,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a name such as \"east\"",
                 parse: parse_label,
             }),
-            Written.config.domain
+            RawBackend.config.domain
         ),
         preset: Preset::Unset("what `jvm_route` has before its first dot, if it has one"),
         sample: "\"east\"",
@@ -185,11 +185,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "fallback",
         group: OWN,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "the `jvm_route` of another backend",
                 parse: parse_label,
             }),
-            Written.config.fallback
+            RawBackend.config.fallback
         ),
         preset: Preset::Unset("none"),
         sample: "\"b\"",
@@ -201,7 +201,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "distance",
         group: MEMBER,
-        value: fill!(Counts(0..=1000), Written.config.distance),
+        value: fill!(Counts(0..=1000), RawBackend.config.distance),
         preset: Preset::Value("0"),
         sample: "1",
         effect: "Strict preference: a backend gets requests only while no backend with a lower \
@@ -220,7 +220,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
                 ("drain", Activation::Drain),
                 ("stopped", Activation::Stopped),
             ]),
-            Written.config.activation
+            RawBackend.config.activation
         ),
         preset: Preset::Value("\"active\""),
         sample: "\"drain\"",
@@ -236,7 +236,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "connections_max",
         group: SHARED,
-        value: fill!(Counts(1..=65_535), Written.config.connections_max),
+        value: fill!(Counts(1..=65_535), RawBackend.config.connections_max),
         preset: Preset::Value("200"),
         sample: "400",
         effect: "Open connections to this backend over all workers, idle ones included. The \
@@ -249,7 +249,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "queue_max",
         group: SHARED,
-        value: fill!(Counts(0..=1_000_000), Written.config.queue_max),
+        value: fill!(Counts(0..=1_000_000), RawBackend.config.queue_max),
         preset: Preset::Value("1000"),
         sample: "100",
         effect: "Exchanges that may wait for a connection when `connections_max` is reached; one \
@@ -260,7 +260,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "queue_timeout",
         group: SHARED,
-        value: fill!(WAIT, Written.config.queue_timeout),
+        value: fill!(WAIT, RawBackend.config.queue_timeout),
         preset: Preset::Value("\"5s\""),
         sample: "\"1s\"",
         effect: "How long an exchange may wait for a connection before it is answered 503.",
@@ -270,7 +270,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "idle_timeout",
         group: SHARED,
-        value: fill!(WAIT, Written.config.idle_timeout),
+        value: fill!(WAIT, RawBackend.config.idle_timeout),
         preset: Preset::Value("\"15s\""),
         sample: "\"20s\"",
         effect: "How long an unused connection stays in the pool.",
@@ -284,7 +284,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "connect_timeout",
         group: SHARED,
-        value: fill!(WAIT, Written.config.connect_timeout),
+        value: fill!(WAIT, RawBackend.config.connect_timeout),
         preset: Preset::Value("\"1s\""),
         sample: "\"500ms\"",
         effect: "How long a new connection may take, name resolution included.",
@@ -296,7 +296,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "first_byte_timeout",
         group: SHARED,
-        value: fill!(WAIT, Written.config.first_byte_timeout),
+        value: fill!(WAIT, RawBackend.config.first_byte_timeout),
         preset: Preset::Value("\"60s\""),
         sample: "\"5m\"",
         effect: "How long the backend may be silent before the first byte of its response; the \
@@ -308,7 +308,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "idle_body_timeout",
         group: SHARED,
-        value: fill!(WAIT, Written.config.idle_body_timeout),
+        value: fill!(WAIT, RawBackend.config.idle_body_timeout),
         preset: Preset::Value("\"60s\""),
         sample: "\"10s\"",
         effect: "How long the backend may be silent within a response, or refuse to take the next \
@@ -320,7 +320,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "exchange_timeout",
         group: SHARED,
-        value: fill!(OrOff(WAIT), Written.config.exchange_timeout),
+        value: fill!(OrOff(WAIT), RawBackend.config.exchange_timeout),
         preset: Preset::Value("\"off\""),
         sample: "\"10m\"",
         effect: "How long a whole exchange may take, however busy it is. Off by default, as in \
@@ -331,7 +331,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "eject",
         group: SHARED,
-        value: fill!(Switch, Written.config.eject),
+        value: fill!(Switch, RawBackend.config.eject),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "Leave the backend out when it cannot be connected to or does not answer CPING (see \
@@ -346,7 +346,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "eject_after_5xx",
         group: SHARED,
-        value: fill!(OrOff(Counts(1..=10_000)), Written.config.eject_after_5xx),
+        value: fill!(OrOff(Counts(1..=10_000)), RawBackend.config.eject_after_5xx),
         preset: Preset::Value("\"off\""),
         sample: "20",
         effect: "Leave the backend out when so many of its responses in a row have a status 5xx, as long as \
@@ -363,7 +363,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "suspect_after",
         group: SHARED,
-        value: fill!(OrOff(WAIT), Written.config.suspect_after),
+        value: fill!(OrOff(WAIT), RawBackend.config.suspect_after),
         preset: Preset::Value("\"2s\""),
         sample: "\"5s\"",
         effect: "A backend is suspect when no byte came on any of its connections for so long while a \
@@ -383,7 +383,10 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "slow_start",
         group: SHARED,
-        value: fill!(Durations(Duration::ZERO..=DAY), Written.config.slow_start),
+        value: fill!(
+            Durations(Duration::ZERO..=DAY),
+            RawBackend.config.slow_start
+        ),
         preset: Preset::Value("\"10s\""),
         sample: "\"60s\"",
         effect: "How long a backend that comes back gets less than its `weight`, growing from a tenth \
@@ -395,7 +398,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "tunnels_max",
         group: SHARED,
-        value: fill!(Counts(0..=1_000_000), Written.config.tunnels_max),
+        value: fill!(Counts(0..=1_000_000), RawBackend.config.tunnels_max),
         preset: Preset::Value("1000"),
         sample: "10000",
         effect: "Tunnels to this backend that may be open, over all workers. They do not count for \
@@ -409,11 +412,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "host",
         group: SHARED,
         value: fill!(
-            Parsed {
+            Syntax {
                 what: "\"client\", \"backend\" or a host such as \"app.internal\"",
                 parse: parse_sent_host,
             },
-            Written.config.host
+            RawBackend.config.host
         ),
         preset: Preset::Value("\"client\""),
         sample: "\"backend\"",
@@ -437,7 +440,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
                 ("rfc9440", ClientCertFields::Rfc9440),
                 ("tomcat", ClientCertFields::Tomcat),
             ]),
-            Written.config.client_cert_fields
+            RawBackend.config.client_cert_fields
         ),
         preset: Preset::Value("\"off\""),
         sample: "\"tomcat\"",
@@ -456,7 +459,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         group: TLS,
         value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/backends-ca.pem\"")),
-            Written.tls.ca_file
+            RawBackend.tls.ca_file
         ),
         preset: Preset::Unset("the issuers that this system trusts"),
         sample: "\"/etc/ssl/backends-ca.pem\"",
@@ -473,11 +476,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "server_name",
         group: TLS,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a host name or an address",
                 parse: parse_server_name,
             }),
-            Written.tls.server_name
+            RawBackend.tls.server_name
         ),
         preset: Preset::Unset("the host of the `url`"),
         sample: "\"app.internal\"",
@@ -489,7 +492,10 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "verify",
         group: TLS,
-        value: fill!(Choices(&[("on", true), ("off", false)]), Written.tls.verify),
+        value: fill!(
+            Choices(&[("on", true), ("off", false)]),
+            RawBackend.tls.verify
+        ),
         preset: Preset::Value("\"on\""),
         sample: "\"off\"",
         effect: "Whether the backend's certificate is verified. Off, each start warns of it, and \
@@ -504,7 +510,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         group: TLS,
         value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/front.pem\"")),
-            Written.tls.client_certificate
+            RawBackend.tls.client_certificate
         ),
         preset: Preset::Unset("none is shown"),
         sample: "\"/etc/ssl/front.pem\"",
@@ -520,7 +526,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         group: TLS,
         value: fill!(
             Optional(file_path("a path such as \"/etc/ssl/front.key\"")),
-            Written.tls.client_key
+            RawBackend.tls.client_key
         ),
         preset: Preset::Unset("none"),
         sample: "\"/etc/ssl/front.key\"",
@@ -531,7 +537,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "packet_size",
         group: AJP,
-        value: fill!(Optional(Sizes(8192..=65_536)), Written.packet_size),
+        value: fill!(Optional(Sizes(8192..=65_536)), RawBackend.packet_size),
         preset: Preset::Value("\"8KiB\""),
         sample: "\"64KiB\"",
         effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`, which \
@@ -546,11 +552,11 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         name: "secret",
         group: AJP,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a text",
                 parse: parse_secret,
             }),
-            Written.secret
+            RawBackend.secret
         ),
         preset: Preset::Unset("none is sent"),
         sample: "\"correct horse battery staple\"",
@@ -563,7 +569,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "secret_file",
         group: AJP,
-        value: fill!(Optional(file_path("a path")), Written.secret_file),
+        value: fill!(Optional(file_path("a path")), RawBackend.secret_file),
         preset: Preset::Unset("none is read"),
         sample: "\"ajp.secret\"",
         effect: "A file that holds the secret in its first line. A relative path starts from the \
@@ -576,7 +582,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
         group: AJP,
         value: fill!(
             OrOff(Durations(Duration::ZERO..=DAY)),
-            Written.config.ajp.ping_after_idle
+            RawBackend.config.ajp.ping_after_idle
         ),
         preset: Preset::Value("\"10s\""),
         sample: "\"off\"",
@@ -591,7 +597,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "ping_fresh",
         group: AJP,
-        value: fill!(Switch, Written.config.ajp.ping_fresh),
+        value: fill!(Switch, RawBackend.config.ajp.ping_fresh),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "The front sends CPING on each new connection before its first request. Without an \
@@ -605,7 +611,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "ping_timeout",
         group: AJP,
-        value: fill!(WAIT, Written.config.ajp.ping_timeout),
+        value: fill!(WAIT, RawBackend.config.ajp.ping_timeout),
         preset: Preset::Value("\"1s\""),
         sample: "\"3s\"",
         effect: "How long the answer to CPING may take before the connection is given up for \
@@ -617,7 +623,7 @@ pub(crate) static KEYS: &[Key<Written>] = &[
     Key {
         name: "announce_chunked",
         group: AJP,
-        value: fill!(Switch, Written.config.ajp.announce_chunked),
+        value: fill!(Switch, RawBackend.config.ajp.announce_chunked),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. The field is the \

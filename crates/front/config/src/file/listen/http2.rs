@@ -2,12 +2,12 @@
 
 use catamaran_front::config::{Http2Config, ListenerConfig, Protocols};
 
-use super::Written;
+use super::RawListen;
 use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::{Counts, OneOrMore, Optional, Parsed, Sizes};
+use crate::value::{Counts, OneOrMore, Optional, Sizes, Syntax};
 
 /// A protocol that clients can speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,16 +87,16 @@ const WINDOWS: Sizes<u32> = Sizes(65_535..=(1 << 31) - 1);
 /// Keys that have no effect where clients do not speak HTTP/2.
 const HTTP2: Group = Group("HTTP/2");
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawListen>] = &[
     Key {
         name: "protocols",
         group: ALL,
         value: fill!(
-            Optional(OneOrMore(Parsed {
+            Optional(OneOrMore(Syntax {
                 what: "\"h2\" or \"http/1.1\"",
                 parse,
             })),
-            Written.protocols
+            RawListen.protocols
         ),
         preset: Preset::Unset("with `tls` both, else [\"http/1.1\"]"),
         sample: "[\"h2\", \"http/1.1\"]",
@@ -109,7 +109,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "h2_streams_max",
         group: ALL,
-        value: fill!(Counts(1..=10_000), Written.listener.http2.streams_max),
+        value: fill!(Counts(1..=10_000), RawListen.listener.http2.streams_max),
         preset: Preset::Value("100"),
         sample: "250",
         effect: "Requests that a client may have under way on one connection of HTTP/2. A request that \
@@ -122,7 +122,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "h2_window",
         group: HTTP2,
-        value: fill!(WINDOWS, Written.listener.http2.window),
+        value: fill!(WINDOWS, RawListen.listener.http2.window),
         preset: Preset::Value("\"256KiB\""),
         sample: "\"1MiB\"",
         effect: "How much of one request's body a client may send ahead of what the backend has taken. \
@@ -135,7 +135,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "h2_connection_window",
         group: HTTP2,
-        value: fill!(WINDOWS, Written.listener.http2.connection_window),
+        value: fill!(WINDOWS, RawListen.listener.http2.connection_window),
         preset: Preset::Value("\"1MiB\""),
         sample: "\"4MiB\"",
         effect: "As `h2_window`, for all requests of a connection together.",
@@ -146,7 +146,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "h2_resets_per_second",
         group: HTTP2,
-        value: fill!(RESET_RATES, Written.listener.http2.resets_per_second),
+        value: fill!(RESET_RATES, RawListen.listener.http2.resets_per_second),
         preset: Preset::Value("20"),
         sample: "50",
         effect: "Requests that a client may give up on one connection in a second, for as long as it lasts; \
@@ -164,7 +164,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
         group: HTTP2,
         value: fill!(
             RESET_RATES,
-            Written.listener.http2.resets_per_second_trusted
+            RawListen.listener.http2.resets_per_second_trusted
         ),
         preset: Preset::Value("2000"),
         sample: "500",

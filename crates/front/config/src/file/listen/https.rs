@@ -2,14 +2,14 @@
 
 use catamaran_front::config::ListenerConfig;
 
-use super::Written;
+use super::RawListen;
 use crate::file::Surroundings;
 use crate::fill;
 use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::text::{file_path, parse_hsts};
-use crate::value::{Counts, Optional, OrOff, OrSwitch, Parsed};
+use crate::value::{Counts, Optional, OrOff, OrSwitch, Syntax};
 
 /// Finds the keys that have no use on this listener.
 pub(super) fn check(
@@ -35,7 +35,7 @@ pub(super) fn check(
     }
 }
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawListen>] = &[
     Key {
         name: "redirect_https",
         group: ALL,
@@ -44,7 +44,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
                 values: Counts(1..=65_535),
                 on: 443,
             },
-            Written.listener.redirect_https
+            RawListen.listener.redirect_https
         ),
         preset: Preset::Value("false"),
         sample: "true",
@@ -59,11 +59,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "hsts",
         group: ALL,
         value: fill!(
-            OrOff(Parsed {
+            OrOff(Syntax {
                 what: "a value of Strict-Transport-Security such as \"max-age=31536000\"",
                 parse: parse_hsts,
             }),
-            Written.listener.hsts
+            RawListen.listener.hsts
         ),
         preset: Preset::Value("\"off\""),
         sample: "\"max-age=31536000; includeSubDomains\"",
@@ -79,7 +79,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Optional(file_path("a path such as \"/var/lib/acme\"")),
-            Written.listener.acme_webroot
+            RawListen.listener.acme_webroot
         ),
         preset: Preset::Unset("challenges go to backends, like any request"),
         sample: "\"/var/lib/acme\"",

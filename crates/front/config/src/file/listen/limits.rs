@@ -2,7 +2,7 @@
 
 use catamaran_front::config::Limits;
 
-use super::Written;
+use super::RawListen;
 use crate::fill;
 use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
@@ -23,11 +23,14 @@ pub(super) fn check(table: &mut Table<'_>, limits: &Limits) {
     }
 }
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawListen>] = &[
     Key {
         name: "head_max",
         group: ALL,
-        value: fill!(Sizes(1 << 10..=1 << 20), Written.listener.limits.head_bytes),
+        value: fill!(
+            Sizes(1 << 10..=1 << 20),
+            RawListen.listener.limits.head_bytes
+        ),
         preset: Preset::Value("\"32KiB\""),
         sample: "\"16KiB\"",
         effect: "The largest head of a request, from request line to empty line; a larger one is \
@@ -40,7 +43,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "target_max",
         group: ALL,
-        value: fill!(Sizes(64..=1 << 20), Written.listener.limits.target_bytes),
+        value: fill!(Sizes(64..=1 << 20), RawListen.listener.limits.target_bytes),
         preset: Preset::Value("\"8KiB\""),
         sample: "\"4KiB\"",
         effect: "The longest path with its query; a longer one is answered 414.",
@@ -50,7 +53,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "line_max",
         group: ALL,
-        value: fill!(Sizes(64..=1 << 20), Written.listener.limits.line_bytes),
+        value: fill!(Sizes(64..=1 << 20), RawListen.listener.limits.line_bytes),
         preset: Preset::Value("\"8KiB\""),
         sample: "\"4KiB\"",
         effect: "The longest single field of a head; a longer one is answered 431.",
@@ -60,7 +63,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "fields_max",
         group: ALL,
-        value: fill!(Counts(1..=1000), Written.listener.limits.fields),
+        value: fill!(Counts(1..=1000), RawListen.listener.limits.fields),
         preset: Preset::Value("94"),
         sample: "50",
         effect: "How many fields a head may have; more are answered 431. The front adds up to six: \
@@ -72,7 +75,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "trailer_max",
         group: ALL,
-        value: fill!(Sizes(0..=1 << 20), Written.listener.limits.trailer_bytes),
+        value: fill!(Sizes(0..=1 << 20), RawListen.listener.limits.trailer_bytes),
         preset: Preset::Value("\"8KiB\""),
         sample: "\"1KiB\"",
         effect: "How many bytes of trailer fields a chunked body may end with. They are read and \
@@ -85,7 +88,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Sizes(0..=1 << 20),
-            Written.listener.limits.chunk_extension_bytes
+            RawListen.listener.limits.chunk_extension_bytes
         ),
         preset: Preset::Value("\"8KiB\""),
         sample: "\"1KiB\"",

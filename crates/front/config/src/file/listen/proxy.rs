@@ -2,13 +2,13 @@
 
 use catamaran_front::config::{ListenAddress, ListenerConfig};
 
-use super::Written;
+use super::RawListen;
 use crate::fill;
 use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::text::parse_network;
-use crate::value::{OneOrMore, Parsed, Switch};
+use crate::value::{OneOrMore, Switch, Syntax};
 
 /// Finds the keys that are of no use alone.
 pub(super) fn check(table: &mut Table<'_>, listener: &ListenerConfig) {
@@ -35,11 +35,11 @@ pub(super) fn check(table: &mut Table<'_>, listener: &ListenerConfig) {
     }
 }
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawListen>] = &[
     Key {
         name: "proxy_protocol",
         group: ALL,
-        value: fill!(Switch, Written.listener.proxy_protocol),
+        value: fill!(Switch, RawListen.listener.proxy_protocol),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Whether each connection begins with a header of the PROXY protocol, version 1 or 2, by \
@@ -54,11 +54,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "proxy_protocol_from",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
                 parse: parse_network,
             }),
-            Written.listener.proxy_protocol_from
+            RawListen.listener.proxy_protocol_from
         ),
         preset: Preset::Value("[]"),
         sample: "[\"10.0.0.0/8\"]",
@@ -70,7 +70,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "proxy_protocol_tls",
         group: ALL,
-        value: fill!(Switch, Written.listener.proxy_protocol_tls),
+        value: fill!(Switch, RawListen.listener.proxy_protocol_tls),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "Whether the proxies end the TLS of all their clients, and do not say so in the header (an AWS \

@@ -8,7 +8,7 @@ use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::{Choices, OneOrMore, Parsed, Sizes};
+use crate::value::{Choices, OneOrMore, Sizes, Syntax};
 
 /// Reads them; `None` if the route compresses nothing. The front's own answers are not compressed, and Brotli is for
 /// bodies of files and of a cache alone.
@@ -91,7 +91,7 @@ pub(super) static KEYS: &[Key<CompressConfig>] = &[
         name: "compress_types",
         group: OF_COMPRESS,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a media type such as \"text/html\", or a pattern such as \"text/*\"",
                 parse: parse_pattern,
             }),

@@ -10,14 +10,14 @@ use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::route::{FieldError, parse_field_name, parse_field_value};
-use crate::value::{NamedValues, OneOrMore, Parsed};
+use crate::value::{NamedValues, OneOrMore, Syntax};
 
 pub(super) const REQUEST_NAME: &str = "request_headers";
 pub(crate) const RESPONSE_NAME: &str = "response_headers";
 
 /// A table as written.
 #[derive(Default)]
-struct Written {
+struct RawFields {
     remove: Vec<String>,
     set: Vec<(String, Template)>,
     add: Vec<(String, Template)>,
@@ -59,7 +59,7 @@ fn one(
         return Vec::new();
     };
     let mut table = Table::new(section, place, entries);
-    let mut written = Written::default();
+    let mut written = RawFields::default();
     table.read(KEYS, &mut written);
     let of_request = section.header == REQUEST_SECTION.header;
     let mut rules = Vec::new();
@@ -152,21 +152,21 @@ pub(crate) static SERVER_SECTION: Section = Section {
     later: &[],
 };
 
-const VALUE: Parsed<Template, FieldError> = Parsed {
+const VALUE: Syntax<Template, FieldError> = Syntax {
     what: "a text, with placeholders such as {host}",
     parse: |text| parse_field_value(text, Placeholder::OF_FIELDS),
 };
 
-static KEYS: &[Key<Written>] = &[
+static KEYS: &[Key<RawFields>] = &[
     Key {
         name: "remove",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "the name of a field",
                 parse: |text| parse_field_name(text).map(|_| text.to_owned()),
             }),
-            Written.remove
+            RawFields.remove
         ),
         preset: Preset::Value("[]"),
         sample: "[\"X-Powered-By\", \"Server\"]",
@@ -183,7 +183,7 @@ static KEYS: &[Key<Written>] = &[
                 what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
                 of: VALUE,
             },
-            Written.set
+            RawFields.set
         ),
         preset: Preset::Value("{}"),
         sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
@@ -203,7 +203,7 @@ static KEYS: &[Key<Written>] = &[
                 what: "fields with their values, such as { X-Served-By = \"{host}\" }",
                 of: VALUE,
             },
-            Written.add
+            RawFields.add
         ),
         preset: Preset::Value("{}"),
         sample: "{ Set-Cookie = \"seen=1; Path=/\" }",

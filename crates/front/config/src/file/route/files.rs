@@ -16,11 +16,11 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::text::file_path;
 use crate::value::{
-    Choices, Complaint, NamedValues, OneOrMore, Optional, OrOff, Parsed, Values, complaint,
+    Choices, Complaint, NamedValues, OneOrMore, Optional, OrOff, Syntax, Values, complaint,
 };
 
 /// The keys as written.
-pub(super) struct Written {
+pub(super) struct RawFiles {
     root: Option<PathBuf>,
     types: Vec<(String, HeaderValue)>,
     files: FilesConfig,
@@ -28,13 +28,13 @@ pub(super) struct Written {
 
 /// Reads them; `None` if the route has no files.
 pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<FilesConfig> {
-    let mut written = Written {
+    let mut written = RawFiles {
         root: None,
         types: Vec::new(),
         files: FilesConfig::new(PathBuf::new()),
     };
     table.read(KEYS, &mut written);
-    let Written {
+    let RawFiles {
         root,
         types,
         mut files,
@@ -275,7 +275,7 @@ const PRIVATE: &[&str] = &[
 /// How many names are looked at.
 const ENTRIES_MAX: usize = 10_000;
 
-const FILE_NAME: Parsed<String, FileNameError> = Parsed {
+const FILE_NAME: Syntax<String, FileNameError> = Syntax {
     what: "a file's name such as \"index.html\"",
     parse: parse_name,
 };
@@ -283,13 +283,13 @@ const FILE_NAME: Parsed<String, FileNameError> = Parsed {
 /// Keys that have no use without `files`.
 const OF_FILES: Group = Group("files");
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawFiles>] = &[
     Key {
         name: "files",
         group: ALL,
         value: fill!(
             Optional(file_path("a directory such as \"/srv/www\"")),
-            Written.root
+            RawFiles.root
         ),
         preset: Preset::Unset("the front serves no files"),
         sample: "\"/srv/www\"",
@@ -306,7 +306,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "index",
         group: OF_FILES,
-        value: fill!(OneOrMore(FILE_NAME), Written.files.index),
+        value: fill!(OneOrMore(FILE_NAME), RawFiles.files.index),
         preset: Preset::Value("[\"index.html\"]"),
         sample: "[\"index.html\", \"index.htm\"]",
         effect: "The files that stand for a directory: the first that exists. A path of such a directory \
@@ -317,7 +317,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "fallback",
         group: OF_FILES,
-        value: fill!(Optional(FILE_NAME), Written.files.fallback),
+        value: fill!(Optional(FILE_NAME), RawFiles.files.fallback),
         preset: Preset::Unset("a missing file is answered 404"),
         sample: "\"index.html\"",
         effect: "The file that stands in for a missing page, with status 200: for applications that have \
@@ -329,7 +329,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "links",
         group: OF_FILES,
-        value: fill!(LinkRule, Written.files.links),
+        value: fill!(LinkRule, RawFiles.files.links),
         preset: Preset::Value("\"inside\""),
         sample: "[\"/srv/media\"]",
         effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
@@ -344,11 +344,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "hide",
         group: OF_FILES,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a name such as \"private\", or a pattern such as \"*.map\"",
                 parse: parse_pattern,
             }),
-            Written.files.hide
+            RawFiles.files.hide
         ),
         preset: Preset::Value("[]"),
         sample: "[\"*.map\", \"private\"]",
@@ -363,7 +363,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
         group: OF_FILES,
         value: fill!(
             Choices(&[("time", EtagRule::Time), ("content", EtagRule::Content)]),
-            Written.files.etag
+            RawFiles.files.etag
         ),
         preset: Preset::Value("\"time\""),
         sample: "\"content\"",
@@ -379,11 +379,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "cache_control",
         group: OF_FILES,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a value such as \"max-age=3600\"",
                 parse: parse_value,
             }),
-            Written.files.cache_control
+            RawFiles.files.cache_control
         ),
         preset: Preset::Unset(
             "the field is not sent, and clients ask whether a file has changed as they see fit",
@@ -398,11 +398,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "charset",
         group: OF_FILES,
         value: fill!(
-            OrOff(Parsed {
+            OrOff(Syntax {
                 what: "a charset such as \"utf-8\"",
                 parse: parse_charset,
             }),
-            Written.files.charset
+            RawFiles.files.charset
         ),
         preset: Preset::Value("\"utf-8\""),
         sample: "\"iso-8859-1\"",
@@ -416,12 +416,12 @@ pub(super) static KEYS: &[Key<Written>] = &[
         value: fill!(
             NamedValues {
                 what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
-                of: Parsed {
+                of: Syntax {
                     what: "a media type such as \"model/gltf-binary\"",
                     parse: parse_media_type,
                 },
             },
-            Written.types
+            RawFiles.types
         ),
         preset: Preset::Value("{}"),
         sample: "{ dat = \"text/plain; charset=utf-8\" }",
@@ -438,7 +438,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
                 ("gzip", Coding::Gzip),
                 ("zstd", Coding::Zstd),
             ])),
-            Written.files.precompressed
+            RawFiles.files.precompressed
         ),
         preset: Preset::Value("[\"br\", \"gzip\"]"),
         sample: "[\"zstd\", \"br\", \"gzip\"]",

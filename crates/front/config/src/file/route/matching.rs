@@ -11,10 +11,10 @@ use crate::key::{ALL, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{parse_exclusion, parse_host, parse_path, parse_pattern, parse_suffix};
-use crate::value::{Choices, OneOrMore, Optional, Parsed, Switch};
+use crate::value::{Choices, OneOrMore, Optional, Switch, Syntax};
 
 /// The keys as written.
-pub(super) struct Written {
+pub(super) struct RawMatch {
     listen: Option<Vec<ListenerRef>>,
     paths: Vec<String>,
     suffixes: Vec<String>,
@@ -25,14 +25,14 @@ pub(super) struct Written {
 /// What the route matches: one for each of its paths and suffixes, with a target to be replaced. And the listeners that
 /// it is for; `None` if it is for all.
 pub(super) fn read(table: &mut Table<'_>, base: &Path) -> (Vec<RouteConfig>, Option<ListenerRefs>) {
-    let mut written = Written {
+    let mut written = RawMatch {
         listen: None,
         paths: vec!["/".to_owned()],
         suffixes: Vec::new(),
         route: RouteConfig::new("/", RouteTarget::Status(StatusCode::NOT_FOUND)),
     };
     table.read(KEYS, &mut written);
-    let Written {
+    let RawMatch {
         listen,
         paths,
         suffixes,
@@ -116,16 +116,16 @@ pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
     }
 }
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawMatch>] = &[
     Key {
         name: "host",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a host such as \"www.example.org\" or \"*.example.org\"",
                 parse: parse_host,
             }),
-            Written.route.hosts
+            RawMatch.route.hosts
         ),
         preset: Preset::Unset("any host"),
         sample: "[\"example.org\", \"*.example.org\"]",
@@ -138,11 +138,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "listen",
         group: ALL,
         value: fill!(
-            Optional(OneOrMore(Parsed {
+            Optional(OneOrMore(Syntax {
                 what: "the `name` or `address` of a [[listen]]",
                 parse: parse_listener,
             })),
-            Written.listen
+            RawMatch.listen
         ),
         preset: Preset::Unset("all listeners"),
         sample: "[\"127.0.0.1:8080\"]",
@@ -166,7 +166,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
                 ("http", RouteScheme::Http),
                 ("https", RouteScheme::Https),
             ])),
-            Written.route.scheme
+            RawMatch.route.scheme
         ),
         preset: Preset::Unset("both"),
         sample: "\"http\"",
@@ -180,11 +180,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "path",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a path such as \"/app\"",
                 parse: parse_path,
             }),
-            Written.paths
+            RawMatch.paths
         ),
         preset: Preset::Value("\"/\""),
         sample: "\"/app\"",
@@ -200,7 +200,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "exact",
         group: ALL,
-        value: fill!(Switch, Written.route.exact),
+        value: fill!(Switch, RawMatch.route.exact),
         preset: Preset::Value("false"),
         sample: "true",
         effect: "The path must be equal; what is below it does not match.",
@@ -211,11 +211,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "suffix",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an ending such as \".jsp\"",
                 parse: parse_suffix,
             }),
-            Written.suffixes
+            RawMatch.suffixes
         ),
         preset: Preset::Unset("any ending"),
         sample: "[\".jsp\", \".do\"]",
@@ -227,11 +227,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "pattern",
         group: ALL,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a pattern such as \"/app*/x?.do\"",
                 parse: parse_pattern,
             }),
-            Written.route.pattern
+            RawMatch.route.pattern
         ),
         preset: Preset::Unset("`path`"),
         sample: "\"/app*/x?.do\"",
@@ -247,11 +247,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "exclude",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a path such as \"/app/static\" or a pattern such as \"*.gif\"",
                 parse: parse_exclusion,
             }),
-            Written.route.exclude
+            RawMatch.route.exclude
         ),
         preset: Preset::Value("[]"),
         sample: "[\"/app/static\", \"*.gif\"]",

@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::value::route::{CookieFlag, parse_cookie_flag, parse_internal_host, parse_path};
 use crate::value::text::{parse_name, parse_network, parse_protocol};
 use crate::value::{
-    Choices, Counts, Durations, NamedValues, OneOrMore, Optional, OrOff, Parsed, Sizes, Switch,
+    Choices, Counts, Durations, NamedValues, OneOrMore, Optional, OrOff, Sizes, Switch, Syntax,
 };
 
 /// Who may answer the requests of a route.
@@ -24,7 +24,7 @@ pub(super) struct ServedBy {
 
 /// The keys as written.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct RawRules {
     rewrite: Option<String>,
     reverse: bool,
     internal_hosts: Vec<String>,
@@ -37,10 +37,10 @@ pub(super) struct Written {
 
 /// Reads them. Most of them need an upstream.
 pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
-    let mut written = Written {
+    let mut written = RawRules {
         reverse: true,
         sticky: true,
-        ..Written::default()
+        ..RawRules::default()
     };
     table.read(KEYS, &mut written);
     let cookie_flags = cookie_flags(table, &written.cookie_flags);
@@ -139,16 +139,16 @@ const UPSTREAM: Group = Group("upstream");
 /// Keys that have no use without `upstream` or `files`.
 const FILES: Group = Group("upstream or files");
 
-pub(super) static KEYS: &[Key<Written>] = &[
+pub(super) static KEYS: &[Key<RawRules>] = &[
     Key {
         name: "rewrite",
         group: FILES,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "a path such as \"/app\"",
                 parse: parse_path,
             }),
-            Written.rewrite
+            RawRules.rewrite
         ),
         preset: Preset::Unset("the path is forwarded as it is"),
         sample: "\"/app\"",
@@ -163,7 +163,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "reverse",
         group: ALL,
-        value: fill!(Switch, Written.reverse),
+        value: fill!(Switch, RawRules.reverse),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
@@ -180,11 +180,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "internal_hosts",
         group: ALL,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a host such as \"app.internal\"",
                 parse: parse_internal_host,
             }),
-            Written.internal_hosts
+            RawRules.internal_hosts
         ),
         preset: Preset::Value("[]"),
         sample: "[\"app.internal\"]",
@@ -197,11 +197,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "allow",
         group: FILES,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
                 parse: parse_network,
             }),
-            Written.rules.allow
+            RawRules.rules.allow
         ),
         preset: Preset::Unset("everybody"),
         sample: "[\"10.0.0.0/8\", \"::1\"]",
@@ -215,11 +215,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "deny",
         group: FILES,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "an IP address or network such as \"192.0.2.0/24\"",
                 parse: parse_network,
             }),
-            Written.rules.deny
+            RawRules.rules.deny
         ),
         preset: Preset::Value("[]"),
         sample: "[\"192.0.2.0/24\"]",
@@ -234,7 +234,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
         group: ALL,
         value: fill!(
             Choices(&[("required", true), ("off", false)]),
-            Written.rules.client_certificate
+            RawRules.rules.client_certificate
         ),
         preset: Preset::Value("\"off\""),
         sample: "\"required\"",
@@ -250,11 +250,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "cache",
         group: UPSTREAM,
         value: fill!(
-            Optional(Parsed {
+            Optional(Syntax {
                 what: "the name of a [cache.NAME]",
                 parse: parse_name,
             }),
-            Written.rules.cache
+            RawRules.rules.cache
         ),
         preset: Preset::Unset("nothing is stored"),
         sample: "\"pages\"",
@@ -267,7 +267,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "first_byte_timeout",
         group: UPSTREAM,
-        value: fill!(Optional(LONG), Written.rules.first_byte_timeout),
+        value: fill!(Optional(LONG), RawRules.rules.first_byte_timeout),
         preset: Preset::Unset("that of the backend"),
         sample: "\"10m\"",
         effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
@@ -279,7 +279,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "idle_body_timeout",
         group: UPSTREAM,
-        value: fill!(Optional(LONG), Written.rules.idle_body_timeout),
+        value: fill!(Optional(LONG), RawRules.rules.idle_body_timeout),
         preset: Preset::Unset("that of the backend"),
         sample: "\"1h\"",
         effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
@@ -290,7 +290,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "body_max",
         group: ALL,
-        value: fill!(Optional(OrOff(Sizes(0..=1 << 50))), Written.body_max),
+        value: fill!(Optional(OrOff(Sizes(0..=1 << 50))), RawRules.body_max),
         preset: Preset::Unset("that of the listener"),
         sample: "\"1GiB\"",
         effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
@@ -302,7 +302,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "retries",
         group: UPSTREAM,
-        value: fill!(Optional(Counts(0..=20)), Written.rules.retries),
+        value: fill!(Optional(Counts(0..=20)), RawRules.rules.retries),
         preset: Preset::Unset("that of the upstream"),
         sample: "0",
         effect: "On this route, instead of the upstream's `retries`.",
@@ -312,7 +312,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
     Key {
         name: "sticky",
         group: UPSTREAM,
-        value: fill!(Switch, Written.sticky),
+        value: fill!(Switch, RawRules.sticky),
         preset: Preset::Value("true"),
         sample: "false",
         effect: "`false` lets requests of this route go to any backend, whatever session they have: \
@@ -332,7 +332,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
                     ("stopped", Activation::Stopped),
                 ]),
             },
-            Written.rules.activation
+            RawRules.rules.activation
         ),
         preset: Preset::Value("{}"),
         sample: "{ b = \"stopped\" }",
@@ -346,11 +346,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "cookie_flags",
         group: UPSTREAM,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
                 parse: parse_cookie_flag,
             }),
-            Written.cookie_flags
+            RawRules.cookie_flags
         ),
         preset: Preset::Value("[]"),
         sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
@@ -365,11 +365,11 @@ pub(super) static KEYS: &[Key<Written>] = &[
         name: "upgrade",
         group: UPSTREAM,
         value: fill!(
-            OneOrMore(Parsed {
+            OneOrMore(Syntax {
                 what: "a protocol such as \"websocket\"",
                 parse: parse_protocol,
             }),
-            Written.rules.upgrade
+            RawRules.rules.upgrade
         ),
         preset: Preset::Value("[]"),
         sample: "[\"websocket\"]",
@@ -391,7 +391,7 @@ pub(super) static KEYS: &[Key<Written>] = &[
             Optional(Durations(
                 Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600)
             )),
-            Written.rules.tunnel_idle_timeout
+            RawRules.rules.tunnel_idle_timeout
         ),
         preset: Preset::Unset("\"10m\""),
         sample: "\"1h\"",

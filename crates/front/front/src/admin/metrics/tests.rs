@@ -87,7 +87,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(letters) && name.chars().all(|it| letters(it) || it.is_ascii_digit())
 }
 
-fn observed() -> Observed {
+fn observed() -> Observation {
     let mut counters = CountersSnapshot {
         accepted: 7,
         retries: 3,
@@ -117,7 +117,7 @@ fn observed() -> Observed {
     totals
         .failures
         .insert((Culprit::Backend, "connect-failed"), 2);
-    Observed {
+    Observation {
         counters,
         backends: vec![BackendStatus {
             upstream: "a \"b\"".to_owned(),
@@ -135,7 +135,7 @@ fn observed() -> Observed {
             ..Usage::default()
         }),
         ready: true,
-        ..Observed::default()
+        ..Observation::default()
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct FillRoom {
     taken: AtomicU64,
     /// How many of them fills have taken that make room for others.
     yielded: AtomicU64,
-    yielding: Mutex<Yielding>,
+    yielding: Mutex<YieldingFills>,
 }
 
 /// The room as one fill uses it.
@@ -29,7 +29,7 @@ pub(super) struct FillShare {
 
 /// Fills that make room for others, by when they began.
 #[derive(Debug, Default)]
-struct Yielding {
+struct YieldingFills {
     fills: BTreeMap<u64, Weak<Fill>>,
     next: u64,
 }
@@ -40,7 +40,7 @@ impl FillRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Yielding> {
+    fn lock(&self) -> MutexGuard<'_, YieldingFills> {
         lock(&self.yielding)
     }
 }

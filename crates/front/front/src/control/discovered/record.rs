@@ -10,7 +10,7 @@ use catamaran_discover::{MemberRecord, Members, NodeRecord, NodeTable};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::Discovered;
+use super::DiscoveredMembers;
 
 /// The members of one upstream.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) struct MembersRecord {
     good: Option<Duration>,
 }
 
-impl Discovered {
+impl DiscoveredMembers {
     /// What the next process is to know.
     pub(crate) fn records(&self) -> Vec<MembersRecord> {
         let now = self.origin.elapsed();

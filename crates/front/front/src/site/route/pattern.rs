@@ -23,7 +23,7 @@ pub(crate) struct Rank {
 
 /// An exclusion in the form of comparison.
 #[derive(Clone, Debug)]
-pub(crate) enum Excluded {
+pub(crate) enum ExcludedPaths {
     Prefix(Bytes),
     Pattern(Glob),
 }
@@ -91,7 +91,7 @@ impl Rank {
     }
 }
 
-impl Excluded {
+impl ExcludedPaths {
     pub(crate) fn new(config: &Exclusion) -> Self {
         match config {
             Exclusion::Prefix(path) => {
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn exclusions_are_prefixes_of_segments_or_patterns() {
-        let prefix = Excluded::new(&Exclusion::Prefix("/app/static/".into()));
+        let prefix = ExcludedPaths::new(&Exclusion::Prefix("/app/static/".into()));
         assert!(prefix.has(b"/app/static") && prefix.has(b"/app/static/x"));
         assert!(!prefix.has(b"/app/statics"));
-        assert!(Excluded::new(&Exclusion::Pattern("*.gif".into())).has(b"/x/y.gif"));
+        assert!(ExcludedPaths::new(&Exclusion::Pattern("*.gif".into())).has(b"/x/y.gif"));
     }
 
     /// The definition, in as many words.

@@ -77,7 +77,7 @@ struct SchemeSlot {
 }
 
 /// What a lookup asks.
-pub(super) struct Asked<'a, F> {
+pub(super) struct RouteLookup<'a, F> {
     /// In the form that routes are compared in.
     pub(super) path: &'a [u8],
     pub(super) listener: Option<usize>,
@@ -148,7 +148,7 @@ impl Tree {
     /// The index of the most specific route for a path. `rank` says how specific a route is.
     pub(super) fn find(
         &self,
-        asked: &Asked<'_, impl Fn(usize) -> bool>,
+        asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
         rank: impl Fn(usize) -> Rank,
     ) -> Option<usize> {
         let found = self.find_in_nodes(asked);
@@ -170,7 +170,7 @@ impl Tree {
         better.find_map(find).or(found)
     }
 
-    fn find_in_nodes(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find_in_nodes(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let mut node = &self.nodes[0];
         let mut found = node.prefix.find(asked);
         // `*` is matched by the root alone.
@@ -205,7 +205,7 @@ impl Endings {
         }
     }
 
-    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let suffixes = self.suffixes.as_ref();
         suffixes
             .and_then(|it| it.find(asked))
@@ -222,7 +222,7 @@ impl Suffixes {
         self.routes.entry(suffix.into()).or_default()
     }
 
-    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         self.lengths.iter().find_map(|&length| {
             let start = asked.path.len().checked_sub(length)?;
             self.routes.get(&asked.path[start..])?.find(asked)
@@ -242,7 +242,7 @@ impl Slot {
         }
     }
 
-    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let of_listener = || {
             let slots = self.of_listeners.as_ref()?;
             slots.0.get(&asked.listener?)?.find(asked)
@@ -264,7 +264,7 @@ impl SchemeSlot {
         }
     }
 
-    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let of_scheme = if asked.secure { self.https } else { self.http };
         [of_scheme, self.any]
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::super::pattern::{Excluded, Glob};
+use super::super::pattern::{ExcludedPaths, Glob};
 use super::super::{Action, Host, Wanted};
 use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
@@ -12,7 +12,7 @@ pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> 
     let host = wanted.host.unwrap_or_default();
     let excludes = |route: &RouteConfig| {
         let mut excluded = route.exclude.iter();
-        excluded.any(|it| Excluded::new(it).has(path))
+        excluded.any(|it| ExcludedPaths::new(it).has(path))
     };
     let scheme = if wanted.secure {
         RouteScheme::Https
