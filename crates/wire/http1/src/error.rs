@@ -8,6 +8,9 @@ use http::StatusCode;
 use thiserror::Error;
 
 /// Bytes from the peer that are refused, or an end of the stream at a wrong place.
+///
+/// Of several in one head the first that is noticed is told: field lines are judged as they come, the start line and
+/// what fields mean once the head is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Fault {
