@@ -1,4 +1,27 @@
-//! The fields of requests and responses: which of them the front forwards, changes, or writes.
+//! Header fields of requests and responses: which the front forwards, changes, removes or writes.
+//!
+//! A head has one flat list of fields ([`catamaran_message::Fields`]), in the order received. The modules here are
+//! functions on that list; none keeps a list of its own, but for [`clean::Withheld`].
+//!
+//! | fields | what happens to them | where |
+//! |---|---|---|
+//! | of a request | | |
+//! | `Connection`, what it names, other hop-by-hop fields; names with `_` | removed | [`clean`] |
+//! | `Max-Forwards` | counted down | [`clean`] |
+//! | who the client is (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`, …), which certificate it has | removed, unless a trusted proxy wrote them | [`claims`] names them, [`clean`] removes them, [`forwarded`] reads them |
+//! | fields that become AJP13's attributes | removed, and read if a trusted proxy wrote them | [`attributes`] |
+//! | `request_fields` of a route | set, added or removed | [`passage`] |
+//! | `X-Forwarded-*`, `Forwarded`, `Via`, the request's id | written for backends that speak HTTP | [`own`] |
+//! | `Client-Cert`, `ssl_client_escaped_cert`, … | written for each backend that asks for them | [`certificate`] |
+//! | of a response | | |
+//! | `Location`, `Content-Location`, `Path` and `Domain` of `Set-Cookie` | turned back if the route rewrites paths | `reverse` |
+//! | `Set-Cookie` | gets the flags of the route | `cookie_flags` |
+//! | `response_fields` of a route | set, added or removed | [`passage`], as far as [`body`] allows |
+//!
+//! Fields that belong to one task of the exchange are set there: `Host` by [`crate::exchange::outgoing`];
+//! `Accept-Encoding` for a cache by [`crate::exchange::cache_request`]; `Age` and `Cache-Status` by the cached source;
+//! `Content-Encoding`, `Vary` and weak tags by [`crate::exchange::compression`]; `Date`, `Strict-Transport-Security`
+//! and the front's own cookie by the response policy. Framing (`Content-Length`, `Transfer-Encoding`) is the codecs'.
 
 pub(crate) mod attributes;
 pub(crate) mod body;
