@@ -171,14 +171,6 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the client has left, as opposed to one that broke its protocol.
-    pub(crate) fn is_gone(&self) -> bool {
-        match self {
-            Self::Io(_) | Self::Left | Self::Reset => true,
-            Self::Fault(_) | Self::Malformed(_) => false,
-        }
-    }
-
     /// The request's body ended before its announced length.
     pub(crate) fn truncated_body() -> Self {
         Self::Fault(Fault::TruncatedBody)

@@ -274,27 +274,24 @@ impl<'a> Exchange<'a> {
     ) -> Result<After, Stopped<'a>> {
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
-        let served = match Source::instead_of_backends(&outgoing) {
-            Some(source) => boxed(|| self.serve_own(down, outgoing.version(), source)).await,
-            None => match self.decided.cache.take() {
-                None => {
-                    upstream.retry_budget.request(self.scene.worker.index());
-                    outgoing.complete();
-                    boxed(|| self.try_backends(upstream, down, &outgoing)).await
-                }
-                // Whether a backend is asked remains to be seen.
-                Some(request) => {
-                    let worker = self.scene.worker.index();
-                    let planned = RequestPlan::new(request, &outgoing, worker);
-                    match planned.hit() {
-                        Some(hit) => boxed(|| self.serve_hit(down, &outgoing, hit)).await,
-                        None => {
-                            outgoing.complete();
-                            boxed(|| self.serve_cached(upstream, down, &outgoing, planned)).await
-                        }
+        let served = match self.decided.cache.take() {
+            None => {
+                upstream.retry_budget.request(self.scene.worker.index());
+                outgoing.complete();
+                boxed(|| self.try_backends(upstream, down, &outgoing)).await
+            }
+            // Whether a backend is asked remains to be seen.
+            Some(request) => {
+                let worker = self.scene.worker.index();
+                let planned = RequestPlan::new(request, &outgoing, worker);
+                match planned.hit() {
+                    Some(hit) => boxed(|| self.serve_hit(down, &outgoing, hit)).await,
+                    None => {
+                        outgoing.complete();
+                        boxed(|| self.serve_cached(upstream, down, &outgoing, planned)).await
                     }
                 }
-            },
+            }
         };
         if let Err(failure) = served {
             down.recycle(outgoing.head);
@@ -308,10 +305,7 @@ impl<'a> Exchange<'a> {
             return Ok(After::Cut);
         }
         down.recycle(outgoing.head);
-        match &self.progress.left {
-            Some(left) => Err(left.failure.into()),
-            None => Ok(After::Done),
-        }
+        Ok(After::Done)
     }
 
     /// What follows if no backend gave the response.
@@ -664,12 +658,6 @@ impl<'a> Exchange<'a> {
     async fn fail(&mut self, down: &mut Downstream<'_>, failure: Failure) -> After {
         self.scene.worker.count(failure.reason);
         self.reason = Some(failure.reason);
-        if let Some(left) = self.progress.left.take() {
-            // The log tells what the client got, not what was received for others.
-            self.progress.status = left.status;
-            self.unsent = left.failure.is_gone().then_some(left.failure.status);
-            return After::Cut;
-        }
         if self.progress.status.is_some() {
             // What the backend did send is worth having; the rest is missing, and seen to be.
             let limit = match failure.is_gone() {

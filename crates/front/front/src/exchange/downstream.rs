@@ -2,9 +2,7 @@
 //!
 //! The set of protocols is closed, so it is an enum. Bytes of the request's body come in and a
 //! response goes out. The type in each arm knows its connection, and what happens to it between
-//! requests. A client may also be missing.
-
-pub(crate) mod nobody;
+//! requests. An exchange may have no client.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,7 +17,6 @@ use crate::client::http2::stream::H2Stream;
 use crate::client::pace::{Pace, Turn, Turns, Waits};
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::deadlines::{Deadline, Tick};
-use crate::exchange::downstream::nobody::Nobody;
 
 /// The client of one exchange.
 #[derive(Debug)]
@@ -28,9 +25,9 @@ pub(crate) enum Downstream<'c> {
     Http1(&'c mut ClientConnection),
     /// A stream of an HTTP/2 connection.
     Http2(&'c mut H2Stream),
-    /// There is no client. In a box, so that which of these it is stands in a word of its own: the relay asks for
-    /// it many times for each response.
-    Nobody(Box<Nobody>),
+    /// There is no client: the front itself wants the response. It takes everything at once, is never full and never
+    /// leaves.
+    Nobody,
 }
 
 impl Downstream<'_> {
@@ -39,7 +36,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(_) => "http/1.1",
             Self::Http2(_) => "h2",
-            Self::Nobody(nobody) => nobody.protocol(),
+            Self::Nobody => "-",
         }
     }
 
@@ -48,7 +45,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(_) => None,
             Self::Http2(stream) => Some(stream.id()),
-            Self::Nobody(nobody) => nobody.stream(),
+            Self::Nobody => None,
         }
     }
 
@@ -56,7 +53,7 @@ impl Downstream<'_> {
     /// says what is allowed for other exchanges of the connection.
     pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
         match self {
-            Self::Http1(_) | Self::Nobody(_) => Turns {
+            Self::Http1(_) | Self::Nobody => Turns {
                 writing: Turn::ALONE,
                 reading: Turn::ALONE,
             },
@@ -67,7 +64,7 @@ impl Downstream<'_> {
     /// The exchange is cut for the client's pace.
     pub(crate) fn leave_shares(&mut self) {
         match self {
-            Self::Http1(_) | Self::Nobody(_) => {}
+            Self::Http1(_) | Self::Nobody => {}
             Self::Http2(stream) => stream.leave_shares(),
         }
     }
@@ -80,7 +77,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_body(cx),
             Self::Http2(stream) => stream.poll_body(cx),
-            Self::Nobody(_) => Poll::Ready(Ok(BodyPart::End)),
+            Self::Nobody => Poll::Ready(Ok(BodyPart::End)),
         }
     }
 
@@ -89,7 +86,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.has_input(),
             Self::Http2(stream) => stream.has_input(),
-            Self::Nobody(_) => false,
+            Self::Nobody => false,
         }
     }
 
@@ -102,7 +99,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_left(cx, now),
             Self::Http2(stream) => stream.poll_left(cx).map(|()| None),
-            Self::Nobody(_) => Ok(None),
+            Self::Nobody => Ok(None),
         }
     }
 
@@ -111,7 +108,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_continue(),
             Self::Http2(stream) => stream.send_continue(),
-            Self::Nobody(_) => {}
+            Self::Nobody => {}
         }
     }
 
@@ -120,7 +117,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_interim(status, headers),
             Self::Http2(stream) => stream.send_interim(status, headers),
-            Self::Nobody(_) => {}
+            Self::Nobody => {}
         }
     }
 
@@ -132,7 +129,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_head(&response(head)),
             Self::Http2(stream) => stream.send_head(head.status, &head.headers, length(head)),
-            Self::Nobody(_) => Ok(()),
+            Self::Nobody => Ok(()),
         }
     }
 
@@ -140,7 +137,7 @@ impl Downstream<'_> {
     /// backend has agreed to one.
     pub(crate) fn opens_by_success(&self) -> bool {
         match self {
-            Self::Http1(_) | Self::Nobody(_) => false,
+            Self::Http1(_) | Self::Nobody => false,
             Self::Http2(stream) => stream.asks_for_tunnel(),
         }
     }
@@ -153,7 +150,7 @@ impl Downstream<'_> {
             Self::Http1(_) => true,
             Self::Http2(stream) => stream.is_agreement(headers),
             // Nobody asked for a tunnel.
-            Self::Nobody(_) => false,
+            Self::Nobody => false,
         }
     }
 
@@ -169,7 +166,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_upgrade(&response(head)).map(|()| head.status),
             Self::Http2(stream) => stream.send_upgrade(&mut head.headers),
-            Self::Nobody(_) => Err(ResponseError::OutOfTurn),
+            Self::Nobody => Err(ResponseError::OutOfTurn),
         }
     }
 
@@ -181,7 +178,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_finish(cx).map_err(ClientError::Io),
             Self::Http2(stream) => stream.poll_finish(cx),
-            Self::Nobody(_) => Poll::Ready(Ok(())),
+            Self::Nobody => Poll::Ready(Ok(())),
         }
     }
 
@@ -189,7 +186,7 @@ impl Downstream<'_> {
     /// only by reading or writing.
     pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
         match self {
-            Self::Http1(_) | Self::Nobody(_) => Ok(()),
+            Self::Http1(_) | Self::Nobody => Ok(()),
             Self::Http2(stream) => stream.poll_left(cx),
         }
     }
@@ -199,7 +196,7 @@ impl Downstream<'_> {
     /// exchanges, it may be silent for twice as long.
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         match self {
-            Self::Http1(_) | Self::Nobody(_) => at,
+            Self::Http1(_) | Self::Nobody => at,
             Self::Http2(stream) => stream.silent_since(at, idle),
         }
     }
@@ -209,7 +206,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.release_input(),
             // A stream holds nothing that was taken.
-            Self::Http2(_) | Self::Nobody(_) => {}
+            Self::Http2(_) | Self::Nobody => {}
         }
     }
 
@@ -218,7 +215,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.must_end_tunnel(),
             Self::Http2(stream) => stream.must_end_tunnel(),
-            Self::Nobody(_) => true,
+            Self::Nobody => true,
         }
     }
 
@@ -227,7 +224,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.reset_on_close(),
             Self::Http2(stream) => stream.fail_tunnel(),
-            Self::Nobody(_) => {}
+            Self::Nobody => {}
         }
     }
 
@@ -235,7 +232,7 @@ impl Downstream<'_> {
     pub(crate) fn takes_files(&self) -> bool {
         match self {
             Self::Http1(client) => client.takes_files(),
-            Self::Http2(_) | Self::Nobody(_) => false,
+            Self::Http2(_) | Self::Nobody => false,
         }
     }
 
@@ -244,7 +241,7 @@ impl Downstream<'_> {
     pub(crate) fn send_file(&mut self, part: FilePart) {
         match self {
             Self::Http1(client) => client.send_file(part),
-            Self::Http2(_) | Self::Nobody(_) => {
+            Self::Http2(_) | Self::Nobody => {
                 debug_assert!(false, "only clients in clear take parts");
             }
         }
@@ -255,7 +252,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_data(data),
             Self::Http2(stream) => stream.send_data(data),
-            Self::Nobody(_) => {}
+            Self::Nobody => {}
         }
     }
 
@@ -265,7 +262,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.send_end().is_ok(),
             Self::Http2(stream) => stream.send_end(),
-            Self::Nobody(_) => true,
+            Self::Nobody => true,
         }
     }
 
@@ -274,7 +271,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.is_full(),
             Self::Http2(stream) => stream.is_full(),
-            Self::Nobody(_) => false,
+            Self::Nobody => false,
         }
     }
 
@@ -283,7 +280,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.unwritten(),
             Self::Http2(stream) => stream.unwritten(),
-            Self::Nobody(_) => 0,
+            Self::Nobody => 0,
         }
     }
 
@@ -296,7 +293,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.poll_write(cx).map_err(ClientError::Io),
             Self::Http2(stream) => stream.poll_write(cx),
-            Self::Nobody(_) => Poll::Ready(Ok(0)),
+            Self::Nobody => Poll::Ready(Ok(0)),
         }
     }
 
@@ -305,7 +302,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.sent(),
             Self::Http2(stream) => stream.sent(),
-            Self::Nobody(nobody) => nobody.sent(),
+            Self::Nobody => 0,
         }
     }
 
@@ -314,7 +311,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.has_response(),
             Self::Http2(stream) => stream.has_response(),
-            Self::Nobody(_) => true,
+            Self::Nobody => true,
         }
     }
 
@@ -323,7 +320,7 @@ impl Downstream<'_> {
     pub(crate) fn abandon_upload(&mut self) {
         match self {
             Self::Http1(client) => client.close_after(),
-            Self::Http2(_) | Self::Nobody(_) => {}
+            Self::Http2(_) | Self::Nobody => {}
         }
     }
 
@@ -333,7 +330,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
             Self::Http2(stream) => stream.give_up(deadline, limit).await,
-            Self::Nobody(_) => {}
+            Self::Nobody => {}
         }
     }
 
@@ -343,7 +340,7 @@ impl Downstream<'_> {
             Self::Http1(client) => client.leave_behind(exchange),
             Self::Http2(stream) => stream.leave_behind(exchange),
             // Nobody left it: its connection is closed.
-            Self::Nobody(_) => drop(exchange),
+            Self::Nobody => drop(exchange),
         }
     }
 
@@ -351,7 +348,7 @@ impl Downstream<'_> {
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
         match self {
             Self::Http1(client) => client.recycle(head),
-            Self::Http2(_) | Self::Nobody(_) => {}
+            Self::Http2(_) | Self::Nobody => {}
         }
     }
 }

@@ -115,7 +115,7 @@ pub(super) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     exchange.progress.body_complete = true;
     exchange.progress.hook = Some(hook);
     upstream.retry_budget.request(worker.index());
-    let mut nobody = Downstream::Nobody(Box::default());
+    let mut nobody = Downstream::Nobody;
     let fetched = exchange
         .try_backends(upstream, &mut nobody, &outgoing)
         .await;

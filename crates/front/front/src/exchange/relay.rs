@@ -33,8 +33,6 @@ use crate::deadlines::Tick;
 use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::downstream::Downstream;
-use crate::exchange::downstream::nobody::Nobody;
-use crate::exchange::failure::Failure;
 use crate::exchange::relay::interims::Interims;
 use crate::exchange::replay::Replay;
 use crate::exchange::response_policy::ResponsePolicy;
@@ -80,22 +78,12 @@ pub(crate) struct Progress {
     pub(crate) upgraded: bool,
     /// The client got a page in the place of the backend's response.
     pub(crate) replaced: bool,
-    /// The client left, and the rest of the response was received for others.
-    pub(crate) left: Option<Box<LeftClient>>,
     /// What a cache does with the response of a backend.
     pub(crate) hook: Option<Box<CacheHook>>,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
     /// The response is compressed.
     pub(crate) compression: Option<Box<Compression>>,
-}
-
-/// How a client left an exchange that went on without it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeftClient {
-    pub(crate) failure: Failure,
-    /// What it had been sent.
-    pub(crate) status: Option<StatusCode>,
 }
 
 /// The client and the source of one attempt, and the state of both directions.
@@ -207,39 +195,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
-    /// Runs until the response is complete and written, or something failed. If the client leaves and
-    /// others want the response, it runs until the response is complete.
+    /// Runs until the response is complete and written, or something failed.
     ///
     /// # Errors
-    /// Why it failed: in a box, since whoever waits for the end of a relay moves it several times.
+    /// Why it failed: in a box, since those who wait for the end of a relay move it several times.
     ///
     /// # Cancel safety
     /// Both connections are left in the middle of messages and must be closed.
     pub(crate) async fn run(&mut self) -> Result<(), Box<RelayError>> {
-        loop {
-            let ended = std::future::poll_fn(|cx| self.poll(cx).map_err(Box::new)).await;
-            match ended {
-                Err(error) if self.goes_on_after(&error) => self.leave_client(&error),
-                ended => return ended,
-            }
-        }
-    }
-
-    /// Whether the response is received to its end though the relay failed.
-    #[cold]
-    fn goes_on_after(&self, error: &RelayError) -> bool {
-        error.is_client_gone() && self.upload == Upload::Done && self.source.outlives_client()
-    }
-
-    /// Goes on without a client.
-    #[cold]
-    fn leave_client(&mut self, error: &RelayError) {
-        self.progress.left = Some(Box::new(LeftClient {
-            failure: Failure::from_relay(error),
-            status: self.progress.status,
-        }));
-        self.head_held = None;
-        *self.down = Downstream::Nobody(Box::new(Nobody::instead_of(self.down)));
+        std::future::poll_fn(|cx| self.poll(cx).map_err(Box::new)).await
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {

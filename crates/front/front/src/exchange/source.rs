@@ -6,8 +6,6 @@
 
 pub(crate) mod cached;
 pub(crate) mod file;
-#[cfg(test)]
-pub(crate) mod scripted;
 
 use std::hint::cold_path;
 use std::task::{Context, Poll};
@@ -27,7 +25,6 @@ use crate::config::BackendConfig;
 use crate::deadlines::Tick;
 use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::elsewhere::Elsewhere;
-use crate::exchange::outgoing::Outgoing;
 use crate::exchange::relay::Progress;
 use crate::exchange::respond;
 use crate::exchange::scene::Scene;
@@ -48,9 +45,6 @@ pub(crate) enum Source<'a, 'b> {
     File(Box<FileSource<'a>>),
     /// What a cache has. It takes nothing of the request's body.
     Cached(Box<CachedSource<'a>>),
-    /// What a test has written down.
-    #[cfg(test)]
-    Scripted(scripted::Scripted),
 }
 
 /// Why a source did not give the whole response. What is large of it is in boxes, so that it takes no room of its
@@ -246,30 +240,11 @@ impl Answer {
 }
 
 impl Source<'_, '_> {
-    /// A source of the front's own for a request that else goes to a backend. No route has one: what the
-    /// listener, the route or a file answers is decided before there is such a request.
-    #[cfg_attr(
-        not(test),
-        expect(
-            unused_variables,
-            reason = "what a source depends on, once there is one"
-        )
-    )]
-    pub(super) fn instead_of_backends(request: &Outgoing<'_>) -> Option<Self> {
-        #[cfg(test)]
-        if let Some(scripted) = scripted::of(&request.facts(None).path.forward) {
-            return Some(Self::Scripted(scripted));
-        }
-        None
-    }
-
     /// Whether it takes the request's body.
     pub(crate) fn takes_upload(&self) -> bool {
         match self {
             Self::Backend(_) => true,
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => false,
-            #[cfg(test)]
-            Self::Scripted(_) => false,
         }
     }
 
@@ -279,8 +254,6 @@ impl Source<'_, '_> {
             Self::Backend(_) | Self::Cached(_) => true,
             Self::File(file) => !file.is_compressed,
             Self::Answer(_) => false,
-            #[cfg(test)]
-            Self::Scripted(_) => false,
         }
     }
 
@@ -290,8 +263,6 @@ impl Source<'_, '_> {
             Self::Backend(_) | Self::File(_) => false,
             Self::Answer(_) => true,
             Self::Cached(cached) => cached.is_own_page,
-            #[cfg(test)]
-            Self::Scripted(_) => false,
         }
     }
 
@@ -306,17 +277,6 @@ impl Source<'_, '_> {
         match self {
             Self::Cached(cached) => cached.kept_coding(offer, head, scene),
             Self::Backend(_) | Self::Answer(_) | Self::File(_) => None,
-            #[cfg(test)]
-            Self::Scripted(_) => None,
-        }
-    }
-
-    /// Whether the response is worth having though the client has left: others read it, too.
-    pub(crate) fn outlives_client(&self) -> bool {
-        match self {
-            Self::Backend(_) | Self::Answer(_) | Self::File(_) | Self::Cached(_) => false,
-            #[cfg(test)]
-            Self::Scripted(scripted) => scripted.outlives_client(),
         }
     }
 
@@ -326,8 +286,6 @@ impl Source<'_, '_> {
             Self::Backend(leased) => Some(leased.first_byte_timeout()),
             Self::Answer(_) | Self::File(_) => None,
             Self::Cached(cached) => cached.patience(),
-            #[cfg(test)]
-            Self::Scripted(scripted) => scripted.patience(),
         }
     }
 
@@ -336,8 +294,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => Some(leased.idle_body_timeout()),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => None,
-            #[cfg(test)]
-            Self::Scripted(scripted) => scripted.patience(),
         }
     }
 
@@ -346,8 +302,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.note_heard(at.into()),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
-            #[cfg(test)]
-            Self::Scripted(_) => {}
         }
     }
 
@@ -363,8 +317,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.check_silence(moved, now, progress),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => Some(Tick::NEVER),
-            #[cfg(test)]
-            Self::Scripted(_) => Some(Tick::NEVER),
         }
     }
 
@@ -377,8 +329,6 @@ impl Source<'_, '_> {
                 }
             }
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
-            #[cfg(test)]
-            Self::Scripted(_) => {}
         }
     }
 
@@ -405,8 +355,6 @@ impl Source<'_, '_> {
                 cold_path();
                 cached.poll_event(cx).map_err(SourceError::from)
             }
-            #[cfg(test)]
-            Self::Scripted(scripted) => scripted.poll_event(cx),
         }
     }
 
@@ -416,8 +364,6 @@ impl Source<'_, '_> {
         match self {
             Self::File(file) => file.part.take(),
             Self::Backend(_) | Self::Answer(_) | Self::Cached(_) => None,
-            #[cfg(test)]
-            Self::Scripted(_) => None,
         }
     }
 
@@ -426,8 +372,6 @@ impl Source<'_, '_> {
         match self {
             Self::File(file) => file.by_parts = false,
             Self::Backend(_) | Self::Answer(_) | Self::Cached(_) => {}
-            #[cfg(test)]
-            Self::Scripted(_) => {}
         }
     }
 
@@ -436,8 +380,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.body_credit(),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => 0,
-            #[cfg(test)]
-            Self::Scripted(_) => 0,
         }
     }
 
@@ -446,8 +388,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.send_body(body),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
-            #[cfg(test)]
-            Self::Scripted(_) => {}
         }
     }
 
@@ -457,8 +397,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.finish_body(),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
-            #[cfg(test)]
-            Self::Scripted(_) => true,
         }
     }
 
@@ -467,8 +405,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.unwritten(),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => 0,
-            #[cfg(test)]
-            Self::Scripted(_) => 0,
         }
     }
 
@@ -480,8 +416,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.poll_write(cx).map_err(SourceError::from),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => Poll::Ready(Ok(0)),
-            #[cfg(test)]
-            Self::Scripted(_) => Poll::Ready(Ok(0)),
         }
     }
 
@@ -490,8 +424,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.is_framed(),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
-            #[cfg(test)]
-            Self::Scripted(_) => true,
         }
     }
 
@@ -500,8 +432,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.is_answered(),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => true,
-            #[cfg(test)]
-            Self::Scripted(_) => true,
         }
     }
 
@@ -510,8 +440,6 @@ impl Source<'_, '_> {
         match self {
             Self::Backend(leased) => leased.lease.recycle(head),
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}
-            #[cfg(test)]
-            Self::Scripted(_) => {}
         }
     }
 }
@@ -520,4 +448,14 @@ impl Source<'_, '_> {
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    /// Each event would be moved once more if it had not the form in which a backend's connection yields it.
+    #[test]
+    fn an_error_takes_no_room_beside_an_event() {
+        type Polled<E> = Poll<Result<Event, E>>;
+        assert_eq!(size_of::<Polled<SourceError>>(), size_of::<Event>());
+        assert_eq!(size_of::<Polled<UpstreamError>>(), size_of::<Event>());
+    }
+}

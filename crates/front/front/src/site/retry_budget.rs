@@ -50,12 +50,6 @@ impl SharedRetryBudget {
             .spend(self.origin.elapsed(), self.requests.sum())
     }
 
-    /// The requests that were counted.
-    #[cfg(test)]
-    pub(crate) fn requests(&self) -> u64 {
-        self.requests.sum()
-    }
-
     fn budget(&self) -> MutexGuard<'_, RetryBudget> {
         lock(&self.budget)
     }

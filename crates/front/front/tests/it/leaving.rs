@@ -59,6 +59,11 @@ impl Backend {
 pub(crate) struct Exchange(TcpStream);
 
 impl Exchange {
+    /// The socket itself.
+    pub(crate) fn socket(&mut self) -> &mut TcpStream {
+        &mut self.0
+    }
+
     /// Reads up to the end of a request's head.
     pub(crate) fn receive_head(&mut self) -> Vec<u8> {
         let mut head = Vec::new();

@@ -9,6 +9,7 @@ mod admin;
 mod cache;
 mod compress;
 mod corpus;
+mod courses;
 mod cping;
 mod drain;
 mod early;

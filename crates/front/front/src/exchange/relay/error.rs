@@ -60,13 +60,4 @@ impl RelayError {
             None => Self::Client(error),
         }
     }
-
-    /// Whether nobody is left to send the response to.
-    pub(super) fn is_client_gone(&self) -> bool {
-        match self {
-            Self::Client(error) => error.is_gone(),
-            Self::WriteTimeout => true,
-            _ => false,
-        }
-    }
 }
