@@ -2,7 +2,10 @@
 //! is opened.
 
 mod abandoned;
+mod findings;
+mod group;
 mod in_row;
+mod lease;
 
 use std::borrow::Borrow;
 use std::pin::Pin;
@@ -10,27 +13,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(crate) use abandoned::Abandoned;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_balance::Sessions;
 use catamaran_balance::health::{Moment, Standing};
 use catamaran_transport::{Count, PerWorker};
+use findings::Findings;
+pub use group::Group;
+pub use lease::{Lease, LeftBehind};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
 use crate::config::BackendConfig;
-use crate::connection::{Connection, Moved};
+use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::LeaseError;
-use crate::figures::Figures;
-use crate::findings::{Findings, PingFailure};
-use crate::group::Group;
+use crate::figures::{Figures, Moved};
 use crate::health::SharedHealth;
 use crate::idle_closures::IdleClosures;
-use crate::keeper::LastProbe;
-use crate::lease::Lease;
-use crate::pool::Pool;
+use crate::pool::{Pool, Reuse};
+use crate::probe::LastProbe;
 use crate::settings::Settings;
 
 /// A backend: its settings, a pool for each worker, and one cap over all of them. Shared by all
@@ -54,7 +56,7 @@ pub struct Backend {
     load: AtomicUsize,
     abandoned: AtomicUsize,
     /// Tunnels that are open or being opened.
-    tunnels: AtomicUsize,
+    tunnels: Arc<AtomicUsize>,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
     /// Those seen lately, if its upstream keeps sessions.
@@ -94,20 +96,6 @@ struct Local {
     stale: Count,
     sent: Count,
     received: Count,
-}
-
-/// Whether an exchange may use a pooled connection. The backend may be closing such a connection at
-/// this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
-    /// One that was quiet when the event loop last looked. For requests that may be sent again.
-    Any,
-    /// One that is quiet now, which costs a system call, and that has been idle for less time than
-    /// connections that the backend was recently found to have closed. For requests that must not run
-    /// twice.
-    Lasting,
-    /// None. A pooled connection has just failed, and the others may be closed as well.
-    Never,
 }
 
 /// The wait for a lease.
@@ -221,7 +209,7 @@ impl Backend {
             has_load: AtomicBool::new(false),
             load: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
-            tunnels: AtomicUsize::new(0),
+            tunnels: Arc::default(),
             abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
             idle_closures: IdleClosures::default(),
@@ -382,7 +370,7 @@ impl Backend {
     }
 
     /// Tunnels that are open or being opened.
-    pub(crate) fn tunnels(&self) -> &AtomicUsize {
+    pub(crate) fn tunnels(&self) -> &Arc<AtomicUsize> {
         &self.tunnels
     }
 
@@ -496,7 +484,7 @@ impl Backend {
     ) -> Result<Lease<'b>, LeaseError> {
         let worker = in_flight.worker();
         if let Some(mut conn) = unproved {
-            if ping(&mut conn, settings).await.is_ok() {
+            if conn.ping(settings).await.is_ok() {
                 self.note_pong();
                 self.workers[worker].reused.increment();
                 return Ok(Lease::new(conn, in_flight, true));
@@ -617,7 +605,7 @@ impl Backend {
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
         if settings.ajp.ping_fresh {
-            ping(&mut conn, settings)
+            conn.ping(settings)
                 .await
                 .map_err(|how| LeaseError::Ping { how })?;
         }
@@ -779,13 +767,6 @@ impl<B: Borrow<Arc<Backend>>> Drop for InFlight<B> {
             backend.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// Asks CPING and waits for the answer as long as the settings allow.
-pub(crate) async fn ping(conn: &mut Connection, config: &BackendConfig) -> Result<(), PingFailure> {
-    let limit = config.ajp.ping_timeout;
-    let ended = timeout(limit, conn.ping()).await;
-    ended.unwrap_or(Err(PingFailure::Silent))
 }
 
 #[cfg(test)]

@@ -67,6 +67,10 @@ pub(crate) enum Place<C> {
     Queued(QueuePlace<C>),
 }
 
+/// Counts a tunnel as open until dropped.
+#[derive(Debug)]
+pub(crate) struct OpenTunnel(Arc<AtomicUsize>);
+
 /// A place in the queue, and the future of its grant. Dropping it leaves the queue.
 #[derive(Debug)]
 pub(crate) struct QueuePlace<C> {
@@ -79,6 +83,21 @@ pub(crate) struct QueuePlace<C> {
 /// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
+
+impl OpenTunnel {
+    /// One more of those that `count` has, unless `max` are open.
+    pub(crate) fn begin(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        // Counted first, so that two that begin at once cannot both be the last one.
+        let open = Self(Arc::clone(count));
+        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(open)
+    }
+}
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl<C> Cap<C> {
     pub(crate) fn new(max: usize, queue_max: usize) -> Arc<Self> {

@@ -12,14 +12,14 @@ use bytes::BytesMut;
 use catamaran_message::{Request, ResponseHead};
 use catamaran_transport::{ByteQueue, Output, Stream, buffers};
 use tokio::io::AsyncWrite;
+use tokio::time::timeout;
 
-use crate::backend::Reuse;
-use crate::cap::Permit;
+use crate::cap::{OpenTunnel, Permit};
 use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
-use crate::error::{Error, RequestError};
-use crate::findings::PingFailure;
-use crate::tunnel::OpenTunnel;
+use crate::error::{Error, PingFailure, RequestError};
+use crate::figures::Moved;
+use crate::pool::Reuse;
 use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
@@ -47,13 +47,6 @@ pub(crate) struct Connection {
     permit: Option<Permit<Box<Self>>>,
     /// Of one that is a tunnel, or is to become one.
     tunnel: Option<OpenTunnel>,
-}
-
-/// Bytes that a connection moved, of heads, bodies and framing alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moved {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
 }
 
 impl Connection {
@@ -321,8 +314,14 @@ impl Connection {
         self.wire.can_ping()
     }
 
-    /// Asks CPING and waits for CPONG. Over HTTP/1.1 there is nothing to ask, and this succeeds.
-    pub(crate) async fn ping(&mut self) -> Result<(), PingFailure> {
+    /// Asks CPING and waits for CPONG as long as the settings allow. Over HTTP/1.1 there is nothing to ask, and
+    /// this succeeds.
+    pub(crate) async fn ping(&mut self, config: &BackendConfig) -> Result<(), PingFailure> {
+        let ended = timeout(config.ajp.ping_timeout, self.ask_cping()).await;
+        ended.unwrap_or(Err(PingFailure::Silent))
+    }
+
+    async fn ask_cping(&mut self) -> Result<(), PingFailure> {
         if !self.wire.send_ping(&mut self.output) {
             return Ok(());
         }

@@ -13,8 +13,6 @@ use catamaran_transport::{HandshakeError, Truncated};
 use http::StatusCode;
 use thiserror::Error;
 
-use crate::findings::PingFailure;
-
 /// Who caused a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Culprit {
@@ -93,6 +91,32 @@ pub enum LeaseError {
         /// `queue_timeout`.
         limit: Duration,
     },
+}
+
+/// What came instead of the answer to CPING.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PingFailure {
+    /// Nothing in time.
+    Silent,
+    /// The end of the connection.
+    Closed,
+    /// Another message of AJP13, such as a response 403.
+    Other,
+    /// Bytes that are not AJP13, or too many.
+    Garbled,
+}
+
+impl fmt::Display for PingFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Silent => "no answer to CPING",
+            Self::Closed => "no answer to CPING: the connection was closed",
+            Self::Other => {
+                "no answer to CPING: something else came, as from a connector that refuses it (403)"
+            }
+            Self::Garbled => "no answer to CPING: what came is not AJP13",
+        })
+    }
 }
 
 /// The addresses that a dial tried, in this order.

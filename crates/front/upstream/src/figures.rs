@@ -15,7 +15,6 @@ use catamaran_stats::tally::{Sum, Tally, Window};
 use catamaran_transport::{Count, PerWorker};
 use http::StatusCode;
 
-use crate::connection::Moved;
 use crate::error::Culprit;
 
 /// The figures of one backend.
@@ -24,6 +23,13 @@ pub struct Figures {
     workers: PerWorker<Local>,
     failures: Mutex<Failures>,
     recent: Mutex<Recent>,
+}
+
+/// Bytes that a connection moved, of heads, bodies and framing alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
 }
 
 /// What each worker counts.

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backend::Backend;
 use crate::error::{Culprit, LeaseError};
-use crate::probe::{self, Found, ProbeQuestion};
+use crate::probe::{self, Found, LastProbe, ProbeQuestion};
 use crate::settings::Settings;
 
 impl Backend {
@@ -518,21 +518,4 @@ fn words(cause: Cause) -> &'static str {
         Cause::Failing => "its probe fails",
         Cause::Erring => "it answered one request after the other with 5xx",
     }
-}
-
-/// The last probe of a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastProbe {
-    /// Probes of a backend are numbered in the order in which they began, from 1 on.
-    pub number: u64,
-    /// When it ended.
-    pub at: SystemTime,
-    /// How long it took.
-    pub took: Duration,
-    /// What the backend was asked.
-    pub question: ProbeQuestion,
-    /// Whether it was answered as it should be.
-    pub answered: bool,
-    /// What it found, in words.
-    pub found: String,
 }

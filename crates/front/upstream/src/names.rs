@@ -18,8 +18,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::backend::Backend;
-use crate::error::{LeaseError, Listed};
+use crate::error::Listed;
 
 /// A name and what is known of it.
 #[derive(Debug)]
@@ -65,22 +64,6 @@ impl PartialEq for Name {
 }
 
 impl Eq for Name {}
-
-impl Backend {
-    /// Where its name leads, if it has one.
-    #[must_use]
-    pub fn resolution(&self) -> Option<Resolution> {
-        self.settings().name().map(|name| name.resolution())
-    }
-
-    /// Puts it out if its name has never been resolved: that is known before a request asks for it.
-    pub(crate) fn note_unresolved(self: &Arc<Self>) {
-        let lack = self.settings().name().and_then(|name| name.lack());
-        if let Some(reason) = lack.filter(|_| self.share() > 0 && !self.is_retired()) {
-            self.note_failed_dial(&LeaseError::Unresolved { reason }, Instant::now());
-        }
-    }
-}
 
 /// The name of that host, which is resolved from now on; `None` for an address.
 pub(crate) fn name(host: &str) -> Option<Arc<Name>> {

@@ -33,6 +33,20 @@ struct Idle<C> {
     since: Instant,
 }
 
+/// Whether an exchange may use a pooled connection. The backend may be closing such a connection at
+/// this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// One that was quiet when the event loop last looked. For requests that may be sent again.
+    Any,
+    /// One that is quiet now, which costs a system call, and that has been idle for less time than
+    /// connections that the backend was recently found to have closed. For requests that must not run
+    /// twice.
+    Lasting,
+    /// None. A pooled connection has just failed, and the others may be closed as well.
+    Never,
+}
+
 impl<C> Pool<C> {
     pub(crate) fn put(&self, conn: C, now: Instant) {
         self.lock().push_back(Idle { conn, since: now });

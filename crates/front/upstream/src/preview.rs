@@ -6,8 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::Fields;
-use catamaran_message::{BodyLength, Request};
+use catamaran_message::{BodyLength, Fields, Request};
 
 use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Poll, ready};
+use std::time::{Duration, SystemTime};
 
 use catamaran_message::name::{HOST, SET_COOKIE, USER_AGENT};
 use catamaran_message::{BodyLength, Fields, Request, ResponseHead};
@@ -14,13 +15,11 @@ use catamaran_transport::Stream;
 use http::{Method, StatusCode};
 use tokio::time::timeout;
 
-use crate::backend::ping;
 use crate::client_facts::ClientFacts;
 use crate::config::{Address, BackendConfig, ProbeConfig, ProbeKind, ProbeRequest, Protocol};
 use crate::connection::Connection;
 use crate::dial::dial;
-use crate::error::{Culprit, Error, LeaseError};
-use crate::findings::PingFailure;
+use crate::error::{Culprit, Error, LeaseError, PingFailure};
 use crate::settings::Settings;
 use crate::wire::Event;
 
@@ -94,6 +93,23 @@ impl ProbeQuestion {
             Self::Connection => "connect",
         }
     }
+}
+
+/// The last probe of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastProbe {
+    /// Probes of a backend are numbered in the order in which they began, from 1 on.
+    pub number: u64,
+    /// When it ended.
+    pub at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+    /// What the backend was asked.
+    pub question: ProbeQuestion,
+    /// Whether it was answered as it should be.
+    pub answered: bool,
+    /// What it found, in words.
+    pub found: String,
 }
 
 /// Why an answer is not the one that a probe wants.
@@ -251,7 +267,7 @@ pub(crate) async fn ask_cping(config: &Settings) -> Found {
         Err(error) => return undialled(error),
     };
     let mut conn = Connection::new(stream, config, None);
-    match ping(&mut conn, config).await {
+    match conn.ping(config).await {
         Ok(()) => Found::Ponged,
         Err(how) => Found::Silent(how),
     }

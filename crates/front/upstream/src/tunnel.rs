@@ -6,18 +6,17 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use catamaran_transport::ByteQueue;
 use tokio::time::Instant;
 
-use crate::backend::{Backend, InFlight, Leasing};
+use crate::backend::{Backend, InFlight, Lease, Leasing};
+use crate::cap::OpenTunnel;
 use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::{Error, LeaseError};
-use crate::lease::Lease;
 use crate::settings::Settings;
 use crate::wire::Event;
 
@@ -27,27 +26,6 @@ pub struct Tunnel {
     conn: Box<Connection>,
     backend: Arc<Backend>,
     worker: usize,
-}
-
-/// Counts a tunnel as open until dropped.
-#[derive(Debug)]
-pub(crate) struct OpenTunnel(Arc<Backend>);
-
-impl OpenTunnel {
-    fn begin(backend: &Arc<Backend>, limit: usize) -> Result<Self, LeaseError> {
-        // Counted first, so that two that begin at once cannot both be the last one.
-        let open = Self(Arc::clone(backend));
-        match backend.tunnels().fetch_add(1, Ordering::Relaxed) < limit {
-            true => Ok(open),
-            false => Err(LeaseError::TunnelsMax { limit }),
-        }
-    }
-}
-
-impl Drop for OpenTunnel {
-    fn drop(&mut self) {
-        self.0.tunnels().fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Backend {
@@ -67,7 +45,10 @@ impl Backend {
         settings: &Settings,
         in_flight: InFlight<&'b Arc<Self>>,
     ) -> Result<Lease<'b>, LeaseError> {
-        let open = OpenTunnel::begin(self, settings.tunnels_max)?;
+        let open = OpenTunnel::begin(self.tunnels(), settings.tunnels_max);
+        let open = open.ok_or(LeaseError::TunnelsMax {
+            limit: settings.tunnels_max,
+        })?;
         let began = Instant::now();
         let end = settings.tunnel_end();
         let dialled = dial(end, settings.tunnel_name(), settings.connect_timeout).await;
@@ -82,15 +63,20 @@ impl Backend {
     }
 }
 
-impl Tunnel {
-    pub(crate) fn new(conn: Box<Connection>, in_flight: &InFlight<&Arc<Backend>>) -> Self {
-        Self {
+impl Lease<'_> {
+    /// The tunnel that the backend has agreed to by [`Event::Upgraded`]. The exchange is over.
+    #[must_use]
+    pub fn into_tunnel(self) -> Tunnel {
+        let (conn, in_flight) = self.into_connection();
+        Tunnel {
             conn,
             backend: Arc::clone(in_flight.backend()),
             worker: in_flight.worker(),
         }
     }
+}
 
+impl Tunnel {
     /// Takes bytes for the backend.
     pub fn send(&mut self, data: Bytes) {
         let mut pieces = ByteQueue::default();

@@ -15,8 +15,7 @@ use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
 
 use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};
-use crate::error::{Error, RequestError};
-use crate::findings::PingFailure;
+use crate::error::{Error, PingFailure, RequestError};
 
 /// What a backend sent.
 #[derive(Debug)]

@@ -294,7 +294,7 @@ async fn broken(mut conn: Connection) -> bool {
             _ => Poll::Pending,
         }
     });
-    tokio::time::timeout(Duration::from_secs(30), failing)
+    timeout(Duration::from_secs(30), failing)
         .await
         .expect("a failure");
     conn.is_undelivered()

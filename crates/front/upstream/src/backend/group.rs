@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use catamaran_balance::health::excuses;
 
-use crate::backend::Backend;
+use super::Backend;
 
 /// The backends of one upstream with their weights.
 #[derive(Debug)]

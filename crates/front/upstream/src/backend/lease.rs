@@ -7,12 +7,12 @@ use catamaran_message::{Request, ResponseHead};
 use catamaran_transport::ByteQueue;
 use tokio::time::{Instant, timeout};
 
-use crate::backend::{Abandoned, Backend, InFlight};
+use super::abandoned::Abandoned;
+use super::{Backend, InFlight};
 use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::connection::Connection;
 use crate::error::{Error, RequestError};
-use crate::tunnel::Tunnel;
 use crate::wire::Event;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
@@ -128,11 +128,10 @@ impl<'b> Lease<'b> {
         self.conn.send_upgrade(request, token.as_bytes())
     }
 
-    /// The tunnel that the backend has agreed to by [`Event::Upgraded`]. The exchange is over.
-    #[must_use]
-    pub fn into_tunnel(mut self) -> Tunnel {
+    /// The connection alone, of which all bytes are counted, and the count of the exchange.
+    pub(crate) fn into_connection(mut self) -> (Box<Connection>, InFlight<&'b Arc<Backend>>) {
         self.count_moved();
-        Tunnel::new(self.conn, &self.in_flight)
+        (self.conn, self.in_flight)
     }
 
     /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait

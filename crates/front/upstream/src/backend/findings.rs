@@ -4,15 +4,16 @@
 //! CPING: Undertow with a secret refuses it with 403. Such a backend is back when it can be connected to. Silence alone
 //! says so late: a Tomcat listens before it has deployed, and answers nothing until then.
 
-use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_balance::health::Standing;
 use tokio::time::Instant;
 
-use crate::backend::Backend;
+use super::Backend;
 use crate::config::Protocol;
+use crate::error::{LeaseError, PingFailure};
+use crate::names::Resolution;
 use crate::probe::{self, Found};
 
 /// What was found out.
@@ -36,32 +37,6 @@ enum Cping {
     Answered,
     /// It serves, and does not answer.
     Unspoken(PingFailure),
-}
-
-/// What came instead of the answer to CPING.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PingFailure {
-    /// Nothing in time.
-    Silent,
-    /// The end of the connection.
-    Closed,
-    /// Another message of AJP13, such as a response 403.
-    Other,
-    /// Bytes that are not AJP13, or too many.
-    Garbled,
-}
-
-impl fmt::Display for PingFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Silent => "no answer to CPING",
-            Self::Closed => "no answer to CPING: the connection was closed",
-            Self::Other => {
-                "no answer to CPING: something else came, as from a connector that refuses it (403)"
-            }
-            Self::Garbled => "no answer to CPING: what came is not AJP13",
-        })
-    }
 }
 
 /// What else is known of a backend that did not answer CPING.
@@ -178,6 +153,20 @@ impl Backend {
             "403 was the answer to the first request of a connection, and the backend closed it: \
              {secret} (or the connector refuses a request attribute, or the application answered so)"
         )
+    }
+
+    /// Where its name leads, if it has one.
+    #[must_use]
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.settings().name().map(|name| name.resolution())
+    }
+
+    /// Puts it out if its name has never been resolved: that is known before a request asks for it.
+    pub(crate) fn note_unresolved(self: &Arc<Self>) {
+        let lack = self.settings().name().and_then(|name| name.lack());
+        if let Some(reason) = lack.filter(|_| self.share() > 0 && !self.is_retired()) {
+            self.note_failed_dial(&LeaseError::Unresolved { reason }, Instant::now());
+        }
     }
 
     /// What an administrator should know of it, in words, although it may serve.
