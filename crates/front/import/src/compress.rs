@@ -3,16 +3,19 @@
 use catamaran_front::config::MediaPattern;
 
 use crate::directive::Directive;
-use crate::emit::{quoted, quoted_list};
 use crate::ledger::{Ledger, Weight};
 use crate::mod_jk::workers::number;
-use crate::nginx::location::Scope;
 use crate::plan::Keys;
+use crate::toml_text::{quoted, quoted_list};
 
-/// What a location of nginx, or a server outside its locations, compresses.
-pub(crate) fn of_nginx(scope: Scope<'_>, ledger: &mut Ledger) -> Keys {
+/// What a location of nginx, or a server outside its locations, compresses; `find` finds the directive of a name that
+/// holds there.
+pub(crate) fn of_nginx<'d>(
+    find: impl Fn(&str) -> Option<&'d Directive>,
+    ledger: &mut Ledger,
+) -> Keys {
     let mut keys = Keys::new();
-    let gzip = scope.find("gzip");
+    let gzip = find("gzip");
     if let Some(gzip) = gzip {
         ledger.mapped(gzip.id);
     }
@@ -20,7 +23,7 @@ pub(crate) fn of_nginx(scope: Scope<'_>, ledger: &mut Ledger) -> Keys {
         return keys;
     }
     keys.insert("compress".to_owned(), quoted("gzip"));
-    let types = scope.find("gzip_types");
+    let types = find("gzip_types");
     if let Some(types) = types {
         ledger.mapped(types.id);
     }
@@ -29,7 +32,7 @@ pub(crate) fn of_nginx(scope: Scope<'_>, ledger: &mut Ledger) -> Keys {
         let all = std::iter::once("text/html").chain(listed.iter().map(String::as_str));
         keys.extend(media_types(all));
     }
-    if let Some(least) = scope.find("gzip_min_length") {
+    if let Some(least) = find("gzip_min_length") {
         let bytes = number(least.word(0)).filter(|it| *it <= MIN_MAX);
         match bytes {
             Some(bytes) => {

@@ -4,8 +4,7 @@
 //! [`crate::hosts`] asks each for its names.
 
 use crate::ledger::Id;
-use crate::plan::Scheme;
-use crate::regex::host_tests;
+use crate::regex::{HostTest, host_tests};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +27,11 @@ pub(crate) enum Condition {
     Any(Vec<Self>),
 }
 
-/// What a host is compared with, in lower case and without its port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HostTest {
-    Is(String),
-    Starts(String),
-    Ends(String),
-    Has(String),
+/// How a client came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
 }
 
 /// The hosts that a condition is asked about.

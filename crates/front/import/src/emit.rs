@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::common_settings::{CommonSettings, REPLACE_ERRORS, shows_pages};
+use crate::condition::Scheme;
 use crate::ledger::{Remark, Weight};
 use crate::matcher::{Matcher, encoded};
-use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Scheme};
+use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule};
 use crate::routes::{Route, RouteGroup, outcome};
+use crate::toml_text::{quoted, quoted_list};
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug)]
@@ -106,39 +108,6 @@ fn comment(text: &str) -> Cow<'_, str> {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(text.replace(char::is_control, " "))
-    }
-}
-
-/// A text as TOML.
-pub(crate) fn quoted(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\$".contains(&byte);
-    if text.bytes().all(is_plain) {
-        return format!("\"{text}\"");
-    }
-    let mut out = String::from("\"");
-    for sign in text.chars() {
-        match sign {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(sign);
-            }
-            sign if sign.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(sign));
-            }
-            sign => out.push(sign),
-        }
-    }
-    out.push('"');
-    // `${` would be a variable of the environment.
-    out.replace("${", "$${")
-}
-
-/// Several texts as TOML; one alone is no list.
-pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
-    let all: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
-    match &all[..] {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
     }
 }
 

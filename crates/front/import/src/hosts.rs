@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::condition::{CAPTURED, HostClass, When};
+use crate::condition::{CAPTURED, HostClass, Scheme, When};
 use crate::ledger::Ledger;
-use crate::plan::{Action, Model, Plan, Rule, Scheme, VirtualHost};
+use crate::plan::{Action, Model, Plan, Rule, VirtualHost};
 
 /// Resolves all conditions on hosts.
 pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {

@@ -3,11 +3,11 @@
 //! The source asks its rules about such a file as if a client had asked for it. The front serves it by the rule of the
 //! directory. So it has none where another rule of the source decides about the file.
 
-use crate::emit::quoted_list;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Plan, Rule};
 use crate::routes::{Earlier, outcome};
+use crate::toml_text::quoted_list;
 
 /// Takes from rules the files about which others decide.
 pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {

@@ -3,60 +3,11 @@
 //! There its own guards by clients' addresses hold for the front alone, and virtual hosts that differ by
 //! address or port are one. Either can open what was closed, so it is said with its line.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use crate::ledger::{Id, Ledger, Weight};
+use crate::ledger::{Ledger, Weight};
 use crate::plan::{Action, Model, Plan, UNKNOWN_HOST};
 use crate::routes::{Route, RouteGroup, outcome};
-
-/// Guards by clients' addresses, and which of them the written file has itself.
-#[derive(Debug, Default)]
-pub(crate) struct AddressGuards {
-    /// All that the source has.
-    all: Vec<Id>,
-    /// Those that became `allow` or `deny` of a route.
-    written: HashSet<Id>,
-    /// Those that did so at first, but are left to the old server.
-    void: HashSet<Id>,
-    /// Whether that holds for all of them.
-    is_none_sure: bool,
-    /// What the old server needs to know its clients.
-    remedy: &'static str,
-}
-
-impl AddressGuards {
-    /// Enters guards of the source.
-    pub(crate) fn enter(&mut self, ids: impl IntoIterator<Item = Id>, remedy: &'static str) {
-        self.all.extend(ids);
-        self.remedy = remedy;
-    }
-
-    /// These are in the written file.
-    pub(crate) fn written(&mut self, ids: impl IntoIterator<Item = Id>) {
-        self.written.extend(ids);
-    }
-
-    /// These are left to the old server.
-    pub(crate) fn void(&mut self, ids: impl IntoIterator<Item = Id>) {
-        self.void.extend(ids);
-    }
-
-    /// Any of them may be left to it.
-    pub(crate) fn void_all(&mut self) {
-        self.is_none_sure = true;
-    }
-
-    /// What the old server needs to know its clients behind the front.
-    pub(crate) fn remedy(&self) -> &'static str {
-        self.remedy
-    }
-
-    fn left(&self) -> Vec<Id> {
-        let is_left =
-            |it: &&Id| self.is_none_sure || self.void.contains(it) || !self.written.contains(it);
-        self.all.iter().filter(is_left).copied().collect()
-    }
-}
 
 /// Says what the old server no longer guards once it has the address of `--keep`.
 pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {

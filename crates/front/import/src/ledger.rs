@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::kept::AddressGuards;
-
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -128,6 +126,56 @@ pub(crate) struct Ledger {
     pub(crate) claims: Vec<Id>,
     /// Whether there is an old server that takes what cannot be mapped.
     pub(crate) keeps: bool,
+}
+
+/// Guards by clients' addresses, and which of them the written file has itself.
+#[derive(Debug, Default)]
+pub(crate) struct AddressGuards {
+    /// All that the source has.
+    all: Vec<Id>,
+    /// Those that became `allow` or `deny` of a route.
+    written: HashSet<Id>,
+    /// Those that did so at first, but are left to the old server.
+    void: HashSet<Id>,
+    /// Whether that holds for all of them.
+    is_none_sure: bool,
+    /// What the old server needs to know its clients.
+    remedy: &'static str,
+}
+
+impl AddressGuards {
+    /// Enters guards of the source.
+    pub(crate) fn enter(&mut self, ids: impl IntoIterator<Item = Id>, remedy: &'static str) {
+        self.all.extend(ids);
+        self.remedy = remedy;
+    }
+
+    /// These are in the written file.
+    pub(crate) fn written(&mut self, ids: impl IntoIterator<Item = Id>) {
+        self.written.extend(ids);
+    }
+
+    /// These are left to the old server.
+    pub(crate) fn void(&mut self, ids: impl IntoIterator<Item = Id>) {
+        self.void.extend(ids);
+    }
+
+    /// Any of them may be left to it.
+    pub(crate) fn void_all(&mut self) {
+        self.is_none_sure = true;
+    }
+
+    /// What the old server needs to know its clients behind the front.
+    pub(crate) fn remedy(&self) -> &'static str {
+        self.remedy
+    }
+
+    /// Those that the old server alone has.
+    pub(crate) fn left(&self) -> Vec<Id> {
+        let is_left =
+            |it: &&Id| self.is_none_sure || self.void.contains(it) || !self.written.contains(it);
+        self.all.iter().filter(is_left).copied().collect()
+    }
 }
 
 impl Ledger {

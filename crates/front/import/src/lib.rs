@@ -32,8 +32,11 @@ pub mod read;
 mod regex;
 mod report;
 mod routes;
+mod sources;
 mod stock;
+mod target;
 mod tomcat;
+mod toml_text;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +44,8 @@ use std::path::{Path, PathBuf};
 pub use emit::SideFile;
 pub use files::{Files, ImportError};
 pub use ledger::{Directive, Fate, Place, Remark, Sums, Weight};
+pub use report::Import;
+pub use sources::Kind;
 
 use crate::emit::{Form, WrittenFile};
 use crate::files::{Budget, Text};
@@ -49,17 +54,7 @@ use crate::httpd::tree::Expansion;
 use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::proof::Comparison;
-
-/// Whose configuration it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `workers.properties` and `uriworkermap.properties` without httpd's files.
-    ModJk,
-    /// httpd, with mod_jk or mod_proxy.
-    Httpd,
-    /// nginx.
-    Nginx,
-}
+use crate::sources::Sources;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -82,46 +77,6 @@ pub struct Options {
     pub inline_secrets: bool,
     /// What the names of those files begin with: two conversions in one directory do not share them.
     pub secrets_of: String,
-}
-
-/// A converted configuration.
-#[derive(Debug)]
-pub struct Import {
-    /// The file.
-    pub text: String,
-    /// Files that belong beside it.
-    pub files: Vec<SideFile>,
-    /// Every directive that was read, with its fate.
-    pub directives: Vec<Directive>,
-    /// What has to be said: risks and notes.
-    pub remarks: Vec<Remark>,
-    /// How many directives had each fate.
-    pub sums: Sums,
-    /// Routes that were written, and how many of them go to the old server.
-    pub routes: (usize, usize),
-}
-
-impl Import {
-    /// How many decisions are left.
-    #[must_use]
-    pub fn risks(&self) -> usize {
-        self.remarks
-            .iter()
-            .filter(|it| it.weight == Weight::Risk)
-            .count()
-    }
-
-    /// What became of it, for people.
-    #[must_use]
-    pub fn report(&self) -> String {
-        report::text(self)
-    }
-
-    /// The same as a JSON document's value.
-    #[must_use]
-    pub fn document(&self) -> impl serde::Serialize + '_ {
-        report::document(self)
-    }
 }
 
 /// Converts a configuration.
@@ -224,46 +179,6 @@ fn of_httpd(
         top.extend(expansion.file(text)?);
     }
     httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
-}
-
-/// The texts by what they are.
-#[derive(Debug, Default)]
-pub(crate) struct Sources {
-    pub(crate) httpd: Vec<Text>,
-    pub(crate) workers: Vec<Text>,
-    pub(crate) maps: Vec<Text>,
-    pub(crate) nginx: Vec<Text>,
-}
-
-impl Sources {
-    fn has_httpd(&self) -> bool {
-        !(self.httpd.is_empty() && self.workers.is_empty() && self.maps.is_empty())
-    }
-
-    fn add(&mut self, text: Text, kind: Option<Kind>) {
-        let trimmed = text.text.lines().map(str::trim);
-        let lines: Vec<&str> = trimmed
-            .filter(|it| !it.is_empty() && !it.starts_with('#'))
-            .collect();
-        let most =
-            |is: &dyn Fn(&str) -> bool| 2 * lines.iter().filter(|it| is(it)).count() >= lines.len();
-        let is_workers = lines.iter().any(|it| it.starts_with("worker."))
-            && most(&|it| it.contains('=') && !it.starts_with('<'));
-        let is_map = most(&|it| it.starts_with(['/', '!', '-', '*']) && it.contains('='));
-        let is_nginx = most(&|it| it.ends_with([';', '{', '}']))
-            && lines
-                .iter()
-                .any(|it| it.ends_with(';') || it.ends_with('{'));
-        match kind {
-            Some(Kind::Httpd) => self.httpd.push(text),
-            Some(Kind::Nginx) => self.nginx.push(text),
-            _ if is_workers => self.workers.push(text),
-            _ if is_map && !lines.is_empty() => self.maps.push(text),
-            Some(Kind::ModJk) => self.workers.push(text),
-            None if is_nginx => self.nginx.push(text),
-            None => self.httpd.push(text),
-        }
-    }
 }
 
 /// Writes the plan, and closes what would be opened.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::emit::quoted;
 use crate::files::Files;
+use crate::toml_text::quoted;
 
 /// The file of a page as a route names it, or why the front cannot show it.
 pub(crate) fn page(files: &dyn Files, path: &str) -> Result<String, String> {

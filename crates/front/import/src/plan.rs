@@ -9,10 +9,11 @@ use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use crate::condition::When;
+use crate::condition::{Scheme, When};
 use crate::index::FirstMatch;
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::{Common, Matcher};
+use crate::toml_text::quoted;
 
 /// A whole configuration.
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ impl Tls {
         let weaker = differ("client_certificate");
         self.keys.extend(keys.clone());
         if weaker {
-            let value = crate::emit::quoted("optional");
+            let value = quoted("optional");
             self.keys.insert("client_certificate".to_owned(), value);
         }
     }
@@ -105,13 +106,6 @@ pub(crate) struct Rule {
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: SharedSettings,
-}
-
-/// How a client came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    Http,
-    Https,
 }
 
 /// What becomes of a request.

@@ -5,7 +5,6 @@
 //! closes may be written for the larger set. An expression with a part that is not read here, such as `\x2e`, an
 //! atomic group or a flag, has every path: the reader gives up instead of taking such a part for something else.
 
-use crate::condition::HostTest;
 use crate::matcher::Matcher;
 
 /// What an expression matches.
@@ -90,6 +89,15 @@ pub(crate) fn rest_of(expression: &str) -> Option<String> {
             .bytes()
             .all(|it| it.is_ascii_alphanumeric() || b"/._-~".contains(&it)))
     .then_some(plain)
+}
+
+/// What a host is compared with, in lower case and without its port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HostTest {
+    Is(String),
+    Starts(String),
+    Ends(String),
+    Has(String),
 }
 
 /// What hosts are compared with by an expression; `None` if that cannot be said. An unescaped `.` is taken for a dot:

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
 use std::rc::Rc;
 
+use crate::condition::Scheme;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher, is_sayable};
-use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
+use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 
 /// A rule as it is written: with what it leaves to others.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-use crate::emit::quoted;
 use crate::files::{ImportError, Text};
 use crate::ledger::{Ledger, Place, Weight};
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::plan::{Backend, Keys, Plan};
+use crate::toml_text::quoted;
 
 /// A Tomcat.
 #[derive(Debug)]

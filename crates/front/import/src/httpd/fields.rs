@@ -3,10 +3,11 @@
 use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
-use crate::emit::{flags, quoted};
+use crate::emit::flags;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};
+use crate::toml_text::quoted;
 
 /// Fields, bodies and certificates, of a host or of a section. `tls` is whether its clients come over TLS, if that is
 /// known.

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::directive::Directive;
 use crate::directory::{Contents, contents};
-use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::fields;
@@ -16,6 +15,7 @@ use crate::httpd::section::is_stranger;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Keys, Rule, Serve, SharedSettings, split};
+use crate::toml_text::{quoted, quoted_list};
 
 /// The directives that say what is served from files.
 #[derive(Clone, Copy)]

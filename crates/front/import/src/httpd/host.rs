@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::Sources;
 use crate::compress;
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all};
@@ -25,6 +24,7 @@ use crate::mod_jk::mounts::{self, Mount, Source, join_prefixes};
 use crate::mod_jk::workers::{Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 use crate::regex::path_set;
+use crate::sources::Sources;
 
 /// Converts the directives of a server into the plan.
 pub(crate) fn convert(

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::directive::Directive;
-use crate::emit::quoted;
 use crate::httpd::host::Reader;
 use crate::ledger::Weight;
 use crate::plan::{Listener, Tls};
+use crate::toml_text::quoted;
 
 impl Reader<'_, '_> {
     /// Adds the addresses of a `Listen`.

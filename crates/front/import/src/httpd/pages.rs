@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::common_settings::REPLACE_ERRORS;
 use crate::directive::Directive;
-use crate::emit::quoted;
 use crate::httpd::files::Site;
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::pages::{page, status};
 use crate::plan::{Access, Action, Keys, Rule};
+use crate::toml_text::quoted;
 
 /// Gives all rules of a virtual host the pages that it shows.
 pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {

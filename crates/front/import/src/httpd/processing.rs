@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use crate::directive::Directive;
 use crate::directory::SCRIPTS;
-use crate::emit::quoted;
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule};
 use crate::regex::{PathSet, path_set};
+use crate::toml_text::quoted;
 
 /// What is done with the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,17 @@
 //! mod_alias and mod_rewrite: redirects, and what sends requests elsewhere.
 
 use crate::condition::{
-    CAPTURED, Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
+    CAPTURED, Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::Directive;
-use crate::emit::quoted;
 use crate::httpd::files::{ServedDirectory, Site};
-use crate::httpd::proxy::{Target, prefix, whole_path};
+use crate::httpd::proxy::{prefix, whole_path};
 use crate::ledger::{Id, Ledger, Place};
 use crate::matcher::Matcher;
-use crate::plan::{Action, Plan, Rule, Scheme, redirect_status};
-use crate::regex::{PathSet, path_set, rest_of};
+use crate::plan::{Action, Plan, Rule, redirect_status};
+use crate::regex::{HostTest, PathSet, path_set, rest_of};
+use crate::target::Target;
+use crate::toml_text::quoted;
 
 /// The rules of `Redirect` and its kin, in the source's order. mod_alias asks them before any `Alias`.
 pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {

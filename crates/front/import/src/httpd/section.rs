@@ -1,15 +1,15 @@
 //! Sections such as `<Location>`, laid over the rules of a host.
 
-use crate::compress;
+use crate::condition::Scheme;
 use crate::directive::{Directive, MISSING, drop_all, keep_all};
-use crate::emit::quoted;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::{fields, processing, proxy, redirect};
 use crate::ledger::{Ledger, Place};
 use crate::matcher::{Common, Matcher};
-use crate::plan::{Access, Action, Plan, Rule, Scheme, Settings, SharedSettings};
+use crate::plan::{Access, Action, Plan, Rule, Settings, SharedSettings};
 use crate::regex::path_set;
-use crate::stock;
+use crate::toml_text::quoted;
+use crate::{compress, stock};
 
 /// A section of paths, laid over the rules.
 pub(crate) fn overlay(

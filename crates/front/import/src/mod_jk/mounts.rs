@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use crate::common_settings::REPLACE_ERRORS;
-use crate::emit::quoted;
 use crate::files::Text;
 use crate::index::{FirstMatch, below};
 use crate::ledger::{Id, Ledger, Place, Weight};
@@ -15,6 +14,7 @@ use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, split};
 use crate::read::properties;
+use crate::toml_text::quoted;
 
 /// Where a mount is written; the first in this list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::emit::{quoted, quoted_list};
 use crate::files::{Files, Text};
 use crate::ledger::{Id, Ledger, Place};
 use crate::plan::{Backend, Keys, Upstream};
 use crate::read::properties;
+use crate::toml_text::{quoted, quoted_list};
 
 /// The properties of all workers.
 #[derive(Debug, Default)]

@@ -3,11 +3,11 @@
 use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
-use crate::emit::quoted_list;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
 use crate::nginx::variables::expand;
 use crate::plan::{Fields, Settings};
+use crate::toml_text::quoted_list;
 
 /// What `add_header` and `proxy_hide_header` change.
 pub(crate) fn response_fields(

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::directive::Directive;
 use crate::directory::contents;
-use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
 use crate::plan::{Action, Keys, Rule, Serve};
+use crate::toml_text::{quoted, quoted_list};
 
 /// What a location does with paths that are no files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use crate::directive::Directive;
-use crate::emit::{quoted, quoted_list};
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::plan::{Plan, VirtualHost};
+use crate::toml_text::{quoted, quoted_list};
 
 /// Addresses on which any server listens, so that it is known which of a port are told apart.
 #[derive(Debug, Default)]

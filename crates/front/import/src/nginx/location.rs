@@ -5,10 +5,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::compress;
 use crate::condition::CAPTURED;
 use crate::directive::{Directive, MISSING};
-use crate::emit::quoted;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
@@ -19,7 +17,8 @@ use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand;
 use crate::plan::{Access, Action, Plan, Settings, Upstream, redirect_status};
 use crate::regex::rest_of;
-use crate::stock;
+use crate::toml_text::quoted;
+use crate::{compress, stock};
 
 /// What nginx inherits from outer blocks, the innermost first.
 #[derive(Clone, Copy)]
@@ -560,7 +559,9 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             .insert("client_certificate".to_owned(), quoted("required"));
         ledger.mapped(directive.id);
     }
-    settings.keys.extend(compress::of_nginx(scope, ledger));
+    settings
+        .keys
+        .extend(compress::of_nginx(|name| scope.find(name), ledger));
     cookie_flags(scope, &mut settings, ledger);
     if let Some(directive) = scope.find("client_max_body_size") {
         let text = directive.word(0);

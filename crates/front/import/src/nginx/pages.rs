@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use crate::common_settings::REPLACE_ERRORS;
 use crate::directive::Directive;
-use crate::emit::quoted_list;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::nginx::location::{Scope, modifier};
 use crate::pages::{page, status};
 use crate::plan::Keys;
 use crate::regex::path_set;
+use crate::toml_text::quoted_list;
 
 /// The pages of a server, by their URI, so that each is looked for once.
 #[derive(Debug, Default)]

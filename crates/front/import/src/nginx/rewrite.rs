@@ -1,14 +1,14 @@
 //! What a server does before it chooses a location: `return`, `rewrite`, and `if`.
 
 use crate::condition::{
-    Condition, HostTest, Port, SettledCondition, When, captured, of_host, of_port,
+    Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
 };
 use crate::directive::{Directive, drop_all, keep_all};
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::nginx::location::{HOST_CAPTURE, answer, template};
-use crate::plan::{Action, Rule, Scheme};
-use crate::regex::{path_set, rest_of};
+use crate::plan::{Action, Rule};
+use crate::regex::{HostTest, path_set, rest_of};
 
 /// The rules that go before the locations of a server, in its order.
 pub(super) fn of_server(

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::directive::Directive;
-use crate::emit::quoted;
-use crate::httpd::proxy::Target;
 use crate::ledger::{Id, Ledger};
 use crate::mod_jk::workers::number;
 use crate::plan::{Backend, Keys, Upstream};
+use crate::target::Target;
+use crate::toml_text::quoted;
 
 /// The upstreams of a configuration, by name; their addresses have no scheme.
 pub(crate) type Upstreams = BTreeMap<String, Upstream>;

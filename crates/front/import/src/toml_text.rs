@@ -1,0 +1,36 @@
+//! Texts as values of the file.
+
+use std::fmt::Write as _;
+
+/// A text as TOML.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\$".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return format!("\"{text}\"");
+    }
+    let mut out = String::from("\"");
+    for sign in text.chars() {
+        match sign {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(sign);
+            }
+            sign if sign.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(sign));
+            }
+            sign => out.push(sign),
+        }
+    }
+    out.push('"');
+    // `${` would be a variable of the environment.
+    out.replace("${", "$${")
+}
+
+/// Several texts as TOML; one alone is no list.
+pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    let all: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
+    match &all[..] {
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    }
+}
