@@ -56,7 +56,7 @@ fn compare(drawn: &Arrows<'_>, declared: &Arrows<'_>) -> Vec<Problem> {
 }
 
 const FILE: &str = "ARCHITECTURE.md";
-const HEADING: &str = "## Crates and who may know whom";
+const HEADING: &str = "### Crates and who may know whom";
 const ARROW: &str = "─►";
 
 #[cfg(test)]
