@@ -202,7 +202,7 @@ impl Executor {
         let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
         let handler = Arc::clone(&self.handler);
         let job = Box::new(move || {
-            blocking::run(&*handler, &request, (body, response), &Sleep::new());
+            blocking::run(&*handler, &request, body, response, &Sleep::new());
         });
         match self.pool.run(job) {
             Ok(()) => conn.attach(port, io),

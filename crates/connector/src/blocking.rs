@@ -111,7 +111,8 @@ struct Bell {
 pub(crate) fn run(
     handler: &dyn BlockingHandler,
     request: &Request,
-    (body, response): (BodyEnd, ResponseEnd),
+    body: BodyEnd,
+    response: ResponseEnd,
     wait: &dyn Wait,
 ) {
     if is_gone(&response) {

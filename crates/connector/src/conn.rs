@@ -423,7 +423,7 @@ impl Conn {
             self.send_continue(io);
         }
         let length = response.body.length(self.exchange.length);
-        self.send_head((response.status, response.headers, length), reads_body, io)?;
+        self.send_head(response.status, response.headers, length, reads_body, io)?;
         self.exchange.source = if silent {
             Source::Done
         } else {
@@ -450,7 +450,9 @@ impl Conn {
 
     fn send_head(
         &mut self,
-        (status, headers, length): (StatusCode, Fields, BodyLength),
+        status: StatusCode,
+        headers: Fields,
+        length: BodyLength,
         reads_body: bool,
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {
@@ -461,7 +463,7 @@ impl Conn {
             StatusCode::RESET_CONTENT => BodyLength::Known(0),
             _ => length,
         };
-        self.wire.send_head((status, headers, length), io)?;
+        self.wire.send_head(status, headers, length, io)?;
         self.exchange.head_sent = true;
         Ok(())
     }

@@ -234,7 +234,10 @@ type Value = fn(&Block) -> Option<f64>;
 
 /// Compares the blocks, of which each two are a pair.
 fn judge(blocks: &[Block]) -> Vec<Measure> {
-    let mut measures: Vec<Measure> = MEASURES.iter().map(|it| measure(it, blocks)).collect();
+    let mut measures: Vec<Measure> = MEASURES
+        .iter()
+        .map(|(name, unit, value)| measure(name, unit, *value, blocks))
+        .collect();
     // Among several measures one looks different by chance soon.
     let claims: Vec<usize> = (0..measures.len())
         .filter(|&at| measures[at].p < 1.0)
@@ -249,7 +252,7 @@ fn judge(blocks: &[Block]) -> Vec<Measure> {
     measures
 }
 
-fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Measure {
+fn measure(name: &str, unit: &str, value: Value, blocks: &[Block]) -> Measure {
     let of = |target: &str| {
         let blocks = blocks.iter().filter(|block| block.target == target);
         let values: Vec<f64> = blocks.filter_map(value).collect();

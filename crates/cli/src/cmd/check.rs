@@ -106,7 +106,7 @@ fn say_json(name: &str, loaded: Result<LoadedFile, LoadError>) -> Result<(), Fai
         Some(report) => findings(report),
         None => loaded.as_ref().err().map_or_else(Vec::new, |error| {
             let message = error.to_string();
-            vec![finding("fault", name, None, (&message, ""))]
+            vec![finding("fault", name, None, &message, "")]
         }),
     };
     let faults = findings
@@ -139,7 +139,8 @@ fn findings(report: &Report) -> Vec<Value> {
             severity,
             position.file,
             position.place,
-            (&it.message, &it.hint),
+            &it.message,
+            &it.hint,
         )
     };
     report.findings().iter().map(one).collect()
@@ -149,7 +150,8 @@ fn finding(
     severity: &str,
     file: &str,
     place: Option<(usize, usize)>,
-    (message, hint): (&str, &str),
+    message: &str,
+    hint: &str,
 ) -> Value {
     json!({
         "severity": severity,

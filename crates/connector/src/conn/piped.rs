@@ -107,7 +107,6 @@ impl Conn {
             BodyLength::Known(0) if self.exchange.head_only => BodyLength::Unknown,
             length => length,
         };
-        let head = (head.status, head.headers, length);
-        self.send_head(head, port.is_reading(), io)
+        self.send_head(head.status, head.headers, length, port.is_reading(), io)
     }
 }

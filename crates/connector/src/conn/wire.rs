@@ -105,7 +105,9 @@ impl Wire {
 
     pub(super) fn send_head(
         &mut self,
-        (status, mut headers, length): (StatusCode, Fields, BodyLength),
+        status: StatusCode,
+        mut headers: Fields,
+        length: BodyLength,
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {
         if let Some(date) = io.date.filter(|_| !headers.contains(DATE)) {
@@ -252,7 +254,7 @@ impl Wire {
                 let text = format!("{status}\n");
                 let headers = Fields::from_iter([(CONTENT_TYPE, "text/plain; charset=utf-8")]);
                 let length = BodyLength::Known(text.len() as u64);
-                if self.send_head((status, headers, length), io).is_ok() {
+                if self.send_head(status, headers, length, io).is_ok() {
                     self.send_data(text.into(), io.out);
                     // Cannot be short: all of the text was offered, and the connection closes.
                     let _ = self.end(io);

@@ -66,7 +66,8 @@ impl Agent {
     /// The agent of a connection just accepted at the listener in this `place`, which the worker
     /// knows as `key`.
     pub(super) fn new(
-        (protocol, key): (Protocol, usize),
+        protocol: Protocol,
+        key: usize,
         peer: Peer,
         place: usize,
         lent: &Loan,

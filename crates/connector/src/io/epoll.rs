@@ -182,7 +182,7 @@ impl Worker {
                 *ready = acceptor.has_more();
                 let protocol = acceptor.protocol();
                 let key = self.core.tasks.insert(|key| {
-                    let agent = Agent::new((protocol, key), peer, place, &self.core.lent);
+                    let agent = Agent::new(protocol, key, peer, place, &self.core.lent);
                     Task::new(stream, agent)
                 });
                 Counters::add(&self.core.lent.counters(place).accepted, 1);

@@ -251,7 +251,7 @@ impl Worker {
         };
         Counters::add(&self.core.lent.counters(place).accepted, 1);
         let key = self.core.tasks.insert(|key| {
-            let agent = Agent::new((protocol, key), peer, place, &self.core.lent);
+            let agent = Agent::new(protocol, key, peer, place, &self.core.lent);
             Task::new(socket, agent)
         });
         self.advance(key);

@@ -52,7 +52,8 @@ impl Maglev {
         }
         let size = slots_of(members.len());
         let count = members.len();
-        let mut claims: Vec<Claim> = members.iter().map(|it| Claim::new(*it, size)).collect();
+        let claim = |&(name, weight): &(&str, u32)| Claim::new(name, weight, size);
+        let mut claims: Vec<Claim> = members.iter().map(claim).collect();
         let heaviest = claims.iter().map(|claim| claim.weight).max().unwrap_or(1);
         let mut slots = Slots::new(size);
         let mut left = slots.members.len();
@@ -106,7 +107,7 @@ struct Claim {
 }
 
 impl Claim {
-    fn new((name, weight): (&str, u32), size: u64) -> Self {
+    fn new(name: &str, weight: u32, size: u64) -> Self {
         Self {
             next: hash(name.as_bytes(), OFFSET_SEED) % size,
             skip: hash(name.as_bytes(), SKIP_SEED) % (size - 1) + 1,

@@ -96,9 +96,11 @@ pub fn directives(headers: &Fields, rules: &FreshnessRules) -> (Directives, bool
 pub fn lifetime(
     status: StatusCode,
     headers: &Fields,
-    (directives, is_targeted): (&Directives, bool),
+    directives: &Directives,
+    is_targeted: bool,
     rules: &FreshnessRules,
-    (may_estimate, now): (bool, Millis),
+    may_estimate: bool,
+    now: Millis,
 ) -> Lifetime {
     let made = date_of(headers).unwrap_or(now);
     // A field for this cache alone replaces `Cache-Control` and `Expires` as a whole (RFC 9213, 2.2).
@@ -210,13 +212,7 @@ mod tests {
         let headers = headers(fields);
         let (directives, is_targeted) = directives(&headers, rules);
         let status = StatusCode::from_u16(status).unwrap();
-        lifetime(
-            status,
-            &headers,
-            (&directives, is_targeted),
-            rules,
-            (true, NOW),
-        )
+        lifetime(status, &headers, &directives, is_targeted, rules, true, NOW)
     }
 
     #[test]

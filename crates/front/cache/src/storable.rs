@@ -235,7 +235,7 @@ pub fn judge(
     if sets_cookie && set_cookie == SetCookie::Refuse {
         return Err(Refusal::SetCookie);
     }
-    let terms = terms(request, response, (&directives, is_targeted), rules);
+    let terms = terms(request, response, &directives, is_targeted, rules);
     if request.credentials.session && !terms.for_sessions {
         return Err(Refusal::Session);
     }
@@ -272,18 +272,18 @@ fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), R
 fn terms(
     request: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
-    (directives, is_targeted): (&Directives, bool),
+    directives: &Directives,
+    is_targeted: bool,
     rules: &FreshnessRules,
 ) -> Terms {
     let lifetime = freshness::lifetime(
         response.status,
         response.headers,
-        (directives, is_targeted),
+        directives,
+        is_targeted,
         rules,
-        (
-            !request.has_query && !request.credentials.any(),
-            response.arrived,
-        ),
+        !request.has_query && !request.credentials.any(),
+        response.arrived,
     );
     let shared = directives.public
         || directives.s_maxage.is_some()

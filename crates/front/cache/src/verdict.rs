@@ -66,7 +66,7 @@ impl StoredFacts<'_> {
         let age = i64::from(self.age(now));
         let left = i64::from(terms.lifetime) - age;
         let is_fresh = left > 0 && !terms.no_cache && !self.is_purged;
-        let is_demanded = self.is_validation_demanded(demand, (age, left), now);
+        let is_demanded = self.is_validation_demanded(demand, age, left, now);
         if is_fresh && !is_demanded {
             return Verdict::Fresh(left);
         }
@@ -88,12 +88,7 @@ impl StoredFacts<'_> {
     }
 
     /// Whether the client wants it to be validated. Once a second is enough, whoever asks.
-    fn is_validation_demanded(
-        &self,
-        demand: &Demand,
-        (age, left): (i64, i64),
-        now: Millis,
-    ) -> bool {
+    fn is_validation_demanded(&self, demand: &Demand, age: i64, left: i64, now: Millis) -> bool {
         let Directives {
             no_cache,
             max_age,

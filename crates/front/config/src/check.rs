@@ -556,7 +556,7 @@ fn rules(file: &File, report: &mut Report) {
         match &route.target {
             RouteTarget::Upstream(name) => {
                 if let (Some(upstream), Some(rules)) = (by_name.get(name.as_str()), &value.rules) {
-                    named_backends(upstream, (route, rules), report);
+                    named_backends(upstream, route, rules, report);
                 }
             }
             RouteTarget::Redirect(redirect) => {
@@ -576,7 +576,7 @@ fn rules(file: &File, report: &mut Report) {
     }
 }
 
-fn named_backends(upstream: &Upstream, (route, rules): (&Route, &RouteRules), report: &mut Report) {
+fn named_backends(upstream: &Upstream, route: &Route, rules: &RouteRules, report: &mut Report) {
     let names = || upstream.backends.iter().map(|it| it.value.name.as_str());
     for (name, _) in &rules.activation {
         if names().any(|known| known == name) {

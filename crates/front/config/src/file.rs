@@ -156,11 +156,11 @@ pub(crate) fn read(
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => {
-                file.upstreams = upstream::read(value, (surroundings, nodes.as_ref()), report);
+                file.upstreams = upstream::read(value, surroundings, nodes.as_ref(), report);
             }
             "mcmp" => {} // Read before upstreams, which need it.
             "cache" => file.caches = cache::read(value, report),
-            "route" => file.routes = route::read(value, (surroundings, for_all), report),
+            "route" => file.routes = route::read(value, surroundings, for_all, report),
             "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
@@ -171,8 +171,7 @@ pub(crate) fn read(
     file.mcmp = nodes;
     let listens = root.get("listen").and_then(|it| it.get_ref().as_array());
     let complete = listens.is_none_or(|it| it.len() == file.listeners.len());
-    let listeners = (&file.listeners[..], complete);
-    route::listeners::resolve(&mut file.routes, listeners, report);
+    route::listeners::resolve(&mut file.routes, &file.listeners, complete, report);
     file.error_pages = pages.map(|pages| pages.before(None));
     let nodes = file.mcmp.as_ref().and_then(|it| it.value.as_ref());
     // Their contexts are routes.

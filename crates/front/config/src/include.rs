@@ -211,7 +211,8 @@ fn real(path: &Path) -> PathBuf {
 /// Adds the tables of an included text, whose first byte has that offset, to those before it.
 pub(crate) fn add<'t>(
     root: &mut DeTable<'t>,
-    (mut added, start): (DeTable<'t>, usize),
+    mut added: DeTable<'t>,
+    start: usize,
     report: &mut Report,
 ) {
     added.remove(NAME);

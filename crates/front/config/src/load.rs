@@ -191,7 +191,7 @@ fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Opti
         let start = report.start(number);
         let added = parsed(text, start, report).map(Spanned::into_inner);
         root = root.zip(added).map(|(mut root, added)| {
-            include::add(&mut root, (added, start), report);
+            include::add(&mut root, added, start, report);
             root
         });
     }

@@ -354,10 +354,10 @@ pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
 }
 
 /// How far a time of a file is from now; `None` if that is further than any that matters.
-fn distance((seconds, nanos): (i64, u64), now: SystemTime) -> Option<Duration> {
-    let seconds = u64::try_from(seconds).ok()?;
+fn distance(time: (i64, u64), now: SystemTime) -> Option<Duration> {
+    let seconds = u64::try_from(time.0).ok()?;
     let at_second = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-    let at = at_second.checked_add(Duration::from_nanos(nanos))?;
+    let at = at_second.checked_add(Duration::from_nanos(time.1))?;
     Some(match now.duration_since(at) {
         Ok(since) => since,
         Err(until) => until.duration(),

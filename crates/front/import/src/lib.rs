@@ -98,7 +98,9 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             &sources,
             files,
             options,
-            (&mut budget, &mut ledger, &mut plan),
+            &mut budget,
+            &mut ledger,
+            &mut plan,
         )?;
     }
     if sources.nginx.is_empty() || sources.has_httpd() {
@@ -106,7 +108,9 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
             &sources,
             files,
             options,
-            (&mut budget, &mut ledger, &mut plan),
+            &mut budget,
+            &mut ledger,
+            &mut plan,
         )?;
     }
     plan.close_unsayable(&mut ledger);
@@ -128,14 +132,13 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     Ok(finished(&plan, ledger, options, names))
 }
 
-/// What the budget, the ledger and the plan are lent as.
-type Lent<'a> = (&'a mut Budget, &'a mut Ledger, &'a mut Plan);
-
 fn of_nginx(
     sources: &Sources,
     files: &dyn Files,
     options: &Options,
-    (budget, ledger, plan): Lent<'_>,
+    budget: &mut Budget,
+    ledger: &mut Ledger,
+    plan: &mut Plan,
 ) -> Result<(), ImportError> {
     let mut expansion = nginx::tree::Expansion {
         files,
@@ -162,7 +165,9 @@ fn of_httpd(
     sources: &Sources,
     files: &dyn Files,
     options: &Options,
-    (budget, ledger, plan): Lent<'_>,
+    budget: &mut Budget,
+    ledger: &mut Ledger,
+    plan: &mut Plan,
 ) -> Result<(), ImportError> {
     let mut expansion = Expansion {
         files,

@@ -48,7 +48,8 @@ pub struct CertificateFacts {
 /// Every fault that was found.
 pub(crate) fn read(
     index: usize,
-    (chain, key): (&PemFile, &PemFile),
+    chain: &PemFile,
+    key: &PemFile,
     provider: &CryptoProvider,
     now: SystemTime,
     warnings: &mut Vec<Fault>,
@@ -73,7 +74,7 @@ pub(crate) fn read(
     };
     let key_type = key_type(&*signing);
     let facts = facts(&leaf, &certificates[0], key_type);
-    warn_of_leaf(&leaf, &certificates, &facts, (chain_part, now), warnings);
+    warn_of_leaf(&leaf, &certificates, &facts, chain_part, now, warnings);
     let certified = CertifiedKey::new(certificates, signing);
     if matches!(
         certified.keys_match(),
@@ -250,7 +251,8 @@ fn warn_of_leaf(
     leaf: &X509Certificate<'_>,
     chain: &[CertificateDer<'_>],
     facts: &CertificateFacts,
-    (part, now): (Part, SystemTime),
+    part: Part,
+    now: SystemTime,
     warnings: &mut Vec<Fault>,
 ) {
     let mut warn = |message: String, hint: &str| warnings.push(Fault::new(part, message, hint));

@@ -142,8 +142,8 @@ impl Profile {
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut identities = Vec::new();
         for (index, files) in files.certificates.iter().enumerate() {
-            let files = (&files.chain, &files.key);
-            match identity::read(index, files, &provider, now, &mut warnings) {
+            let (chain, key) = (&files.chain, &files.key);
+            match identity::read(index, chain, key, &provider, now, &mut warnings) {
                 Ok(identity) => identities.push(identity),
                 Err(more) => faults.extend(more),
             }

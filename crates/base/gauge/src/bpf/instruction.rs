@@ -57,65 +57,65 @@ pub(crate) enum Function {
 
 /// target = source
 pub(crate) fn copy(target: Register, source: Register) -> Instruction {
-    instruction(0xbf, (target, source), 0, 0)
+    instruction(0xbf, target, source, 0, 0)
 }
 
 /// target = number
 pub(crate) fn set(target: Register, number: i32) -> Instruction {
-    instruction(0xb7, (target, R0), 0, number)
+    instruction(0xb7, target, R0, 0, number)
 }
 
 /// target += number
 pub(crate) fn add(target: Register, number: i32) -> Instruction {
-    instruction(0x07, (target, R0), 0, number)
+    instruction(0x07, target, R0, 0, number)
 }
 
 /// target += source
 pub(crate) fn add_register(target: Register, source: Register) -> Instruction {
-    instruction(0x0f, (target, source), 0, 0)
+    instruction(0x0f, target, source, 0, 0)
 }
 
 /// target -= source
 pub(crate) fn subtract(target: Register, source: Register) -> Instruction {
-    instruction(0x1f, (target, source), 0, 0)
+    instruction(0x1f, target, source, 0, 0)
 }
 
 /// target <<= number
 pub(crate) fn shift_left(target: Register, number: i32) -> Instruction {
-    instruction(0x67, (target, R0), 0, number)
+    instruction(0x67, target, R0, 0, number)
 }
 
 /// target >>= number, with zeros from the left
 pub(crate) fn shift_right(target: Register, number: i32) -> Instruction {
-    instruction(0x77, (target, R0), 0, number)
+    instruction(0x77, target, R0, 0, number)
 }
 
 /// The low 32 bits of target from the machine's order of bytes to big-endian.
 pub(crate) fn to_big_endian(target: Register) -> Instruction {
-    instruction(0xdc, (target, R0), 0, 32)
+    instruction(0xdc, target, R0, 0, 32)
 }
 
 /// target = memory at base + offset
 pub(crate) fn load(size: Size, target: Register, base: Register, offset: i16) -> Instruction {
-    instruction(0x61 | size as u8, (target, base), offset, 0)
+    instruction(0x61 | size as u8, target, base, offset, 0)
 }
 
 /// memory at base + offset = source
 pub(crate) fn store(size: Size, base: Register, offset: i16, source: Register) -> Instruction {
-    instruction(0x63 | size as u8, (base, source), offset, 0)
+    instruction(0x63 | size as u8, base, source, offset, 0)
 }
 
 /// memory at base + offset += source, eight bytes, in one step for all cores
 pub(crate) fn atomic_add(base: Register, offset: i16, source: Register) -> Instruction {
-    instruction(0xdb, (base, source), offset, 0)
+    instruction(0xdb, base, source, offset, 0)
 }
 
 /// target = the map; two instructions long
 fn load_map(target: Register, map: BorrowedFd<'_>) -> [Instruction; 2] {
     const MAP_BY_DESCRIPTOR: Register = Register(1);
     [
-        instruction(0x18, (target, MAP_BY_DESCRIPTOR), 0, map.as_raw_fd()),
-        instruction(0x00, (R0, R0), 0, 0),
+        instruction(0x18, target, MAP_BY_DESCRIPTOR, 0, map.as_raw_fd()),
+        instruction(0x00, R0, R0, 0, 0),
     ]
 }
 
@@ -145,42 +145,43 @@ pub(crate) fn update(map: BorrowedFd<'_>, key: i32, value: i32) -> [Instruction;
 
 /// r0 = function(r1, r2, …)
 pub(crate) fn call(function: Function) -> Instruction {
-    instruction(0x85, (R0, R0), 0, function as i32)
+    instruction(0x85, R0, R0, 0, function as i32)
 }
 
 /// Skips `count` instructions if the register is 0.
 pub(crate) fn skip_if_zero(register: Register, count: i16) -> Instruction {
-    instruction(0x15, (register, R0), count, 0)
+    instruction(0x15, register, R0, count, 0)
 }
 
 /// Skips `count` instructions unless the register is 0.
 pub(crate) fn skip_unless_zero(register: Register, count: i16) -> Instruction {
-    instruction(0x55, (register, R0), count, 0)
+    instruction(0x55, register, R0, count, 0)
 }
 
 /// Skips `count` instructions if the register, as a signed number, is `number` or more.
 pub(crate) fn skip_if_at_least(register: Register, number: i32, count: i16) -> Instruction {
-    instruction(0x75, (register, R0), count, number)
+    instruction(0x75, register, R0, count, number)
 }
 
 /// Skips `count` instructions if the register, as a signed number, is below `number`.
 pub(crate) fn skip_if_below(register: Register, number: i32, count: i16) -> Instruction {
-    instruction(0xc5, (register, R0), count, number)
+    instruction(0xc5, register, R0, count, number)
 }
 
 /// Skips `count` instructions.
 pub(crate) fn skip(count: i16) -> Instruction {
-    instruction(0x05, (R0, R0), count, 0)
+    instruction(0x05, R0, R0, count, 0)
 }
 
 /// Ends the program with r0 as its result.
 pub(crate) fn exit() -> Instruction {
-    instruction(0x95, (R0, R0), 0, 0)
+    instruction(0x95, R0, R0, 0, 0)
 }
 
 fn instruction(
     code: u8,
-    (target, source): (Register, Register),
+    target: Register,
+    source: Register,
     offset: i16,
     immediate: i32,
 ) -> Instruction {

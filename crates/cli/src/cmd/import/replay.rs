@@ -85,7 +85,7 @@ impl ReplayArgs {
         let mut pace = Pace::new(self.rate);
         for (method, target) in requests {
             pace.wait();
-            let differences = compare(&mut old, &mut new, (method, target), &mut tally)?;
+            let differences = compare(&mut old, &mut new, method, target, &mut tally)?;
             if let Some(text) = differences {
                 writeln!(out, "{method} {target}: {text}")?;
             }
@@ -135,7 +135,8 @@ impl Tally {
 fn compare(
     old: &mut Server,
     new: &mut Server,
-    (method, target): (&str, &str),
+    method: &str,
+    target: &str,
     tally: &mut Tally,
 ) -> Result<Option<String>, Failure> {
     let (there, here) = (old.ask(method, target)?, new.ask(method, target)?);

@@ -101,7 +101,8 @@ impl Stream {
     /// Has the event loop watch the socket, for which it may be watched already.
     pub(super) fn watch(
         &mut self,
-        (registry, token): (&Registry, Token),
+        registry: &Registry,
+        token: Token,
         interest: Interest,
         is_watched: bool,
     ) -> io::Result<()> {

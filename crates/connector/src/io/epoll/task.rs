@@ -78,7 +78,7 @@ impl Task {
             return Ok(());
         }
         let is_watched = self.watched.replace(interest).is_some();
-        self.stream.watch((registry, token), interest, is_watched)
+        self.stream.watch(registry, token, interest, is_watched)
     }
 
     /// Takes note of what the socket is ready for.

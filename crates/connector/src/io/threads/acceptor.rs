@@ -132,7 +132,7 @@ impl Acceptor {
         let Some(seat) = place.seat(socket) else {
             return self.give_up("stopped");
         };
-        let Ok(connection) = Connection::new(place, seat, (self.protocol, peer), counters) else {
+        let Ok(connection) = Connection::new(place, seat, self.protocol, peer, counters) else {
             return self.give_up("accept");
         };
         if self.hub.pool.run(Box::new(|| connection.run())).is_err() {

@@ -62,7 +62,8 @@ impl Connection {
     pub(super) fn new(
         place: Place,
         seat: Arc<Seat>,
-        (protocol, peer): (Protocol, Peer),
+        protocol: Protocol,
+        peer: Peer,
         counters: &Arc<Counters>,
     ) -> io::Result<Self> {
         let hub = &place.hub;

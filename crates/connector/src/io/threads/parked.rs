@@ -178,7 +178,7 @@ impl Connection {
         let (port, body, response) = pipe(wakeup, request.body);
         let parked = self.tell_and_see(|conn, io| conn.attach(port, io));
         let host = Host::new(self, parked);
-        blocking::run(handler, request, (body, response), &host);
+        blocking::run(handler, request, body, response, &host);
         match host.outcome() {
             Some(outcome) => outcome,
             None => self.go_on(),

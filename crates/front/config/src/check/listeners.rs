@@ -111,7 +111,7 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
         return;
     };
     for route in confined.take(CONFINED_MAX) {
-        let found = wider(file, (&front, &finder), route, |index| !is_guarded(&index));
+        let found = wider(file, &front, &finder, route, |index| !is_guarded(&index));
         let Some((wide, index, path)) = found else {
             continue;
         };
@@ -134,7 +134,8 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
 /// The route of another listener that takes a request of this route to the same backends, that listener, and the path.
 fn wider<'f>(
     file: &'f File,
-    (front, finder): (&FrontOfRoutes, &RouteFinder),
+    front: &FrontOfRoutes,
+    finder: &RouteFinder,
     route: &Route,
     is_open: impl Fn(usize) -> bool,
 ) -> Option<(&'f Route, usize, String)> {

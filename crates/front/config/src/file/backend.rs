@@ -28,7 +28,8 @@ pub(crate) struct BackendDefaults {
 
 /// Reads one table, starting from the settings of its upstream.
 pub(crate) fn read(
-    (place, entries): (Range<usize>, &DeTable<'_>),
+    place: Range<usize>,
+    entries: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
     shared: &BackendDefaults,
     report: &mut Report,

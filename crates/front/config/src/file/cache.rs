@@ -39,11 +39,13 @@ struct RawCache {
 
 /// Reads the tables.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Cache> {
-    let tables = named(&[&SECTION], "a cache", value, report);
-    tables.into_iter().map(|it| one(it, report)).collect()
+    let tables = named(&[&SECTION], "a cache", value, report).into_iter();
+    tables
+        .map(|(name, place, entries)| one(name, place, entries, report))
+        .collect()
 }
 
-fn one((name, place, entries): (&str, Range<usize>, &DeTable<'_>), report: &mut Report) -> Cache {
+fn one(name: &str, place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Cache {
     let mut table = Table::new(&SECTION, place.clone(), entries);
     let mut written = RawCache {
         cache: CacheConfig::new(name),

@@ -64,19 +64,22 @@ pub(crate) fn response_headers(root: &DeTable<'_>, report: &mut Report) -> Vec<F
 /// Reads the tables.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
-    around: (&Surroundings<'_>, ForAll<'_>),
+    surroundings: &Surroundings<'_>,
+    for_all: ForAll<'_>,
     report: &mut Report,
 ) -> Vec<Route> {
     let entries = tables(SECTION.header, value, report);
     entries
         .into_iter()
-        .filter_map(|(place, entries)| one((place, entries), around, report))
+        .filter_map(|(place, entries)| one(place, entries, surroundings, for_all, report))
         .collect()
 }
 
 fn one(
-    (place, entries): (Range<usize>, &DeTable<'_>),
-    (surroundings, for_all): (&Surroundings<'_>, ForAll<'_>),
+    place: Range<usize>,
+    entries: &DeTable<'_>,
+    surroundings: &Surroundings<'_>,
+    for_all: ForAll<'_>,
     report: &mut Report,
 ) -> Option<Route> {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[

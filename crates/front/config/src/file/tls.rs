@@ -32,12 +32,16 @@ pub(crate) fn read(
 ) -> Vec<Profile> {
     let sections = [&SECTION, &CERTIFICATE_SECTION];
     let tables = named(&sections, "a TLS profile", value, report);
-    let one = |it| one(it, surroundings, report);
-    tables.into_iter().map(one).collect()
+    let profiles = tables
+        .into_iter()
+        .map(|(name, place, entries)| one(name, place, entries, surroundings, report));
+    profiles.collect()
 }
 
 fn one(
-    (name, place, entries): (&str, Range<usize>, &DeTable<'_>),
+    name: &str,
+    place: Range<usize>,
+    entries: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Profile {
@@ -81,7 +85,7 @@ fn one(
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
     for (place, entries) in lists.unwrap_or_default() {
-        let read = certificate((place, entries), surroundings, &mut places, report);
+        let read = certificate(place, entries, surroundings, &mut places, report);
         complete &= read.is_some();
         profile.certificates.extend(read);
     }
@@ -133,7 +137,8 @@ impl Places {
 }
 
 fn certificate(
-    (place, entries): (Range<usize>, &DeTable<'_>),
+    place: Range<usize>,
+    entries: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
     places: &mut Places,
     report: &mut Report,

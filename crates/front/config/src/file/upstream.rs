@@ -60,19 +60,23 @@ impl RawUpstream {
 /// Reads the tables.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
-    around: (&Surroundings<'_>, Option<&Mcmp>),
+    surroundings: &Surroundings<'_>,
+    mcmp: Option<&Mcmp>,
     report: &mut Report,
 ) -> Vec<Upstream> {
     let tables = named(&[&SECTION, &backend::SECTION], "an upstream", value, report);
     tables
         .into_iter()
-        .map(|it| one(it, around, report))
+        .map(|(name, place, entries)| one(name, place, entries, surroundings, mcmp, report))
         .collect()
 }
 
 fn one(
-    (name, place, entries): (&str, Range<usize>, &DeTable<'_>),
-    (surroundings, mcmp): (&Surroundings<'_>, Option<&Mcmp>),
+    name: &str,
+    place: Range<usize>,
+    entries: &DeTable<'_>,
+    surroundings: &Surroundings<'_>,
+    mcmp: Option<&Mcmp>,
     report: &mut Report,
 ) -> Upstream {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
@@ -124,7 +128,7 @@ fn one(
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
-    let read = |(place, entries)| backend::read((place, entries), surroundings, &shared, report);
+    let read = |(place, entries)| backend::read(place, entries, surroundings, &shared, report);
     let backends: Vec<Backend> = lists
         .unwrap_or_default()
         .into_iter()

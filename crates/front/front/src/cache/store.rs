@@ -245,7 +245,7 @@ impl Store {
             uses,
             ..EntryState::default()
         };
-        self.put(key, variants, (before.as_deref(), state));
+        self.put(key, variants, before.as_deref(), state);
         true
     }
 
@@ -263,7 +263,7 @@ impl Store {
             }
             Some(first) => {
                 let others = std::iter::once(first).chain(others);
-                self.put(key, others, (Some(&*before), before.state()));
+                self.put(key, others, Some(&*before), before.state());
             }
         }
     }
@@ -286,7 +286,7 @@ impl Store {
             ..before_state.unwrap_or_default()
         };
         let variants = before.iter().flat_map(|entry| entry.variants()).cloned();
-        self.put(key, variants, (before.as_deref(), state));
+        self.put(key, variants, before.as_deref(), state);
     }
 
     /// Whether a coding of a response can be kept: with it, it is no more than the largest that is stored.
@@ -319,7 +319,7 @@ impl Store {
                     Arc::clone(it)
                 }
             });
-            self.put(key, variants, (Some(&*before), before.state()));
+            self.put(key, variants, Some(&*before), before.state());
         }
     }
 
@@ -328,7 +328,8 @@ impl Store {
         &self,
         key: &CacheKey,
         mut variants: impl Iterator<Item = Arc<Object>>,
-        (before, state): (Option<&Entry>, EntryState),
+        before: Option<&Entry>,
+        state: EntryState,
     ) {
         let newest = variants.next();
         let others: Box<[Arc<Object>]> = variants.collect();
@@ -537,7 +538,7 @@ struct Evictions(Arc<AtomicU64>);
 impl Lifecycle<Box<[u8]>, Arc<Entry>> for Evictions {
     type RequestState = ();
 
-    fn on_evict(&self, (): &mut (), _key: Box<[u8]>, entry: Arc<Entry>) {
+    fn on_evict(&self, _state: &mut (), _key: Box<[u8]>, entry: Arc<Entry>) {
         entry.end();
         self.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -24,18 +24,13 @@ pub(crate) fn settings(
                     settings.keys.insert("cookie_flags".to_owned(), flags);
                     ledger.mapped(directive.id);
                 }
-                None => field(
-                    directive,
-                    &mut settings.response_fields,
-                    (false, tls),
-                    ledger,
-                ),
+                None => field(directive, &mut settings.response_fields, false, tls, ledger),
             },
             "requestheader" if is_host(directive) => {
                 settings.sent_host = Some(sent_host(directive, ledger));
             }
             "requestheader" if !is_usual(directive, tls == Some(true), ledger) => {
-                field(directive, &mut settings.request_fields, (true, tls), ledger);
+                field(directive, &mut settings.request_fields, true, tls, ledger);
             }
             "limitrequestbody" => {
                 let value = match number(directive.word(0)) {
@@ -134,7 +129,8 @@ fn asks_tls(word: &str) -> bool {
 fn field(
     directive: &Directive,
     fields: &mut Fields,
-    (of_request, tls): (bool, Option<bool>),
+    of_request: bool,
+    tls: Option<bool>,
     ledger: &mut Ledger,
 ) {
     let words = match directive.word(0).to_ascii_lowercase().as_str() {

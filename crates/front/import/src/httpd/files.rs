@@ -67,7 +67,7 @@ impl<'a> Site<'a> {
             ledger.dropped(directive.id, text);
             return None;
         }
-        self.directory((directive.id, path), (inside, None), ledger)
+        self.directory(directive.id, path, inside, None, ledger)
     }
 
     /// The directory of an `Alias`, if the front serves it.
@@ -85,13 +85,15 @@ impl<'a> Site<'a> {
         let target = target.trim_end_matches('/');
         let inside = contents(self.files, Path::new(target), &self.guard_files());
         let rewrite = Some("/".to_owned());
-        self.directory((directive.id, target), (inside, rewrite), ledger)
+        self.directory(directive.id, target, inside, rewrite, ledger)
     }
 
     fn directory(
         &self,
-        (id, path): (Id, &str),
-        (inside, rewrite): (Contents, Option<String>),
+        id: Id,
+        path: &str,
+        inside: Contents,
+        rewrite: Option<String>,
         ledger: &mut Ledger,
     ) -> Option<ServedDirectory> {
         let mut keys = self.keys(rewrite.is_none(), ledger);

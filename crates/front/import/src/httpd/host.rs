@@ -201,7 +201,8 @@ fn jk_files(
                     name.trim(),
                     value.trim(),
                     directive.id,
-                    (expansion.ledger, expansion.files),
+                    expansion.ledger,
+                    expansion.files,
                 );
             }
             _ => {}
@@ -377,7 +378,7 @@ impl Reader<'_, '_> {
             is_canonical: is_canonical(inner, self.main),
         };
         let rewrites = rewrites(site, clients, ledger);
-        let mut proxied = proxied(inner, main, (&balancers, self.plan), ledger);
+        let mut proxied = proxied(inner, main, &balancers, self.plan, ledger);
         turn_back(&mut proxied, self.plan);
         redirect::open_tunnels(&rewrites, &mut proxied, self.plan, ledger);
         pages::replace(pages::replaced(site, ledger).as_deref(), &mut proxied);
@@ -478,7 +479,8 @@ impl Reader<'_, '_> {
 fn proxied(
     inner: &[Directive],
     main: &[Directive],
-    (balancers, plan): (&Balancers, &mut Plan),
+    balancers: &Balancers,
+    plan: &mut Plan,
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
     // Those of sections go before the others, and of sections the last.

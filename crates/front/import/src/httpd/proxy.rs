@@ -113,7 +113,7 @@ impl Balancers {
         };
         ledger.mapped(id);
         for (key, value) in parameters(&words[1..]) {
-            member_key(&key, &value, id, (&mut backend.keys, ledger));
+            member_key(&key, &value, id, &mut backend.keys, ledger);
         }
         let upstream = self.of(name);
         // A socket of WebSocket beside an AJP one of the same route is no member of its own.
@@ -123,7 +123,7 @@ impl Balancers {
     fn set(&mut self, name: &str, words: &[String], id: Id, ledger: &mut Ledger) {
         ledger.mapped(id);
         for (key, value) in parameters(words) {
-            balancer_key(&key, &value, id, (self.of(name), ledger));
+            balancer_key(&key, &value, id, self.of(name), ledger);
         }
     }
 }
@@ -227,7 +227,7 @@ pub(crate) fn pass(
     };
     let forwarded = url.filter(|_| is_exact).and_then(|url| {
         let words = words.get(1..).unwrap_or_default();
-        forward(&url, words, id, balancers, (plan, ledger))
+        forward(&url, words, id, balancers, plan, ledger)
     });
     let Some((upstream, target_path, keys)) = forwarded else {
         let text = format!("`{}` cannot be converted", directive.words.join(" "));
@@ -298,7 +298,8 @@ fn forward(
     words: &[String],
     id: Id,
     balancers: &Balancers,
-    (plan, ledger): (&mut Plan, &mut Ledger),
+    plan: &mut Plan,
+    ledger: &mut Ledger,
 ) -> Option<(usize, String, Keys)> {
     let mut keys = Keys::new();
     if let Some(rest) = url.strip_prefix("balancer://") {
@@ -311,7 +312,7 @@ fn forward(
             return None;
         };
         for (key, value) in parameters(words) {
-            balancer_key(&key, &value, id, (&mut upstream, ledger));
+            balancer_key(&key, &value, id, &mut upstream, ledger);
         }
         if upstream.backends.is_empty() {
             return None;
@@ -343,7 +344,7 @@ fn forward(
                 keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
             }
             "upgrade" if value.eq_ignore_ascii_case("none") => {}
-            _ => member_key(&key, &value, id, (&mut backend.keys, ledger)),
+            _ => member_key(&key, &value, id, &mut backend.keys, ledger),
         }
     }
     let mut upstream = Upstream {
@@ -357,7 +358,7 @@ fn forward(
 }
 
 /// A parameter of a member or a lone worker.
-fn member_key(key: &str, value: &str, id: Id, (keys, ledger): (&mut Keys, &mut Ledger)) {
+fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledger) {
     let mut set = |key: &str, value: String| drop(keys.insert(key.to_owned(), value));
     let time = |unit: u64| match value.strip_suffix("ms") {
         Some(digits) => number(digits).and_then(|it| duration(it, 1)),
@@ -426,7 +427,7 @@ fn member_key(key: &str, value: &str, id: Id, (keys, ledger): (&mut Keys, &mut L
 }
 
 /// A parameter of a balancer.
-fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)) {
+fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match key {
         "stickysession" => {
             let names: Vec<&str> = value.split('|').collect();
@@ -488,7 +489,7 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
         }
         "nofailover" | "forcerecovery" | "growth" | "nonce" | "scolonpathdelim"
         | "failontimeout" | "timeout" => {}
-        _ => member_key(key, value, id, (&mut upstream.keys, ledger)),
+        _ => member_key(key, value, id, &mut upstream.keys, ledger),
     }
 }
 

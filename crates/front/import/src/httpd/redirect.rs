@@ -164,7 +164,7 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let set = path_set(expression, false);
     let target = words.get(1).map_or("", String::as_str);
     let converted = if (300..400).contains(&status) {
-        action_of(target, status, (expression, &set.matchers))
+        action_of(target, status, expression, &set.matchers)
     } else {
         Some(Action::Answer(status))
     };
@@ -182,11 +182,7 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
 }
 
 /// A redirect to what an expression made, as far as that is a template.
-fn action_of(
-    target: &str,
-    status: u16,
-    (expression, matchers): (&str, &[Matcher]),
-) -> Option<Action> {
+fn action_of(target: &str, status: u16, expression: &str, matchers: &[Matcher]) -> Option<Action> {
     let all = matchers == [Matcher::everything()];
     let below = rest_of(expression);
     let marked = target
@@ -497,7 +493,10 @@ fn rewrite(
         return pass(
             directive,
             conditions,
-            (&set, said && !negated && !asks_host, scheme, &flags),
+            &set,
+            said && !negated && !asks_host,
+            scheme,
+            &flags,
             ledger,
         );
     }
@@ -506,7 +505,7 @@ fn rewrite(
         Some(_) => target.replace("%1", CAPTURE),
         None => target.to_owned(),
     };
-    let converted = rewritten(&target, &flags, (expression, &set.matchers));
+    let converted = rewritten(&target, &flags, expression, &set.matchers);
     let action = converted.filter(|_| said && set.is_exact && !negated);
     finish(directive.id, conditions, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
@@ -596,7 +595,10 @@ fn capture(condition: &Directive) -> Option<String> {
 fn pass(
     directive: &Directive,
     conditions: &[&Directive],
-    (set, said, scheme, flags): (&PathSet, bool, Option<Scheme>, &str),
+    set: &PathSet,
+    said: bool,
+    scheme: Option<Scheme>,
+    flags: &str,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
     let all = || conditions.iter().chain([&directive]);
@@ -626,7 +628,7 @@ fn pass(
 }
 
 /// What a rule does if its conditions hold; `None` if the front cannot.
-fn rewritten(target: &str, flags: &str, source: (&str, &[Matcher])) -> Option<Action> {
+fn rewritten(target: &str, flags: &str, expression: &str, matchers: &[Matcher]) -> Option<Action> {
     let has = |flag: &str| flags.split(',').any(|it| it.trim() == flag);
     let status = flags.split(',').find_map(|it| it.trim().strip_prefix("R="));
     if has("F") {
@@ -644,7 +646,7 @@ fn rewritten(target: &str, flags: &str, source: (&str, &[Matcher])) -> Option<Ac
         Some(code) => code.parse().ok().filter(|it| (300..400).contains(it))?,
         None => 302,
     };
-    action_of(target, status, source)
+    action_of(target, status, expression, matchers)
 }
 
 fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledger) {
@@ -672,7 +674,7 @@ mod tests {
     #[test]
     fn targets_of_expressions() {
         let all = [Matcher::everything()];
-        let to = |target: &str| match action_of(target, 301, ("^(.*)$", &all)) {
+        let to = |target: &str| match action_of(target, 301, "^(.*)$", &all) {
             Some(Action::Redirect { to, .. }) => to,
             _ => String::new(),
         };

@@ -82,7 +82,7 @@ impl Expansion<'_> {
             "include" | "includeoptional" => {
                 self.ledger.mapped(id);
                 let pattern = words.first().map_or("", String::as_str);
-                return self.include((pattern, name == "includeoptional"), text, id, found);
+                return self.include(pattern, name == "includeoptional", text, id, found);
             }
             "define" => {
                 self.ledger.mapped(id);
@@ -153,7 +153,8 @@ impl Expansion<'_> {
 
     fn include(
         &mut self,
-        (pattern, is_optional): (&str, bool),
+        pattern: &str,
+        is_optional: bool,
         text: &Text,
         id: Id,
         found: &mut Vec<Directive>,

@@ -133,10 +133,7 @@ pub(crate) fn rules(
             );
             continue;
         }
-        rules.push((
-            mount,
-            vec![rule(mount, &mut known, workers, (plan, ledger))],
-        ));
+        rules.push((mount, vec![rule(mount, &mut known, workers, plan, ledger)]));
     }
     for exclusion in last_ones(mounts, true, ledger) {
         exclude(exclusion, &mut rules, ledger);
@@ -187,7 +184,8 @@ fn rule(
     mount: &Mount,
     known: &mut HashMap<String, usize>,
     workers: &mut Workers,
-    (plan, ledger): (&mut Plan, &mut Ledger),
+    plan: &mut Plan,
+    ledger: &mut Ledger,
 ) -> Rule {
     let place = ledger.place(mount.id).clone();
     let matcher = Matcher::pattern(&mount.pattern);
@@ -236,12 +234,12 @@ fn rule(
     ledger.mapped(mount.id);
     let mut rule = Rule::new(Some(&place), matcher, action);
     for (name, value) in &mount.extensions {
-        extend(&mut rule, (name, value), mount.id, ledger);
+        extend(&mut rule, name, value, mount.id, ledger);
     }
     rule
 }
 
-fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Ledger) {
+fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger) {
     let settings = &mut rule.settings;
     match name {
         "reply_timeout" => {

@@ -45,7 +45,7 @@ impl Workers {
             };
             let short = property.name.rsplit('.').next().unwrap_or_default();
             let id = ledger.enter("mod_jk", short, &place);
-            self.set(&property.name, &property.value, id, (ledger, files));
+            self.set(&property.name, &property.value, id, ledger, files);
         }
     }
 
@@ -55,7 +55,8 @@ impl Workers {
         name: &str,
         value: &str,
         id: Id,
-        (ledger, files): (&mut Ledger, &dyn Files),
+        ledger: &mut Ledger,
+        files: &dyn Files,
     ) {
         let value = self.filled(value, files);
         if value.contains("$(") {
@@ -228,7 +229,7 @@ impl Workers {
             if key == "balance_workers" {
                 ledger.mapped(id);
             } else {
-                balancer_key(&key, &value, id, (upstream, ledger));
+                balancer_key(&key, &value, id, upstream, ledger);
             }
         }
         let members = self.property(worker, "balance_workers").cloned();
@@ -290,7 +291,7 @@ impl Workers {
                         .get_or_insert_with(|| ledger.place(id).clone());
                     port = value;
                 }
-                _ => backend_key(&key, &value, id, (&mut backend.keys, upstream, ledger)),
+                _ => backend_key(&key, &value, id, &mut backend.keys, upstream, ledger),
             }
         }
         backend.url = url(&host, &port).unwrap_or_else(|| {
@@ -420,7 +421,7 @@ pub(crate) fn duration(value: u64, unit: u64) -> Option<String> {
 }
 
 /// A property of a balancer.
-fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)) {
+fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     let mut sticky = |key: &str, text: String| {
         if let Some(keys) = &mut upstream.sticky {
             keys.insert(key.to_owned(), text);
@@ -449,7 +450,7 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
                 "`method` S and N count sessions; here requests count (round-robin)",
             ),
         },
-        "retries" | "lb_retries" => retries(value, id, (upstream, ledger)),
+        "retries" | "lb_retries" => retries(value, id, upstream, ledger),
         "recovery_options" => recovery_options(value, upstream),
         "secret" => drop(upstream.keys.insert("secret".to_owned(), value.to_owned())),
         _ => return unclaimed(key, id, ledger),
@@ -457,7 +458,7 @@ fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstre
     ledger.mapped(id);
 }
 
-fn retries(value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)) {
+fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match number(value) {
         Some(tries) => {
             let further = tries.saturating_sub(1).min(20).to_string();
@@ -487,7 +488,9 @@ fn backend_key(
     key: &str,
     value: &str,
     id: Id,
-    (keys, upstream, ledger): (&mut Keys, &mut Upstream, &mut Ledger),
+    keys: &mut Keys,
+    upstream: &mut Upstream,
+    ledger: &mut Ledger,
 ) {
     if time_key(key, value, keys) {
         return ledger.mapped(id);
@@ -525,9 +528,9 @@ fn backend_key(
         "disabled" if is_true(value) => set("activation", quoted("drain")),
         "stopped" if is_true(value) => set("activation", quoted("stopped")),
         "disabled" | "stopped" => {}
-        "retries" => return retries(value, id, (upstream, ledger)),
+        "retries" => return retries(value, id, upstream, ledger),
         "recovery_options" => recovery_options(value, upstream),
-        "fail_on_status" => return fail_on_status(value, id, (upstream, ledger)),
+        "fail_on_status" => return fail_on_status(value, id, upstream, ledger),
         _ => return unclaimed(key, id, ledger),
     }
     ledger.mapped(id);
@@ -579,7 +582,7 @@ fn ping_mode(value: &str, keys: &mut Keys, upstream: &mut Upstream) {
     }
 }
 
-fn fail_on_status(value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)) {
+fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     let items = value.split([',', ' ']).map(|it| it.trim_start_matches('-'));
     let codes: Vec<&str> = items
         .filter(|it| number(it).is_some_and(|it| (400..600).contains(&it)))

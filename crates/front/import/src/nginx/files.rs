@@ -50,7 +50,8 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
 /// What a location without `proxy_pass` does. `named` is the upstream of its named location.
 pub(crate) fn serve(
     scope: Scope<'_>,
-    (matcher, path): (&Matcher, Option<&str>),
+    matcher: &Matcher,
+    path: Option<&str>,
     upstream: Option<usize>,
     files: &dyn Files,
     ledger: &mut Ledger,
@@ -92,11 +93,11 @@ pub(crate) fn serve(
         source: directory.to_owned(),
         rewrite: is_alias.then(|| "/".to_owned()),
         upstream,
-        keys: keys(scope, (path, upstream.is_some()), ledger),
+        keys: keys(scope, path, upstream.is_some(), ledger),
     }))
 }
 
-fn keys(scope: Scope<'_>, (path, forwards): (&str, bool), ledger: &mut Ledger) -> Keys {
+fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Keys {
     let mut keys = Keys::new();
     let given = scope.find("charset").map_or("off", |it| it.word(0));
     let charset = if given.contains('$') { "off" } else { given };

@@ -135,7 +135,7 @@ impl Listens<'_> {
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
-            self.listen(&[], (plan, host, ledger));
+            self.listen(&[], plan, host, ledger);
         }
         let mut hidden = Vec::new();
         for directive in listens {
@@ -146,14 +146,14 @@ impl Listens<'_> {
             } else if is_one && !self.addresses.are_single(port) {
                 hidden.push(directive);
             } else {
-                self.convert(directive, (plan, host, ledger));
+                self.convert(directive, plan, host, ledger);
             }
         }
         // A server with no other address has its closed routes there.
         let is_closed = host.listeners.is_empty() && !hidden.is_empty();
         for directive in hidden {
             if is_closed {
-                self.convert(directive, (plan, host, ledger));
+                self.convert(directive, plan, host, ledger);
             } else {
                 ledger.risk(directive.id, HIDDEN);
             }
@@ -164,7 +164,9 @@ impl Listens<'_> {
     fn convert(
         &self,
         directive: &Directive,
-        (plan, host, ledger): (&mut Plan, &mut VirtualHost, &mut Ledger),
+        plan: &mut Plan,
+        host: &mut VirtualHost,
+        ledger: &mut Ledger,
     ) {
         ledger.mapped(directive.id);
         let (taken, port) = address(&directive.words);
@@ -177,14 +179,16 @@ impl Listens<'_> {
         if taken == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
             ledger.risk(directive.id, IPV6_ALONE);
         }
-        self.listen(&directive.words, (plan, host, ledger));
-        self.proxy_protocol(directive, (plan, host, ledger));
+        self.listen(&directive.words, plan, host, ledger);
+        self.proxy_protocol(directive, plan, host, ledger);
     }
 
     fn listen(
         &self,
         words: &[String],
-        (plan, host, ledger): (&mut Plan, &mut VirtualHost, &mut Ledger),
+        plan: &mut Plan,
+        host: &mut VirtualHost,
+        ledger: &mut Ledger,
     ) {
         let (taken, port) = address(words);
         let written = self.addresses.written(taken, port);
@@ -214,7 +218,9 @@ impl Listens<'_> {
     fn proxy_protocol(
         &self,
         directive: &Directive,
-        (plan, host, ledger): (&mut Plan, &VirtualHost, &mut Ledger),
+        plan: &mut Plan,
+        host: &VirtualHost,
+        ledger: &mut Ledger,
     ) {
         if !directive.words.iter().any(|it| it == "proxy_protocol") {
             return;

@@ -61,7 +61,8 @@ pub(crate) struct LocationTargets<'a> {
 /// What becomes of a location's requests, for clients that are let in.
 pub(crate) fn action(
     scope: Scope<'_>,
-    (matcher, path): (&Matcher, Option<&str>),
+    matcher: &Matcher,
+    path: Option<&str>,
     targets: LocationTargets<'_>,
     ledger: &mut Ledger,
 ) -> Action {
@@ -92,7 +93,7 @@ pub(crate) fn action(
         return pass(directive, scope, matcher, path, targets, ledger);
     }
     let named = targets.named;
-    let served = serve(scope, (matcher, path), named, targets.files, ledger);
+    let served = serve(scope, matcher, path, named, targets.files, ledger);
     match (served, named) {
         (Action::Files, Some(upstream)) => Action::Forward {
             upstream,

@@ -38,7 +38,7 @@ impl Pages {
             let Some((uri, codes)) = directive.words.split_last() else {
                 continue;
             };
-            match self.file(uri, codes, scope, (server, &mut *ledger)) {
+            match self.file(uri, codes, scope, server, &mut *ledger) {
                 Ok(file) => {
                     ledger.mapped(directive.id);
                     let statuses = codes.iter().filter_map(|it| status(it));
@@ -67,7 +67,8 @@ impl Pages {
         uri: &str,
         codes: &[String],
         scope: Scope<'_>,
-        (server, ledger): (PageServer<'_>, &mut Ledger),
+        server: PageServer<'_>,
+        ledger: &mut Ledger,
     ) -> Result<String, String> {
         if codes.iter().any(|it| it.starts_with('=')) {
             return Err("another status is sent with its page, which was not converted".to_owned());

@@ -254,7 +254,7 @@ impl Reader<'_, '_> {
                 }
                 "=" => {
                     let path = [Matcher::Exact(text.to_owned())];
-                    let found = self.location(location, (&path, Some(text)), server);
+                    let found = self.location(location, &path, Some(text), server);
                     rules.extend(found.iter().cloned());
                     exact.push((text.to_owned(), true, found));
                 }
@@ -293,7 +293,8 @@ impl Reader<'_, '_> {
     fn location(
         &mut self,
         location: &Directive,
-        (matchers, path): (&[Matcher], Option<&str>),
+        matchers: &[Matcher],
+        path: Option<&str>,
         server: Server<'_>,
     ) -> Vec<Rule> {
         let inner = location.inside();
@@ -330,7 +331,7 @@ impl Reader<'_, '_> {
                 files: self.expansion.files,
                 named,
             };
-            let action = action(scope, (matcher, path), targets, ledger);
+            let action = action(scope, matcher, path, targets, ledger);
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
             give_types(&mut rule, scope, self.expansion.ledger);
@@ -408,7 +409,7 @@ impl Reader<'_, '_> {
             return None;
         };
         let everything = [Matcher::everything()];
-        let mut found = self.location(location, (&everything, None), server);
+        let mut found = self.location(location, &everything, None, server);
         let rule = found.pop()?;
         // Two guards of one request: what one of them says suffices only if the other says nothing.
         let (mine, theirs) = (std::mem::take(outer), rule.settings.access.clone());
@@ -440,11 +441,11 @@ impl Reader<'_, '_> {
             text => Matcher::pattern(&format!("{text}*")),
         };
         if text.ends_with('/') {
-            return self.location(location, (&[exact], Some(text)), server);
+            return self.location(location, &[exact], Some(text), server);
         }
         // A prefix is a text here, and segments in the front.
         let segments = [Matcher::prefix(text)];
-        let mut rules = self.location(location, (&segments, Some(text)), server);
+        let mut rules = self.location(location, &segments, Some(text), server);
         let plain = rules.iter_mut().all(|it| it.action.rewrite_mut().is_none());
         for rule in &mut rules {
             if plain {
@@ -481,7 +482,7 @@ impl Reader<'_, '_> {
         if ignores_case {
             set.add_cases();
         }
-        let mut rules = self.location(location, (&set.matchers, None), server);
+        let mut rules = self.location(location, &set.matchers, None, server);
         if wide.is_exact {
             return rules;
         }
@@ -530,7 +531,8 @@ impl Reader<'_, '_> {
         let matcher = Matcher::everything();
         let action = super::files::serve(
             scope,
-            (&matcher, Some("/")),
+            &matcher,
+            Some("/"),
             named,
             self.expansion.files,
             self.expansion.ledger,

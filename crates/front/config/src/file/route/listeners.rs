@@ -64,7 +64,8 @@ pub(crate) enum ListenerRefError {
 /// so that one which is missing is a fault.
 pub(crate) fn resolve(
     routes: &mut [Route],
-    (listeners, complete): (&[PlacedValue<ListenerConfig>], bool),
+    listeners: &[PlacedValue<ListenerConfig>],
+    complete: bool,
     report: &mut Report,
 ) {
     let mut known: HashMap<ListenerRef, Vec<usize>> = HashMap::new();
