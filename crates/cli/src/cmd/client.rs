@@ -133,9 +133,9 @@ impl Client {
         let failed = |error: io::Error| {
             let place = self.place();
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => {
-                    "; does the front run, and has it an [admin] with that address? Name another by \
-                     --admin or --config"
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    "; nothing listens there. Start the front, or give the address of its [admin] \
+                     with --admin, or its file with --config"
                 }
                 io::ErrorKind::PermissionDenied => "; only the front's user may open it",
                 io::ErrorKind::InvalidData => return self.stranger(),

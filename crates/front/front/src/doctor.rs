@@ -129,8 +129,7 @@ fn bound(address: SocketAddr, has_unit: bool) -> Check {
     };
     match error.kind() {
         ErrorKind::AddrInUse => {
-            let said =
-                "somebody listens there: a front, which an upgrade replaces, or another server";
+            let said = "another process listens there: a front, which an upgrade would replace, or another server";
             let mut check = Check::of(false, what, "taken", said);
             check.command = format!("ss -ltnp 'sport = :{}'", address.port());
             check

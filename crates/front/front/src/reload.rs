@@ -176,7 +176,7 @@ impl Running {
     /// Asks the sources of members of a configuration that is in force.
     fn ask_sources(&self, sources: Vec<SourcedUpstream>) {
         if let Err(error) = self.discovery.follow(&self.shared, sources) {
-            tracing::error!(%error, "there can be no thread that finds members; reload again");
+            tracing::error!(%error, "cannot start the thread that finds members; reload again");
         }
     }
 

@@ -39,7 +39,10 @@ pub(crate) fn of_nginx<'d>(
                 keys.insert("compress_min".to_owned(), bytes.to_string());
                 ledger.mapped(least.id);
             }
-            None => ledger.dropped(least.id, "it is no length; that of the front holds"),
+            None => ledger.dropped(
+                least.id,
+                "it is not a length; the default of the front applies",
+            ),
         }
     }
     keys

@@ -203,7 +203,7 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
                 continue;
             }
             Verdict::Unsaid => {
-                let text = "for which hosts it holds cannot be said";
+                let text = "the importer cannot tell for which hosts it holds";
                 when.ids.iter().for_each(|&id| ledger.unmapped(id, text));
                 resolved.action = Action::Closed;
             }

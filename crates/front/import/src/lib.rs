@@ -212,7 +212,7 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
     if options.keep.is_some() && kept > 0 {
         let remedy = ledger.address_guards.remedy();
         let text = format!(
-            "the old server must listen at the address of --keep; with {remedy} it knows its clients"
+            "the old server must listen at the address of --keep; with {remedy} it sees the clients' addresses"
         );
         ledger.say(Weight::Note, None, text);
         kept::say(plan, &groups, &mut ledger);

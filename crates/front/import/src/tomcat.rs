@@ -124,7 +124,7 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
     }
     for connector in tomcats.iter().flat_map(|it| &it.connectors) {
         if !met.contains(&connector.place) {
-            let text = format!("no backend is this connector, of port {}", connector.port);
+            let text = format!("no backend uses this connector (port {})", connector.port);
             ledger.say(Weight::Note, Some(connector.place.clone()), text);
         }
     }

@@ -92,7 +92,7 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
             "satisfy" => {
                 let any = directive.word(0).eq_ignore_ascii_case("any");
                 if any {
-                    ledger.unmapped(directive.id, "who is let in cannot be said");
+                    ledger.unmapped(directive.id, "the front cannot express whom it admits");
                     guards.authz = Some(Access::Unsaid);
                 } else {
                     ledger.mapped(directive.id);
@@ -109,7 +109,7 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
             name if is_sign_on(name) => {
                 ledger.kept_or_risk(
                     directive.id,
-                    "clients sign on here, which the front cannot ask for",
+                    "clients must sign on here, and the front has no sign-on",
                 );
                 guards.is_strange |= !name.starts_with("auth");
             }
@@ -172,7 +172,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
                 all_required(directive.inside(), ledger)
             }
             "requirenone" | "limit" | "limitexcept" | "if" => {
-                ledger.unmapped(directive.id, "who is let in cannot be said");
+                ledger.unmapped(directive.id, "the front cannot express whom it admits");
                 claim_all(directive.inside(), ledger);
                 Access::Unsaid
             }
@@ -245,7 +245,7 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
                 required(directive.inside(), ledger).unwrap_or(Access::Nobody)
             }
             _ => {
-                ledger.unmapped(directive.id, "who is let in cannot be said");
+                ledger.unmapped(directive.id, "the front cannot express whom it admits");
                 claim_all(directive.inside(), ledger);
                 Access::Unsaid
             }

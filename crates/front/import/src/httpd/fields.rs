@@ -76,7 +76,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
             host.clone()
         }
         _ => {
-            let text = "backends are called by their own host: write `host` of the upstream for another one";
+            let text = "each backend gets its own name as `Host`; set `host` of the upstream for another one";
             ledger.risk(directive.id, text);
             OWN_HOST.to_owned()
         }
@@ -92,7 +92,7 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     }
     let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
     if constant {
-        ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
+        ledger.risk(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
     } else {
         ledger.dropped(directive.id, "the front writes this field itself");
     }

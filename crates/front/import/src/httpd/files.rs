@@ -63,7 +63,7 @@ impl<'a> Site<'a> {
         let path = directive.word(0).trim_end_matches('/');
         let inside = contents(self.files, Path::new(path), &self.guard_files());
         if self.files.names(Path::new(path)).is_some() && inside.is_bare {
-            let text = "it has nothing but the page of the distribution";
+            let text = "it holds only the default page of the distribution";
             ledger.dropped(directive.id, text);
             return None;
         }
@@ -99,26 +99,26 @@ impl<'a> Site<'a> {
         let mut keys = self.keys(rewrite.is_none(), ledger);
         let scopes = plain(path).and_then(|it| self.scopes(&it, &mut keys, ledger));
         let Some(scopes) = scopes.filter(|it| !it[0].processing.is_whole) else {
-            let text = "what guards these files cannot be said here";
+            let text = "the importer cannot express the access rules of these files";
             ledger.kept_or_risk(id, text);
             self.leave_guards(ledger);
             return None;
         };
         let reason = match inside {
             _ if self.files.names(Path::new(path)).is_none() => {
-                "it is not here: its files are answered 404 until it is"
+                "the directory does not exist on this machine, and its files are answered 404 until you create it"
             }
             Contents {
                 is_hidden: true, ..
-            } => "it has more files than are looked at",
+            } => "it holds more files than the importer checks",
             Contents {
                 has_scripts: true, ..
-            } => "it has programs, of which the front would show the source",
+            } => "it contains programs, and the front would send their source",
             Contents {
                 has_guards: true, ..
-            } if self.overrides() => "it has `.htaccess`, which may be a guard",
+            } if self.overrides() => "it contains a `.htaccess`, which may restrict access",
             _ if self.overrides() && self.has_guards_above(path) => {
-                "`.htaccess` lies above it, which may be a guard"
+                "a directory above it contains a `.htaccess`, which may restrict access"
             }
             _ => {
                 ledger.mapped(id);
@@ -133,7 +133,7 @@ impl<'a> Site<'a> {
                 return Some(ServedDirectory { action, scopes });
             }
         };
-        ledger.kept_or_risk(id, &format!("`{path}` is not served here: {reason}"));
+        ledger.kept_or_risk(id, &format!("the front does not serve `{path}`: {reason}"));
         self.leave_guards(ledger);
         None
     }
@@ -525,7 +525,7 @@ fn has_alternatives(expression: &str) -> bool {
     is_odd && expression.contains('|') || expression.chars().any(is_outside)
 }
 
-const UNSAID: &str = "what it does with these files cannot be said here";
+const UNSAID: &str = "the importer cannot express what it does with these files";
 
 /// Directives of files that decide what is sent.
 const PROCESSING: &[&str] = &[

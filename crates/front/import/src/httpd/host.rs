@@ -80,7 +80,7 @@ pub(crate) fn convert(
     };
     if reader.plan.hosts.is_empty() && reader.plan.listeners.is_empty() {
         reader.plan.listener("[::]:80", 80);
-        let text = "the source names no address; [::]:80 is listened on (--listen)";
+        let text = "the source names no address: the front listens on [::]:80; choose another with --listen";
         reader.files.ledger.say(Weight::Note, None, text);
     }
     let left = served(reader.plan);
@@ -180,7 +180,7 @@ fn jk_files(
                 }
                 let Some(path) = paths.first() else {
                     let text = format!(
-                        "`{}` is not there; name it, or its root by --root",
+                        "the file `{}` does not exist; give its path, or the root directory with --root",
                         directive.word(0)
                     );
                     expansion.ledger.risk(directive.id, text);
@@ -320,11 +320,11 @@ impl Reader<'_, '_> {
         let unsaid = match host {
             Some(host) if self.shares_address(host, &result.listeners) => Some((
                 host,
-                "the front cannot tell its address from others that have the port",
+                "the front cannot tell its address from other addresses with the same port",
             )),
             Some(host) if is_shadowed => Some((
                 host,
-                "an earlier virtual host may have its names, by one that no route can have",
+                "an earlier virtual host has a name that no route can have, and may answer for its names",
             )),
             _ => None,
         };
@@ -446,7 +446,7 @@ impl Reader<'_, '_> {
             }
             let name = directive.name.as_str();
             if access::is_sign_on(name) {
-                let text = "clients sign on by this module, which the front cannot ask for";
+                let text = "clients sign on by this module, and the front has no sign-on";
                 self.files.ledger.kept_or_risk(directive.id, text);
                 continue;
             }

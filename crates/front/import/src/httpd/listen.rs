@@ -164,8 +164,7 @@ impl Reader<'_, '_> {
                 self.files
                     .ledger
                     .risk(authority.id, format!("it cannot be read: {error}"));
-                tls.missing =
-                    Some("its authority of clients' certificates cannot be read".to_owned());
+                tls.missing = Some("its CA file for client certificates cannot be read".to_owned());
             }
         }
         let list = find("sslcarevocationfile").or_else(|| find("sslcarevocationpath"));

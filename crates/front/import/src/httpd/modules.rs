@@ -44,13 +44,13 @@ pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<
     let mut found = Vec::new();
     for mut it in directives {
         if access::is_read(&it.name) || stock::may_guard("httpd", &it.name) {
-            ledger.unmapped(it.id, "whether its module is there is not known");
+            ledger.unmapped(it.id, "it is unknown whether its module is loaded");
             it.name = MISSING.to_owned();
             it.inner = None;
             found.push(it);
             continue;
         }
-        let text = "whether its module is there is not known, and it was left out";
+        let text = "it is unknown whether its module is loaded, and it was left out";
         ledger.kept_or_risk(it.id, text);
         it.inner = it.inner.map(|inner| guards_of(inner, ledger));
         if !it.inside().is_empty() {

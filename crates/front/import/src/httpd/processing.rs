@@ -202,4 +202,4 @@ fn is_media_type(text: &str) -> bool {
     text.matches('/').count() == 1 && text.chars().all(is_sign)
 }
 
-const SHOWN: &str = "the front would show what this runs or changes";
+const SHOWN: &str = "the front would send the source of what this runs or changes";

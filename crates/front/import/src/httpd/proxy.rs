@@ -139,7 +139,10 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
     let verify = all().find(verifies).or_else(|| all().next())?;
     for section in for_some() {
         if verifies(&verify) {
-            ledger.risk(section.id, "the strictest holds for all backends here");
+            ledger.risk(
+                section.id,
+                "backends have different settings; the strictest applies to all",
+            );
         } else {
             ledger.mapped(section.id);
         }
@@ -150,10 +153,7 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
             return None;
         }
         "require" => ledger.mapped(verify.id),
-        _ => ledger.risk(
-            verify.id,
-            "a certificate is always asked for here, and verified",
-        ),
+        _ => ledger.risk(verify.id, "the front always verifies the certificate"),
     }
     let mut keys = Keys::new();
     if let Some(path) = site.find("sslproxycacertificatepath") {
@@ -216,7 +216,7 @@ pub(crate) fn pass(
             ledger.mapped(id);
             return rules(Action::Files);
         } else {
-            ledger.unmapped(id, &format!("`{path}` is no pattern of the front"));
+            ledger.unmapped(id, &format!("routes cannot express the pattern `{path}`"));
             return rules(Action::Closed);
         }
     }

@@ -475,8 +475,7 @@ fn rewrite(
         SettledCondition::Waits => (None, true),
         SettledCondition::Unsaid => (None, false),
         SettledCondition::Never => {
-            let text =
-                "its conditions never hold: of its ports, or of TRACE, which is answered 405";
+            let text = "its conditions never hold: they ask for ports that no listener has, or for TRACE, which the front answers 405";
             conditions.iter().for_each(|it| ledger.dropped(it.id, text));
             ledger.dropped(directive.id, text);
             return Vec::new();
@@ -610,7 +609,7 @@ fn pass(
     let asks_later_rules_too = ends && !(said && set.is_exact);
     for it in all() {
         if asks_later_rules_too {
-            let what = "the end of the list for some requests was not converted";
+            let what = "the rule ends the list for some requests, which was not converted";
             ledger.risk(it.id, what);
         } else {
             ledger.mapped(it.id);
@@ -660,7 +659,10 @@ fn finish(id: Id, conditions: &[&Directive], is_mapped: bool, ledger: &mut Ledge
     if is_mapped {
         ledger.mapped(id);
     } else {
-        ledger.unmapped(id, "this RewriteRule is no redirect of the front");
+        ledger.unmapped(
+            id,
+            "the front has no redirect that does the same as this RewriteRule",
+        );
     }
 }
 

@@ -38,10 +38,12 @@ pub(crate) fn overlay(
     }
     match (is_exact, laid.guards.is_some()) {
         (true, _) => ledger.mapped(section.id),
-        (false, true) => ledger.unmapped(section.id, "its expression is no pattern of the front"),
+        (false, true) => {
+            ledger.unmapped(section.id, "routes cannot express its regular expression")
+        }
         (false, false) => ledger.risk(
             section.id,
-            "its expression is no pattern, and its settings were left out",
+            "routes cannot express its regular expression, and its settings were left out",
         ),
     }
     if laid.is_nothing() {
@@ -216,13 +218,16 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             guards.is_strange = true;
         }
         if processing::runs(directive) {
-            ledger.unmapped(directive.id, "the front would show what this runs");
+            ledger.unmapped(
+                directive.id,
+                "the front would send the source of what this runs",
+            );
             guards.is_strange = true;
         }
         if sets(directive, "no-jk") || sets(directive, "no-proxy") {
             ledger.unmapped(
                 directive.id,
-                "it takes requests from the module that serves them",
+                "it takes requests away from the module that serves them",
             );
             guards.is_strange = true;
         }
@@ -257,7 +262,7 @@ pub(crate) fn is_stranger(directive: &Directive, ledger: &mut Ledger) -> bool {
     }
     if name != MISSING {
         let text = format!(
-            "`{}` is not known here and may be a guard",
+            "the importer does not know `{}`, which may restrict access",
             ledger.name(directive.id)
         );
         ledger.unmapped(directive.id, &text);
@@ -302,7 +307,7 @@ pub(crate) fn proxies<'d>(
         } else if settings != SharedSettings::default() {
             ledger.risk(
                 section.id,
-                "whose backends it is about cannot be said: its fields were left out",
+                "the importer cannot tell which backends it concerns: its fields were left out",
             );
             change.merge(&vague(&settings));
         }
@@ -310,7 +315,10 @@ pub(crate) fn proxies<'d>(
         if all {
             said.merge(guards);
         } else if guards.closes() {
-            ledger.unmapped(section.id, "whose backends it is about cannot be said");
+            ledger.unmapped(
+                section.id,
+                "the importer cannot tell which backends it concerns",
+            );
             ledger.address_guards.void_all();
             said.is_strange = true;
         }
@@ -334,7 +342,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
     match section.name.as_str() {
         "proxy" | "proxymatch" | "virtualhost" => {}
         "directory" | "directorymatch" | "files" | "filesmatch" if ledger.is_open(section.id) => {
-            let text = "it is about files of a directory that is not served here";
+            let text = "it is about files of a directory that the front does not serve";
             if ledger.keeps {
                 keep_all([section], text, ledger);
             } else {
@@ -415,7 +423,7 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
             ledger.mapped(directive.id);
             ledger.note(
                 directive.id,
-                "the status page is that of [admin], on loopback; its path is not routed",
+                "the front has a status page in [admin], on loopback; this path has no route",
             );
             plan.has_status = true;
             Some(Action::Answer(404))

@@ -172,7 +172,7 @@ fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Le
     if unsaid {
         ledger.unmapped(
             exclusion.id,
-            "its paths cannot be told from those of a mount by patterns",
+            "patterns cannot separate its paths from those of a mount",
         );
     } else {
         ledger.mapped(exclusion.id);
@@ -203,7 +203,7 @@ fn rule(
             ledger.mapped(mount.id);
             ledger.note(
                 mount.id,
-                "the status page is that of [admin], on loopback; its path is not routed",
+                "the front has a status page in [admin], on loopback; this path has no route",
             );
             plan.has_status = true;
             return Rule::new(Some(&place), matcher, Action::Answer(404));

@@ -73,7 +73,7 @@ impl Workers {
             .and_then(|rest| rest.rsplit_once('.'));
         let Some((worker, key)) = parts else {
             let reason = match name {
-                "worker.maintain" => "the front looks after connections each second",
+                "worker.maintain" => "the front checks connections each second",
                 _ => "it is a variable, or sets nothing for a worker",
             };
             ledger.dropped(id, reason);
@@ -295,7 +295,7 @@ impl Workers {
             }
         }
         backend.url = url(&host, &port).unwrap_or_else(|| {
-            let text = format!("`{host}:{port}` of the worker {worker} is no address");
+            let text = format!("the worker {worker} has no valid address: `{host}:{port}`");
             ledger.say(crate::ledger::Weight::Risk, backend.place.clone(), text);
             "ajp://placeholder-1.invalid:8009".to_owned()
         });

@@ -86,7 +86,7 @@ pub(crate) fn request_fields(
                 ledger.mapped(directive.id);
             }
             "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
-                ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
+                ledger.risk(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
             }
             _ if is_ruled_field(name, true) && directive.word(1).starts_with("$http_") => {
                 ledger.mapped(directive.id);

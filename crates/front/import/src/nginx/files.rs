@@ -73,18 +73,23 @@ pub(crate) fn serve(
     if !directory.starts_with('/') || directory.contains('$') || !fits {
         ledger.kept_or_risk(
             root.id,
-            "these files are not served here: what it names is not plain",
+            "the front does not serve these files: their path contains variables",
         );
         return Action::Files;
     }
     let inside = contents(files, Path::new(directory), &[]);
     if files.names(Path::new(directory)).is_none() {
-        let text = format!("`{directory}` is not here: its files are answered 404 until it is");
+        let text = format!(
+            "the directory `{directory}` does not exist on this machine: its files are answered 404 until you create it"
+        );
         ledger.kept_or_risk(root.id, &text);
         return Action::Files;
     }
     if inside.is_bare && upstream.is_none() {
-        ledger.dropped(root.id, "it has nothing but the page of the distribution");
+        ledger.dropped(
+            root.id,
+            "it holds only the default page of the distribution",
+        );
         return Action::Files;
     }
     ledger.mapped(root.id);
@@ -135,13 +140,10 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
             Some(MissingRule::Page(page)) if path == "/" && !forwards => {
                 keys.insert("fallback".to_owned(), quoted(&page));
                 ledger.mapped(tries.id);
-                ledger.note(tries.id, "the page stands in for missing pages alone, and not for names with a dot in them");
+                ledger.note(tries.id, "the front sends this page for missing paths, but not for names that contain a dot");
             }
             Some(MissingRule::Page(_)) => {
-                ledger.risk(
-                    tries.id,
-                    "the page that stands in for what is missing was not converted",
-                );
+                ledger.risk(tries.id, "the page for missing files was not converted");
             }
             _ => ledger.mapped(tries.id),
         }
@@ -254,7 +256,7 @@ const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were 
 pub(crate) const MIME_TYPES: &str = "mime.types";
 
 const FOR_PREFIXES: &str =
-    "these files are not served here: those of expressions, and an `alias` of one path";
+    "the front does not serve files of regular expressions, nor an `alias` of one path";
 
 #[cfg(test)]
 mod tests {

@@ -173,7 +173,7 @@ impl Listens<'_> {
         if taken == ListenScope::Unsaid {
             ledger.risk(
                 directive.id,
-                "this name is of no address that is known here: name its IP address in [[listen]]",
+                "this name has no address in the files; name its IP address in [[listen]]",
             );
         }
         if taken == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
@@ -287,7 +287,7 @@ impl Listens<'_> {
         let Some(verify) = verify else { return };
         let authority = self.find("ssl_client_certificate");
         let Some(authority) = authority.filter(|it| self.is_there(it, ledger)) else {
-            let text = "its authority of clients' certificates cannot be read";
+            let text = "its CA file for client certificates cannot be read";
             tls.missing = Some(text.to_owned());
             return ledger.risk(verify.id, text);
         };

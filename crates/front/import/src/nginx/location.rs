@@ -84,7 +84,7 @@ pub(crate) fn action(
         ledger.mapped(directive.id);
         ledger.note(
             directive.id,
-            "the status page is that of [admin], on loopback; its path is not routed",
+            "the front has a status page in [admin], on loopback; this path has no route",
         );
         targets.plan.has_status = true;
         return Action::Answer(404);
@@ -437,7 +437,7 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
         let any = satisfy.word(0) == "any";
         unsaid |= any;
         if any {
-            ledger.unmapped(satisfy.id, "who is let in cannot be said");
+            ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
         } else {
             ledger.mapped(satisfy.id);
         }

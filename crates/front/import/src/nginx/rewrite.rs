@@ -78,7 +78,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
     let (condition, capture) = test(directive, ports);
     let settled = condition.settled();
     if settled == SettledCondition::Never {
-        let text = "its condition never holds: of its ports, or of TRACE, which is answered 405";
+        let text = "its condition never holds: it asks for ports that no listener has, or for TRACE, which the front answers 405";
         drop_all([directive], text, ledger);
         return Vec::new();
     }
@@ -214,7 +214,10 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
             Action::Redirect { to, status }
         }
         None => {
-            ledger.unmapped(directive.id, "this rewrite is no redirect of the front");
+            ledger.unmapped(
+                directive.id,
+                "the front has no redirect that does the same as this rewrite",
+            );
             Action::Closed
         }
     };

@@ -190,7 +190,7 @@ impl Reader<'_, '_> {
             ports: &ports,
         });
         if is_hidden {
-            let text = "the front cannot tell its address from others that have the port";
+            let text = "the front cannot tell its address from other addresses with the same port";
             self.expansion.ledger.unmapped(server.id, text);
             self.expansion.ledger.address_guards.void_all();
             let rules = host.rules.iter_mut();
@@ -404,7 +404,7 @@ impl Reader<'_, '_> {
         let tries_again = |it: &&Directive| it.inside().iter().any(|it| it.name == "try_files");
         let Some(location) = location.filter(|it| !tries_again(it)) else {
             *outer = Access::Unsaid;
-            let text = "its named location is not there, or tries files itself";
+            let text = "its named location does not exist, or tries files itself";
             self.expansion.ledger.unmapped(tries.id, text);
             return None;
         };
@@ -680,7 +680,7 @@ fn ordered(
 /// By what nginx knows clients behind the front.
 const REMEDY: &str = "`real_ip_header X-Forwarded-For` and `set_real_ip_from 127.0.0.1`";
 
-const NO_PATTERN: &str = "its expression is no pattern of the front";
+const NO_PATTERN: &str = "routes cannot express its regular expression";
 
 /// What is said of what a proxy before the source tells of how clients came.
 const PROXY_BEFORE: &str = "a proxy before this server says how clients came: name its address in `trusted_proxies` of \

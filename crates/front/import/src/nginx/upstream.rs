@@ -52,7 +52,10 @@ pub(crate) fn read(block: &Directive, ledger: &mut Ledger) -> Upstream {
             },
             "zone" | "keepalive" | "keepalive_timeout" | "keepalive_requests"
             | "keepalive_time" => {
-                ledger.dropped(directive.id, "connections are kept by themselves");
+                ledger.dropped(
+                    directive.id,
+                    "the front keeps connections open without a setting",
+                );
             }
             _ => {}
         }
