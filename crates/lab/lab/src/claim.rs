@@ -23,25 +23,24 @@ use std::collections::BTreeMap;
 use catamaran_stats::order::{self, MedianInterval};
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
-use crate::gate::{self, Effect, Facts, GateFinding, Subject};
-use crate::measure::{Measure, Spoiler};
-use crate::run::Run;
-use crate::screen;
-
 pub use self::control::ControlRatio;
 pub(crate) use self::control::over_control;
-pub use self::gates::CaseSubject;
-pub(crate) use self::gates::GATES;
 use self::gates::SCREENED;
+pub use self::gates::{CaseSubject, GATES};
 pub use self::planted::PlantedRatio;
-pub use self::published::{PublishedRatio, word};
+pub use self::published::word;
 pub use self::reach::{Reach, reach};
 pub(crate) use self::starts::of_rounds;
 use self::starts::{Ratio, StartSpans};
-pub(crate) use self::stored::evaluate_again;
+pub(crate) use self::stored::{StoredRounds, evaluate_again};
 pub use self::survivors::Survival;
 use self::words::Words;
+use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels, PublishedRatio};
+use crate::facts::Facts;
+use crate::gate::{self, Effect, GateFinding};
+use crate::measure::{Measure, Spoiler};
+use crate::run::Run;
+use crate::screen;
 
 /// What became of a claim in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,13 +192,14 @@ impl<'a> CaseEstimate<'a> {
         let ratios: Vec<Ratio> = (0..rounds).filter_map(ratio).collect();
         let starts = lasting.sample(case, &ratios, runs);
         let mut gates = beside(claim, &case.contrasts, runs);
-        gates.extend(gate::check(&Subject::Case(&CaseSubject {
+        let subject = CaseSubject {
             experiment,
             lasting,
             claim,
             case,
             runs,
-        })));
+        };
+        gates.extend(subject.check());
         gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
         Self {
             claim,

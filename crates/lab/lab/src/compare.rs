@@ -313,8 +313,8 @@ mod tests {
     use super::*;
     use crate::experiment::{Experiment, Levels};
     use crate::gate::{Effect, GateFinding};
+    use crate::result::StoredResult;
     use crate::run::Run;
-    use crate::store::StoredResult;
 
     /// A result in which kept connections take `ratio` times the CPU, on a machine that is `machine`
     /// times as slow.

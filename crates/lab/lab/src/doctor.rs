@@ -11,11 +11,9 @@ use catamaran_tier::java::{self, Jars};
 use catamaran_tier::{Need, Place, needs};
 use catamaran_toml_file::report::Report;
 
-use crate::check::{self, PreparedServer};
-use crate::experiment::{Experiment, Levels};
+use crate::experiment::{Addresses, Experiment, Levels, PreparedServer, check_server};
 use crate::gate::{self, GateFinding, Subject};
 use crate::host::slow_build;
-use crate::template::Addresses;
 
 /// Looks at this machine. `space` is the name that a cgroup has while it is tried, `build` the profile
 /// that this binary was built with.
@@ -196,7 +194,7 @@ fn demand(experiment: &Experiment) -> Result<LoadDemand, Report> {
 fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report> {
     let mut addresses = Addresses::new();
     for number in 0..experiment.servers() {
-        check::server(experiment, cell, number, &mut addresses)?;
+        check_server(experiment, cell, number, &mut addresses)?;
     }
     Ok(addresses)
 }
@@ -208,7 +206,7 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Rep
     for cell in &experiment.cells {
         let mut addresses = Addresses::new();
         for number in 0..experiment.servers() {
-            let made = check::server(experiment, cell, number, &mut addresses)?;
+            let made = check_server(experiment, cell, number, &mut addresses)?;
             let Some(PreparedServer {
                 target, settings, ..
             }) = made

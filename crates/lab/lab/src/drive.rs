@@ -39,16 +39,14 @@ use self::crowd::Crowd;
 pub use self::crowd::READY;
 use self::evidence::{Spans, Surroundings, lost};
 pub(crate) use self::live::{Answers, live};
-pub(crate) use self::record::OWN;
 use self::record::StableWords;
-pub use self::sample::{CoreSample, JvmSample, Sample};
 use self::shares::ShareValues;
 use self::span::MeasuredSpan;
 pub use self::stage::Stages;
 pub(crate) use self::stage::{RunningServer, Stage};
-use crate::experiment::{Experiment, Levels, Load, OriginalRun};
+use crate::experiment::{BINARY, Experiment, Levels, Load, OLD, OWN, OriginalRun};
 use crate::gate::{Effect, GateFinding, check_run};
-use crate::run::{MemoryCount, Run};
+use crate::run::{MemoryCount, Run, RunKey, ServerRecord};
 
 /// What drives runs.
 #[derive(Clone, Debug)]
@@ -63,15 +61,6 @@ pub struct Driver {
     pub space: String,
     /// Becomes true when a signal asks for the end: a server that is starting is given up then.
     pub stop: Arc<AtomicBool>,
-}
-
-/// A run's cell and its round, both counted from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunKey {
-    /// The cell.
-    pub cell: usize,
-    /// The round.
-    pub round: usize,
 }
 
 /// What is asked for of one run.
@@ -105,23 +94,6 @@ pub struct RunFiles {
     pub servers: Vec<ServerRecord>,
     /// What ab prints of published runs that were made on the servers' first requests, by their names.
     pub printed: Vec<(String, String)>,
-}
-
-/// What one server was made of.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct ServerRecord {
-    /// Its name.
-    pub name: String,
-    /// Its kind.
-    pub target: String,
-    /// What its program says of its version.
-    pub version: String,
-    /// Its command; here and below `RUN` is the directory of the run, and our own program `catamaran`.
-    pub command: Vec<String>,
-    /// All its parameters.
-    pub settings: BTreeMap<String, String>,
-    /// Its configuration: names and texts.
-    pub files: BTreeMap<String, String>,
 }
 
 /// Why a run could not be made.
@@ -484,11 +456,6 @@ const DIED: &str = "died";
 
 /// The gate on servers that do not serve when they are started.
 const NOT_READY: &str = "not-ready";
-
-/// The factor that tells two of our binaries apart, and the level of the older one.
-pub const BINARY: &str = "binary";
-/// See [`BINARY`].
-pub const OLD: &str = "old";
 
 #[cfg(test)]
 mod tests {

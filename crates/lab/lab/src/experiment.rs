@@ -7,6 +7,7 @@
 
 mod asked;
 mod cells;
+mod check;
 mod choice;
 mod claims;
 mod core_share;
@@ -18,22 +19,25 @@ mod published;
 mod read;
 mod restart;
 mod screen;
+mod template;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+pub(crate) use check::{PreparedServer, check_server, prepare};
 pub use choice::ChoiceFault;
-pub use claims::{Case, Claim, Contrast};
+pub use claims::{Case, Claim, Contrast, PublishedRatio};
 pub(crate) use core_share::left;
 pub use core_share::{CoreShare, Holder};
 pub use file::{Expectation, Selection};
 pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
+pub(crate) use restart::OWN;
 pub use screen::{Keep, Screen};
 use serde::{Deserialize, Serialize};
+pub use template::Addresses;
 
-use crate::drive::{BINARY, OLD};
-use crate::gate::Expect;
+use crate::facts::Expect;
 use crate::measure::Measure;
 
 /// A level of a factor.
@@ -432,6 +436,10 @@ impl Experiment {
 }
 
 /// The level of the newer binary.
+/// The factor that tells two of our binaries apart, and the level of the older one.
+pub const BINARY: &str = "binary";
+/// See [`BINARY`].
+pub const OLD: &str = "old";
 const NEW: &str = "new";
 
 /// Differences within it are none, unless a claim says otherwise.

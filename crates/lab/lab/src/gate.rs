@@ -1,14 +1,14 @@
 //! Gates: what forbids to draw a conclusion from a run, in words.
 //!
 //! A gate is a record with a pure function: its name, when it fires, and what it looks at. Records stand with their
-//! functions in a file for each group of subjects: servers, the load, the machine, counts, samples, the cases of claims
-//! (`claim/gates`). [`check`] holds a subject against all of them. A fact that nobody has recorded is `None`, and no gate
-//! fires on it: the same gates judge our own runs and texts of others.
+//! functions in a file for each group of subjects: here servers, the load, the machine, counts and samples, which
+//! [`check`] holds a subject against; elsewhere the cases of claims (`claim/gates`), published rows (`judge/rows`) and
+//! texts (`judge`). A fact that nobody has recorded is `None`, and no gate fires on it: the same gates judge our own runs
+//! and texts of others.
 //!
 //! A new gate takes a record and a function in one of these files, and a row in the table of docs/lab.md.
 
 mod counts;
-mod facts;
 mod load;
 mod machine;
 mod samples;
@@ -21,15 +21,8 @@ use catamaran_units::show_count;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::counts::{REQUESTS, uncounted_gate};
-pub(crate) use self::facts::successes_as_one;
-pub use self::facts::{
-    Expect, Facts, LatencyFacts, LevelChange, MachineFacts, PathFacts, ShareFacts, SilenceFacts,
-};
-pub(crate) use self::samples::limit_of;
 pub(crate) use self::server::{COMPILING_MAX, UNSTEADY};
-use crate::claim::{self, CaseSubject};
-use crate::experiment::PublishedRun;
-use crate::judge;
+use crate::facts::Facts;
 
 /// What a gate that fired forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,17 +60,13 @@ pub enum Subject<'a> {
     Run(&'a Facts),
     /// Two runs, or two levels, that are compared: whether they differ in what is claimed alone.
     Pair(&'a Facts, &'a Facts),
-    /// A case of a claim, with all runs that it rests on.
-    Case(&'a CaseSubject<'a>),
     /// The machine's limits before an experiment begins.
     Limits(&'a [Check]),
-    /// A row of a published table, among all rows of its source.
-    Row(&'a PublishedRun, &'a [PublishedRun]),
 }
 
-/// All that is known of a gate.
+/// All that is known of a gate, with what it looks at.
 #[derive(Debug)]
-pub struct GateRecord {
+pub struct GateRecord<L = Look> {
     /// Its name. A gate that has several causes has a record for each.
     pub name: &'static str,
     /// When it fires, as a part of its row in docs/lab.md.
@@ -85,21 +74,23 @@ pub struct GateRecord {
     /// Where it stands among those that look at the same subject: the first one that forbids a claim is the one that is
     /// named.
     pub(crate) rank: u8,
-    pub(crate) look: Look,
+    pub(crate) look: L,
 }
 
-/// What a gate looks at, and how.
+/// What a gate on runs or on the machine looks at, and how.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub enum Look {
+    /// At one run.
     Run {
         /// Whether the facts are known that it looks at.
         applies: fn(&Facts) -> bool,
+        /// What it finds.
         check: fn(&Facts) -> Option<GateFinding>,
     },
+    /// At two runs.
     Pair(fn(&Facts, &Facts) -> Option<GateFinding>),
-    Case(fn(&CaseSubject<'_>) -> Option<GateFinding>),
+    /// At the machine's limits.
     Limits(fn(&[Check]) -> Option<GateFinding>),
-    Row(fn(&PublishedRun, &[PublishedRun]) -> Option<GateFinding>),
     /// At more than a subject has: it is fired by name, where that is known.
     Beyond,
 }
@@ -151,9 +142,7 @@ impl GateRecord {
         match (&self.look, *subject) {
             (Look::Run { check, .. }, Subject::Run(facts)) => check(facts),
             (Look::Pair(check), Subject::Pair(one, other)) => check(one, other),
-            (Look::Case(check), Subject::Case(case)) => check(case),
             (Look::Limits(check), Subject::Limits(limits)) => check(limits),
-            (Look::Row(check), Subject::Row(row, all)) => check(row, all),
             _ => None,
         }
     }
@@ -175,7 +164,7 @@ pub(crate) fn of(part: u64, whole: u64) -> String {
     format!("{} of {}", show_count(part), show_count(whole))
 }
 
-/// All records, by their ranks.
+/// The records of these files, by their ranks.
 static GATES: LazyLock<Vec<&'static GateRecord>> = LazyLock::new(|| {
     let groups = [
         server::GATES,
@@ -183,8 +172,6 @@ static GATES: LazyLock<Vec<&'static GateRecord>> = LazyLock::new(|| {
         machine::GATES,
         counts::GATES,
         samples::GATES,
-        claim::GATES,
-        judge::GATES,
     ];
     let mut gates: Vec<&GateRecord> = groups.into_iter().flatten().collect();
     gates.sort_by_key(|gate| gate.rank);

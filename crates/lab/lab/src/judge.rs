@@ -1,14 +1,19 @@
 //! What a published figure cannot carry: the gates, applied to texts of load generators and of
 //! `strace -c`, to whole pages with such texts in them, and to reports of `bench --json`.
 
+mod rows;
+
 use std::fmt;
 
 use catamaran_load::report::Report;
 use catamaran_units::show_count;
 use serde::Serialize;
 
+pub use self::rows::ROW_GATES;
+pub(crate) use self::rows::{check_row, limit_of};
 use crate::experiment::Selection;
-use crate::gate::{self, Effect, Facts, GateFinding, GateRecord, Look};
+use crate::facts::{Facts, successes_as_one};
+use crate::gate::{self, Effect, GateFinding, GateRecord};
 use crate::published::{self, Calls, PublishedText, TextFault, TextFigures};
 
 /// What is said of one run, or of two beside each other.
@@ -42,7 +47,7 @@ pub enum JudgeFault {
 }
 
 /// Gates on texts alone: what other gates look at is in figures, too.
-pub(crate) static GATES: &[GateRecord] = &[
+pub static GATES: &[GateRecord<()>] = &[
     of_texts(
         UNEQUAL_LOAD,
         "two runs are of different tools or numbers of clients",
@@ -183,7 +188,7 @@ impl TextRun {
     fn of_document(name: String, document: &Report) -> Self {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
-        facts.statuses = gate::successes_as_one(facts.statuses);
+        facts.statuses = successes_as_one(facts.statuses);
         Self::of_facts(name, "bench", facts, Vec::new())
     }
 
@@ -407,7 +412,7 @@ fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
             format!("{tool} does not say how busy it was itself: it may have been the limit.");
         found.push(note("generator", words));
     }
-    let words = gate::limit_of(Selection::OneRun);
+    let words = limit_of(Selection::OneRun);
     found.push(note("published", words.to_owned()));
     found
 }
@@ -458,12 +463,12 @@ impl fmt::Display for Judgement {
     }
 }
 
-const fn of_texts(name: &'static str, words: &'static str) -> GateRecord {
+const fn of_texts(name: &'static str, words: &'static str) -> GateRecord<()> {
     GateRecord {
         name,
         words,
         rank: 0,
-        look: Look::Beyond,
+        look: (),
     }
 }
 

@@ -12,7 +12,7 @@
 //! - [`doctor`]: what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): what texts of ab, wrk and others, whole pages with them, or reports of
 //!   `bench --json` cannot carry;
-//! - [`gate`]: the checks behind it, on one run and on two that are compared;
+//! - [`gate`]: the checks behind it, on one run and on two that are compared, of [`facts`] and each second's [`sample`];
 //! - [`published`]: texts of other tools, read into figures.
 //!
 //! ```
@@ -24,13 +24,13 @@
 #![forbid(unsafe_code)]
 
 pub mod builtin;
-mod check;
 pub mod claim;
 pub mod compare;
 pub mod doctor;
 pub mod drive;
 pub mod experiment;
 pub mod extra;
+pub mod facts;
 pub mod gate;
 pub mod host;
 pub mod judge;
@@ -42,8 +42,8 @@ pub mod report;
 pub mod result;
 pub mod rounds;
 pub mod run;
+pub mod sample;
 pub mod screen;
 pub mod store;
 pub mod strace;
-pub mod template;
 pub mod up;

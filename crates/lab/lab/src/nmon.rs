@@ -12,8 +12,8 @@ use catamaran_gauge::system::Disk;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::drive::{CoreSample, Sample};
 use crate::host::Host;
+use crate::sample::{CoreSample, Sample};
 
 /// The lines of `samples.jsonl` as a file of nmon; `None` of fewer than two samples.
 #[must_use]

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::experiment::{Experiment, Level};
+use crate::experiment::{Addresses, Experiment, Level, check_server};
 use crate::screen;
-use crate::template::Addresses;
 
 /// What is planned, if no run is void and intervals get narrow enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +77,7 @@ impl Span {
         let mut addresses = Addresses::new();
         let mut virtual_machines = 0;
         for number in 0..experiment.servers() {
-            let made = crate::check::server(experiment, levels, number, &mut addresses).ok()?;
+            let made = check_server(experiment, levels, number, &mut addresses).ok()?;
             virtual_machines += u32::from(made.is_some_and(|it| is_java(&it.server.target)));
         }
         let load = experiment.load(levels, &addresses).ok()?;

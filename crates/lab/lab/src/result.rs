@@ -3,6 +3,7 @@
 mod answer;
 mod over_time;
 mod published;
+mod stored;
 
 use std::collections::BTreeMap;
 
@@ -10,20 +11,19 @@ use catamaran_stats::Spread;
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::answer;
-pub(crate) use self::over_time::median_run;
 pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
+pub use self::stored::{PrintedRun, StoredResult};
 use crate::claim::{
-    ControlRatio, Outcome, PublishedRatio, Verdict, evaluate, evaluate_again, of_rounds,
-    over_control,
+    ControlRatio, Outcome, StoredRounds, Verdict, evaluate, evaluate_again, of_rounds, over_control,
 };
-use crate::drive::ServerRecord;
-use crate::experiment::{Claim, Experiment, Factor, Levels, OriginalRun, Selection};
+use crate::experiment::{
+    Claim, Experiment, Factor, Levels, OriginalRun, PublishedRatio, Selection,
+};
 use crate::gate::{self, Effect, GateFinding};
 use crate::host::Host;
 use crate::measure::Measure;
-use crate::run::{MemoryCount, Run};
-use crate::store::StoredResult;
+use crate::run::{MemoryCount, Run, ServerRecord};
 
 /// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-lab/1";
@@ -278,7 +278,7 @@ impl ResultDocument {
     /// `experiment` is what it came from.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
         if self.starts.is_empty() {
-            self.claims = evaluate_again(experiment, &self);
+            self.claims = self.claims_again(experiment);
             self.starts = of_rounds(experiment, self.rounds, &[]);
         }
         for outcome in &mut self.claims {
@@ -299,6 +299,40 @@ impl ResultDocument {
         }
         self.answer = answer(&self.claims, self.subject());
         self
+    }
+
+    /// The claims by today's rules, drawn from what the cells have of each round.
+    pub(crate) fn claims_again(&self, experiment: &Experiment) -> Vec<Outcome> {
+        let stored = StoredRounds {
+            claims: &self.claims,
+            runs: self.runs_of_cells(experiment),
+            rounds: self.rounds,
+            memory: self.memory,
+        };
+        evaluate_again(experiment, &stored)
+    }
+
+    /// Runs with the values of the cells, by the experiment's numbers of cells.
+    fn runs_of_cells(&self, experiment: &Experiment) -> Vec<Run> {
+        let mut runs: BTreeMap<(usize, usize), Run> = BTreeMap::new();
+        for cell in &self.cells {
+            let Some(number) = experiment.cells.iter().position(|it| *it == cell.levels) else {
+                continue;
+            };
+            for (name, measure) in &cell.measures {
+                for (round, value) in measure.rounds.iter().zip(&measure.values) {
+                    let run = runs.entry((number, *round)).or_insert_with(|| Run {
+                        cell: number,
+                        levels: cell.levels.clone(),
+                        round: *round,
+                        memory: self.memory,
+                        ..Run::default()
+                    });
+                    run.measures.insert(name.clone(), *value);
+                }
+            }
+        }
+        runs.into_values().collect()
     }
 
     /// The levels of what the source was about; `None` if nothing is repeated.

@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::blocks;
 
-use crate::drive::{DriveFault, Driver, RunFiles, RunKey, RunRequest, Stages};
+use crate::drive::{DriveFault, Driver, RunFiles, RunRequest, Stages};
 use crate::experiment::{Experiment, OriginalRun, ROUNDS_MAX};
 use crate::gate::GateFinding;
-use crate::run::{MemoryCount, Run};
+use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, attempts};
 use crate::{claim, screen};
 
 /// What somebody who waits is told.
@@ -414,21 +414,6 @@ pub fn void_reasons(run: &Run) -> Vec<&GateFinding> {
     let void = |fired: &&GateFinding| fired.effect == crate::gate::Effect::Void;
     run.gates.iter().filter(void).collect()
 }
-
-/// How often a cell is run in a round until a run is valid, after these runs: once if no earlier round has given it a
-/// valid one, so that a server that never serves does not take the time of all others.
-pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
-    let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
-    let mut before = runs.iter().filter(is_before).peekable();
-    let was_tried = before.peek().is_some();
-    match was_tried && !before.any(Run::is_valid) {
-        true => 1,
-        false => ATTEMPTS,
-    }
-}
-
-/// A void run is repeated at most twice.
-const ATTEMPTS: usize = 3;
 
 /// So many runs in which no server served end the rounds, if none ever did.
 const UNSERVED_MAX: usize = 2 * ATTEMPTS;

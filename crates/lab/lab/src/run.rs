@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Levels;
-use crate::gate::{Effect, Facts, GateFinding};
+use crate::facts::Facts;
+use crate::gate::{Effect, GateFinding};
 
 /// A run of one cell in one round: a line of `runs.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,32 @@ pub struct Run {
     pub memory: MemoryCount,
 }
 
+/// A run's cell and its round, both counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunKey {
+    /// The cell.
+    pub cell: usize,
+    /// The round.
+    pub round: usize,
+}
+
+/// What one server was made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerRecord {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub target: String,
+    /// What its program says of its version.
+    pub version: String,
+    /// Its command; here and below `RUN` is the directory of the run, and our own program `catamaran`.
+    pub command: Vec<String>,
+    /// All its parameters.
+    pub settings: BTreeMap<String, String>,
+    /// Its configuration: names and texts.
+    pub files: BTreeMap<String, String>,
+}
+
 /// How the memory of servers was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,3 +100,29 @@ impl Run {
         !self.gates.iter().any(|fired| fired.effect == Effect::Void)
     }
 }
+
+/// The valid run of a cell in the middle by throughput, the lower one of two, and its number, counted
+/// from 0.
+pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
+    let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
+    let of_cell = runs.iter().enumerate();
+    let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
+    let mut runs: Vec<(usize, &Run)> = valid.collect();
+    runs.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
+    runs.get(runs.len().checked_sub(1)? / 2).copied()
+}
+
+/// How often a cell is run in a round until a run is valid, after these runs: once if no earlier round has given it a
+/// valid one, so that a server that never serves does not take the time of all others.
+pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
+    let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
+    let mut before = runs.iter().filter(is_before).peekable();
+    let was_tried = before.peek().is_some();
+    match was_tried && !before.any(Run::is_valid) {
+        true => 1,
+        false => ATTEMPTS,
+    }
+}
+
+/// A void run is repeated at most twice.
+pub(crate) const ATTEMPTS: usize = 3;

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 
 use catamaran_stats::Spread;
 
-use crate::drive::RunKey;
 use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
 use crate::measure::Better;
-use crate::run::Run;
+use crate::run::{Run, RunKey};
 
 /// The cells of a round. Which levels have survived follows from the valid runs of the screen.
 #[must_use]
@@ -42,7 +41,7 @@ pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
                     cell: *cell,
                     round: *round,
                 };
-                of_cell.any(Run::is_valid) || tried >= crate::rounds::attempts(runs, at)
+                of_cell.any(Run::is_valid) || tried >= crate::run::attempts(runs, at)
             })
     };
     (0..).take_while(is_whole).count()

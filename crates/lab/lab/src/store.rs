@@ -9,16 +9,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::builtin;
-use crate::drive::{RunFiles, ServerRecord};
+use crate::drive::RunFiles;
 use crate::experiment::{Experiment, Form, OriginalRun};
 use crate::host::Host;
-use crate::result::{CellResult, ResultDocument, SCHEMA};
-use crate::run::Run;
+use crate::result::{CellResult, PrintedRun, ResultDocument, SCHEMA, StoredResult};
+use crate::run::{Run, ServerRecord};
 use crate::screen::whole_rounds;
 use crate::strace::Traces;
 
@@ -30,17 +30,6 @@ pub struct Store {
     runs: usize,
     /// Published runs that were made here.
     as_published: Vec<PrintedRun>,
-}
-
-/// What a published run has printed here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PrintedRun {
-    /// The name of the published text.
-    pub name: String,
-    /// Where it was not as it was.
-    pub deviations: Vec<String>,
-    /// What ab prints.
-    pub text: String,
 }
 
 /// Why a directory cannot be written or read.
@@ -65,41 +54,6 @@ pub enum StoreFault {
         /// What is wrong with it.
         what: String,
     },
-}
-
-/// What was read of a directory.
-#[derive(Debug)]
-pub struct StoredResult {
-    /// The experiment.
-    pub experiment: Experiment,
-    /// Where it ran.
-    pub host: Host,
-    /// What its servers were made of.
-    pub servers: Vec<ServerRecord>,
-    /// All runs.
-    pub runs: Vec<Run>,
-    /// Published runs that were made as they were.
-    pub as_published: Vec<PrintedRun>,
-    /// What is to be known of these runs, by whoever made them.
-    pub note: String,
-    /// What the slowest cell with so many clients does in a second; empty if nobody asked.
-    pub capacity: BTreeMap<u64, f64>,
-}
-
-#[cfg(test)]
-impl StoredResult {
-    /// As if these runs had been read.
-    pub(crate) fn of(experiment: Experiment, runs: Vec<Run>) -> Self {
-        Self {
-            experiment,
-            host: Host::default(),
-            servers: Vec::new(),
-            runs,
-            as_published: Vec::new(),
-            note: String::new(),
-            capacity: BTreeMap::new(),
-        }
-    }
 }
 
 impl Store {

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Levels, PublishedFigure};
 use crate::published::{self, PublishedText};
-use crate::result::median_run;
-use crate::run::Run;
+use crate::run::{Run, median_run};
 
 /// What the servers of a run have called, by server: `runs/N/strace.json`.
 pub type Traces = BTreeMap<String, Trace>;

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use catamaran_tier::{Space, SpaceFault};
 
-use crate::drive::{Answers, DriveFault, Driver, RunKey, RunningServer, Stage, Stages, live};
+use crate::drive::{Answers, DriveFault, Driver, RunningServer, Stage, Stages, live};
 use crate::experiment::Experiment;
 use crate::extra::now;
+use crate::run::RunKey;
 
 /// What is to be up.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use catamaran_lab::result::ResultDocument;
-use catamaran_lab::store::{self, Store, StoreFault, StoredResult};
+use catamaran_lab::result::StoredResult;
+use catamaran_lab::store::{self, Store, StoreFault};
 use catamaran_lab::{report, screen, strace};
 
 use crate::failure::Failure;

@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::claim::reach;
-use catamaran_lab::drive::{Driver, RunFiles, ServerRecord};
+use catamaran_lab::drive::{Driver, RunFiles};
 use catamaran_lab::experiment::{Experiment, Form, OriginalRun, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
 use catamaran_lab::rounds::{self, Event, Keeper, Rounds, RoundsFault, RoundsRequest};
 use catamaran_lab::run::Run;
+use catamaran_lab::run::ServerRecord;
 use catamaran_lab::store::Store;
 use catamaran_lab::{builtin, report};
 

@@ -5,7 +5,7 @@ use catamaran_stats::order;
 use super::starts::{Ratio, StartSpans};
 use super::{LEVEL, Runs, is_in, moved, number, ratio, silent};
 use crate::experiment::{Case, Claim, Experiment};
-use crate::gate::{Effect, GateFinding, GateRecord, Look, UNSTEADY};
+use crate::gate::{Effect, GateFinding, GateRecord, UNSTEADY};
 use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
 use crate::run::MemoryCount;
 
@@ -19,53 +19,63 @@ pub struct CaseSubject<'a> {
     pub(super) runs: &'a Runs<'a>,
 }
 
-pub(crate) static GATES: &[GateRecord] = &[
+impl CaseSubject<'_> {
+    /// The gates that fire on it.
+    pub(super) fn check(&self) -> Vec<GateFinding> {
+        let gates = GATES.iter().filter_map(|gate| gate.look);
+        gates.filter_map(|check| check(self)).collect()
+    }
+}
+
+/// A gate on a case; without a function, it is fired by name where more is known than a case has.
+type CaseGate = GateRecord<Option<fn(&CaseSubject<'_>) -> Option<GateFinding>>>;
+
+/// In the order in which they are named.
+pub static GATES: &[CaseGate] = &[
     GateRecord {
         name: "shared-pages",
         words: "an older result counted memory as PSS, and one of the servers is our program",
         rank: 10,
-        look: Look::Case(|it| {
-            shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))
-        }),
+        look: Some(|it| shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))),
     },
     GateRecord {
         name: CAPACITY,
         words: "throughput and capacity per core have ratios that differ by over 1 %",
         rank: 20,
-        look: Look::Case(capacity),
+        look: Some(capacity),
     },
     GateRecord {
         name: UNSTEADY,
         words: "the ratio of a claim moved by over 5 % within the span",
         rank: 30,
-        look: Look::Case(moved::check),
+        look: Some(moved::check),
     },
     GateRecord {
         name: "silences",
         words: "one level of a claim had that in more runs than the other",
         rank: 40,
-        look: Look::Case(silent::check),
+        look: Some(silent::check),
     },
     // Of all runs of a case, void ones included.
     GateRecord {
         name: SURVIVORS,
         words: "one level of a claim lost more of its runs than the other, or all of them",
         rank: 0,
-        look: Look::Beyond,
+        look: None,
     },
     // Of the pass that a case rests on.
     GateRecord {
         name: SCREENED,
         words: "a claim is on cells that only the screen measured",
         rank: 0,
-        look: Look::Beyond,
+        look: None,
     },
     // Of a stored result, without its runs.
     GateRecord {
         name: STARTS,
         words: "it is not known how often the servers of an older result were started",
         rank: 0,
-        look: Look::Beyond,
+        look: None,
     },
 ];
 

@@ -1,19 +1,9 @@
 //! The ratio that a source has published of a claim, and what our interval says of it.
 
 use catamaran_stats::repetition::{Finding, of_range, of_ratio};
-use serde::{Deserialize, Serialize};
 
 use super::{Outcome, number};
-
-/// A published ratio, or the range that the source gives instead.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum PublishedRatio {
-    /// Such as 1.102.
-    One(f64),
-    /// From the lower end to the upper one.
-    Range([f64; 2]),
-}
+use crate::experiment::PublishedRatio;
 
 impl PublishedRatio {
     /// Its ends, which are the same of one ratio.

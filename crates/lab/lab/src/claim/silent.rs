@@ -87,7 +87,7 @@ mod tests {
     use super::super::tests::{experiment, outcome, runs};
     use super::super::{Outcome, Verdict, evaluate};
     use super::*;
-    use crate::gate::SilenceFacts;
+    use crate::facts::SilenceFacts;
 
     /// What is claimed of twelve rounds in which the first runs with kept connections had silences.
     fn claimed(says: &str, silent: usize) -> Outcome {

@@ -12,18 +12,25 @@ use super::starts::{Ratio, StartSpans};
 use super::{CaseEstimate, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding};
-use crate::result::ResultDocument;
-use crate::run::Run;
+use crate::run::{MemoryCount, Run};
+
+/// What a result without its runs has of them.
+#[derive(Debug)]
+pub(crate) struct StoredRounds<'a> {
+    pub(crate) claims: &'a [Outcome],
+    /// Runs with the values of its cells, by the experiment's numbers of cells.
+    pub(crate) runs: Vec<Run>,
+    /// How many rounds there were.
+    pub(crate) rounds: usize,
+    pub(crate) memory: MemoryCount,
+}
 
 /// The claims of `result`, which `experiment` has led to, by today's rules. A claim that the experiment does not have
 /// is forbidden, since nothing is known of its servers' starts.
-pub(crate) fn evaluate_again(experiment: &Experiment, result: &ResultDocument) -> Vec<Outcome> {
-    let cells = of_cells(experiment, result);
-    let runs: Runs<'_> = cells
-        .iter()
-        .map(|run| ((run.cell, run.round), run))
-        .collect();
-    let stored = StoredResult {
+pub(crate) fn evaluate_again(experiment: &Experiment, result: &StoredRounds<'_>) -> Vec<Outcome> {
+    let runs = result.runs.iter();
+    let runs: Runs<'_> = runs.map(|run| ((run.cell, run.round), run)).collect();
+    let stored = StoredCases {
         experiment,
         result,
         lasting: &StartSpans::of(experiment),
@@ -43,29 +50,6 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &ResultDocument) -
     let mut all: BTreeMap<usize, Outcome> = unknown.into_iter().collect();
     all.extend(places.into_iter().zip(conclude(drawn)));
     all.into_values().collect()
-}
-
-/// Runs with the values of a result's cells, by the experiment's numbers of cells.
-fn of_cells(experiment: &Experiment, result: &ResultDocument) -> Vec<Run> {
-    let mut runs: BTreeMap<(usize, usize), Run> = BTreeMap::new();
-    for cell in &result.cells {
-        let Some(number) = experiment.cells.iter().position(|it| *it == cell.levels) else {
-            continue;
-        };
-        for (name, measure) in &cell.measures {
-            for (round, value) in measure.rounds.iter().zip(&measure.values) {
-                let run = runs.entry((number, *round)).or_insert_with(|| Run {
-                    cell: number,
-                    levels: cell.levels.clone(),
-                    round: *round,
-                    memory: result.memory,
-                    ..Run::default()
-                });
-                run.measures.insert(name.clone(), *value);
-            }
-        }
-    }
-    runs.into_values().collect()
 }
 
 /// The claim and the case that an outcome is of.
@@ -91,14 +75,14 @@ fn forbidden(outcome: &Outcome) -> Outcome {
 }
 
 /// What a stored outcome is drawn from.
-struct StoredResult<'a> {
+struct StoredCases<'a> {
     experiment: &'a Experiment,
-    result: &'a ResultDocument,
+    result: &'a StoredRounds<'a>,
     lasting: &'a StartSpans,
     runs: &'a Runs<'a>,
 }
 
-impl StoredResult<'_> {
+impl StoredCases<'_> {
     fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> CaseEstimate<'a> {
         let experiment = self.experiment;
         let ratios = self.rounds(claim, case, outcome);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::gate::MachineFacts;
+use crate::facts::MachineFacts;
 use crate::run::MemoryCount;
 
 /// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
@@ -454,7 +454,7 @@ fn memory_with_shared_pages_is_no_claim_on_our_servers() {
 
 /// A result as an older version wrote it: of rounds, with memory as PSS.
 fn older(experiment: &Experiment, runs: Vec<Run>) -> crate::result::ResultDocument {
-    let stored = crate::store::StoredResult::of(experiment.clone(), runs);
+    let stored = crate::result::StoredResult::of(experiment.clone(), runs);
     let mut result = crate::result::ResultDocument::of(&stored, true);
     result.starts.clear();
     for claim in &mut result.claims {
@@ -483,7 +483,7 @@ fn an_older_result_is_drawn_anew_by_starts() {
     let mut result = older(&experiment, runs);
     // As they were: each round a value.
     result.claims[0].verdict = Verdict::Differs;
-    let again = evaluate_again(&experiment, &result);
+    let again = result.claims_again(&experiment);
     assert_eq!(again, expected);
     assert!(
         again
@@ -492,7 +492,7 @@ fn an_older_result_is_drawn_anew_by_starts() {
     );
     assert!(again.iter().all(|it| it.sample() <= 4));
     result.claims[0].says = "What no experiment claims".to_owned();
-    let again = evaluate_again(&experiment, &result);
+    let again = result.claims_again(&experiment);
     assert_eq!(again[0].verdict, Verdict::NoClaim);
     assert!(again[0].sentence.contains("is not known"));
 }

@@ -14,10 +14,9 @@ use super::child::{self, ChildExit, DRIVEN};
 use super::stage::Stage;
 use super::watch::TICK;
 use super::{DriveFault, Driver};
-use crate::experiment::{Experiment, HttpVersion, Load, OriginalRun};
+use crate::experiment::{Addresses, Experiment, HttpVersion, Load, OriginalRun};
 use crate::extra::echo;
 use crate::run::Second;
-use crate::template::Addresses;
 
 /// A report and its text.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use catamaran_tier::{Process, Space};
 use super::DriveFault;
 use super::stage::{RunningServer, Stage};
 use crate::experiment::{CountPlan, Experiment, Holder, Load};
-use crate::gate::{MachineFacts, REQUESTS, ShareFacts};
+use crate::facts::{MachineFacts, ShareFacts};
+use crate::gate::REQUESTS;
 use crate::measure::{BYTES, CallCounts, SYSCALLS, UPSTREAM};
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 

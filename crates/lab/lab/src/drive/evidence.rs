@@ -9,7 +9,7 @@ use super::warm::WarmUpFigures;
 use super::{DriveFault, Scene, bench, sample};
 use crate::experiment::Load;
 use crate::extra::crowd::Tally;
-use crate::gate::{Facts, MachineFacts, PathFacts};
+use crate::facts::{Facts, MachineFacts, PathFacts};
 use crate::measure::{AbFigures, CallCounts, Evidence};
 
 /// The spans of a run.

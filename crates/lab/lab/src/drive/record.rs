@@ -4,8 +4,8 @@ use std::path::Path;
 
 use catamaran_tier::{Process, Programs, Settings, Space};
 
-use super::ServerRecord;
-use crate::experiment::CellServer;
+use crate::experiment::{CellServer, OWN};
+use crate::run::ServerRecord;
 
 /// Puts stable words in place of paths of this machine: `RUN` for the directory of a run, `catamaran` for
 /// our own program, the names of other programs' files, `~` for the home directory.
@@ -76,9 +76,6 @@ impl StableWords {
 fn text_of(path: &Path) -> String {
     path.display().to_string()
 }
-
-/// Our own program, among the programs of servers.
-pub(crate) const OWN: &str = "catamaran";
 
 /// Longer files are pages that are served.
 const FILE_SHOWN_MAX: usize = 16 << 10;

@@ -7,7 +7,8 @@ use super::stage::Stage;
 use super::thirds::ThirdValues;
 use super::{DriveFault, Scene};
 use crate::experiment::Load;
-use crate::gate::{Effect, Facts, GateFinding, check_run};
+use crate::facts::Facts;
+use crate::gate::{Effect, GateFinding, check_run};
 use crate::measure::Measure;
 
 /// What all of them have shown.

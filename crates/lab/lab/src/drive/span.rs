@@ -8,13 +8,13 @@ use catamaran_load::document::Tick;
 
 use super::bench::{self, LoadCall, LoadReport, SEED};
 use super::counters::{CounterReading, Counters};
-use super::sample::{self, Sample};
 use super::stage::{RunningServer, Stage};
 use super::thirds::{ThirdValues, Thirds};
 use super::watch::{LoadMoment, LoadWatch, cpus};
-use super::{DIED, DriveFault, Scene};
+use super::{DIED, DriveFault, Scene, sample};
 use crate::experiment::{Act, Load};
-use crate::gate::LevelChange;
+use crate::facts::LevelChange;
+use crate::sample::Sample;
 use crate::strace::Traces;
 
 /// What one span of load has shown.

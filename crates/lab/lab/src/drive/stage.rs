@@ -12,10 +12,9 @@ use catamaran_gauge::CpuLimit;
 use catamaran_tier::{Job, Launch, Priority, Process, Space, Task};
 
 use super::record::StableWords;
-use super::{DriveFault, Driver, NOT_READY, RunKey, ServerRecord};
-use crate::check;
-use crate::experiment::{self, CellServer, CoreShare, Experiment, Levels};
-use crate::template::Addresses;
+use super::{DriveFault, Driver, NOT_READY};
+use crate::experiment::{self, Addresses, CellServer, CoreShare, Experiment, Levels, prepare};
+use crate::run::{RunKey, ServerRecord};
 
 /// Servers that outlive a run.
 #[derive(Debug, Default)]
@@ -256,7 +255,7 @@ fn start(
     server: CellServer,
     (levels, round): (&Levels, usize),
 ) -> Result<RunningServer, DriveFault> {
-    let (target, settings) = check::prepare(&server)?;
+    let (target, settings) = prepare(&server)?;
     let programs = driver.programs_of(levels);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();
@@ -286,7 +285,7 @@ fn start(
 
 /// URLs of a server's ports; several of one name have spaces between them.
 fn urls(process: &Process, server: &CellServer) -> Result<BTreeMap<String, String>, DriveFault> {
-    let (target, settings) = check::prepare(server)?;
+    let (target, settings) = prepare(server)?;
     let url = |port: String| {
         let urls = process.urls(&port).join(" ");
         (port, urls)

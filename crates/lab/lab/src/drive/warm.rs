@@ -25,11 +25,11 @@ pub(super) struct WarmUpFigures {
     pub(super) lasted_s: Option<f64>,
     /// As [`MachineFacts::moving`].
     ///
-    /// [`MachineFacts::moving`]: crate::gate::MachineFacts::moving
+    /// [`MachineFacts::moving`]: crate::facts::MachineFacts::moving
     pub(super) moving: Option<f64>,
     /// As [`MachineFacts::hidden`].
     ///
-    /// [`MachineFacts::hidden`]: crate::gate::MachineFacts::hidden
+    /// [`MachineFacts::hidden`]: crate::facts::MachineFacts::hidden
     pub(super) hidden: Option<f64>,
     /// Answers of the first second.
     pub(super) first: Option<f64>,

@@ -18,7 +18,8 @@ use catamaran_load::document::Tick;
 use catamaran_stats::{WarmUp as Verdict, change, warm_up};
 
 use super::stage::Stage;
-use crate::gate::{COMPILING_MAX, LevelChange};
+use crate::facts::LevelChange;
+use crate::gate::COMPILING_MAX;
 
 /// What is read at a tick: sums since the beginning.
 #[derive(Clone, Copy, Debug, Default)]

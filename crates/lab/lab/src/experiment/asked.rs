@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use catamaran_toml_file::report::Report;
 
 use super::load::Texts;
+use super::template::Addresses;
 use super::{Experiment, Levels};
-use crate::template::Addresses;
 
 impl Experiment {
     /// How often servers of a cell are asked at least for each answer that the load gets, as far as the file says so; the

@@ -1,11 +1,11 @@
 //! Claims: which cells they set beside which.
 
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::cells::matches;
 use super::file::{ClaimKeys, ServerKeys};
 use super::{Expectation, Factor, Levels};
-use crate::claim::PublishedRatio;
 use crate::measure::Measure;
 
 /// A claim of a file, and the cases that its `each` makes of it.
@@ -32,6 +32,16 @@ pub struct Claim {
     pub names_reuse: bool,
     /// One for each combination of the levels of `each`.
     pub cases: Vec<Case>,
+}
+
+/// A published ratio, or the range that the source gives instead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PublishedRatio {
+    /// Such as 1.102.
+    One(f64),
+    /// From the lower end to the upper one.
+    Range([f64; 2]),
 }
 
 impl Claim {

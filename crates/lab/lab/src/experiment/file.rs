@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::cells::combine;
 use super::{Factor, Level};
-use crate::claim::PublishedRatio;
+use crate::experiment::PublishedRatio;
 
 /// Levels by the names of their factors.
 pub(super) type Levels = BTreeMap<String, Level>;

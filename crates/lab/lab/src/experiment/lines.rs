@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use catamaran_tier::Kind;
 
 use super::Experiment;
+use super::check::PreparedServer;
 use super::claims::{Contrast, names_in};
-use crate::check::PreparedServer;
 
 /// The kind of a server and what would be compared of its settings.
 type CellSettings = (String, BTreeMap<String, String>);

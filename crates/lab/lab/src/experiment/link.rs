@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::Level;
 use super::file::{File, LinkKeys, Restart, ServerKeys};
 use super::read::FileReader;
-use crate::template::Addresses;
+use super::template::Addresses;
 
 impl FileReader<'_> {
     /// Puts the server that is a link before each that has one.

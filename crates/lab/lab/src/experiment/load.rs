@@ -6,8 +6,8 @@ use catamaran_tier::{BROWSER_FIELDS, Job, Priority};
 use catamaran_toml_file::report::{Finding, Report};
 
 use super::file::{CrowdKeys, LoadKeys, Restart, ServerKeys};
+use super::template::{Addresses, TemplateNames, render};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
-use crate::template::{Addresses, TemplateNames, render};
 
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq)]

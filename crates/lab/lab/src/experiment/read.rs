@@ -7,15 +7,15 @@ use catamaran_toml_file::report::{Finding, Report};
 use catamaran_toml_file::suggest::hint;
 use toml::Spanned;
 
+use super::check::{PreparedServer, check_server};
 use super::claims::{self, Claim};
 use super::file::{
     AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
 };
+use super::template::Addresses;
 use super::{CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
-use crate::check::{self, PreparedServer};
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
-use crate::template::Addresses;
 
 impl Experiment {
     /// Reads the file `place`, in a form of it: `true` for the short one.
@@ -445,7 +445,7 @@ impl FileReader<'_> {
         for cell in &experiment.cells {
             let mut addresses = Addresses::new();
             for (number, at) in servers.iter().enumerate() {
-                let checked = check::server(experiment, cell, number, &mut addresses);
+                let checked = check_server(experiment, cell, number, &mut addresses);
                 if let Err(faults) = checked {
                     self.rendered(at, cell, &faults);
                 }
@@ -481,7 +481,7 @@ impl FileReader<'_> {
             let mut is_fine = true;
             let mut of_cell = Vec::new();
             for (number, at) in servers.iter().enumerate() {
-                let checked = check::server(experiment, cell, number, &mut addresses);
+                let checked = check_server(experiment, cell, number, &mut addresses);
                 of_cell.push(checked.unwrap_or_else(|faults| {
                     is_fine = false;
                     self.rendered(at, cell, &faults);

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use toml::Spanned;
 
+use super::check::check_server;
 use super::file::{Restart, ServerKeys};
 use super::read::FileReader;
+use super::template::Addresses;
 use super::{CellServer, Experiment, link};
-use crate::check;
-use crate::drive::OWN;
-use crate::template::Addresses;
 
 impl Experiment {
     /// For how many rounds starts of a cell's servers last, each number above 1 once; `usize::MAX`: to the end. Empty
@@ -44,7 +43,7 @@ impl Experiment {
         let mut addresses = Addresses::new();
         let mut servers = Vec::new();
         for number in 0..self.servers() {
-            match check::server(self, levels, number, &mut addresses) {
+            match check_server(self, levels, number, &mut addresses) {
                 Ok(made) => servers.extend(made.map(|made| made.server)),
                 Err(_) => break,
             }
@@ -95,3 +94,6 @@ fn goes_first(ahead: Restart, behind: Restart) -> bool {
         _ => false,
     }
 }
+
+/// Our own program, among the programs of servers.
+pub(crate) const OWN: &str = "catamaran";

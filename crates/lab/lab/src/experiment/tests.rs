@@ -459,9 +459,7 @@ fn servers_with_a_crowd_are_started_for_each_run() {
     let rounds = |idle: &str| {
         let of = |cell: &&Levels| cell["idle"].to_string() == idle;
         let cell = whole.cells.iter().find(of).unwrap();
-        let server = whole
-            .server(cell, 0, &crate::template::Addresses::new())
-            .unwrap();
+        let server = whole.server(cell, 0, &Addresses::new()).unwrap();
         server.unwrap().rounds
     };
     assert_eq!((rounds("0"), rounds("5000")), (1, 0));

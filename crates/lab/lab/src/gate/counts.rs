@@ -1,6 +1,7 @@
 //! Gates that look at counts: how system calls, bytes, requests and memory were counted, or that they were not.
 
-use super::{Effect, Facts, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, GateRecord, Look};
+use crate::facts::Facts;
 use crate::measure::{BYTES, SYSCALLS};
 
 pub(super) static GATES: &[GateRecord] = &[

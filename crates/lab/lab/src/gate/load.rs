@@ -1,6 +1,7 @@
 //! Gates that look at the load: whether it was what it says, and whether it was the limit.
 
-use super::{Effect, Facts, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, GateRecord, Look};
+use crate::facts::Facts;
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {

@@ -3,7 +3,8 @@
 use catamaran_gauge::machine::{Check, OPEN_FILES};
 use catamaran_units::show_count;
 
-use super::{Effect, Facts, GateFinding, GateRecord, Look, ShareFacts};
+use super::{Effect, GateFinding, GateRecord, Look};
+use crate::facts::{Facts, ShareFacts};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {

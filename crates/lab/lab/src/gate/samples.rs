@@ -2,8 +2,8 @@
 
 use catamaran_units::show_count;
 
-use super::{Effect, Facts, GateFinding, GateRecord, Look};
-use crate::experiment::{PublishedFigure, PublishedRun, Selection};
+use super::{Effect, GateFinding, GateRecord, Look};
+use crate::facts::Facts;
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {
@@ -38,30 +38,6 @@ pub(super) static GATES: &[GateRecord] = &[
             applies: |facts| facts.silences.is_some(),
             check: silences,
         },
-    },
-    GateRecord {
-        name: "published",
-        words: "a mean lies outside its own interval",
-        rank: 10,
-        look: Look::Row(|row, _| outside(row)),
-    },
-    GateRecord {
-        name: "published",
-        words: "a figure stands in two cells",
-        rank: 20,
-        look: Look::Row(twice),
-    },
-    GateRecord {
-        name: "published",
-        words: "the experiment's file has a `note` on the figure",
-        rank: 30,
-        look: Look::Row(|row, _| Some(limit(row.note.clone()?))),
-    },
-    GateRecord {
-        name: "published",
-        words: "there is one run, or the best of several",
-        rank: 40,
-        look: Look::Row(|row, _| Some(limit(limit_of(row.how).to_owned()))),
     },
 ];
 
@@ -125,108 +101,8 @@ fn silences(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("silences", Effect::Note, words))
 }
 
-/// What a figure cannot carry because of how it was chosen.
-#[must_use]
-pub(crate) fn limit_of(how: Selection) -> &'static str {
-    match how {
-        Selection::OneRun => "One run: nothing shows how far a second one would be from it.",
-        Selection::BestOfSeveral => {
-            "The best of several runs: how the others came out is not said."
-        }
-    }
-}
-
-fn limit(words: String) -> GateFinding {
-    GateFinding::new("published", Effect::Note, words)
-}
-
-/// A mean that its own interval does not hold.
-fn outside(row: &PublishedRun) -> Option<GateFinding> {
-    let PublishedFigure::Rate { mean, interval } = row.figures else {
-        return None;
-    };
-    let (mean, [low, high]) = (mean?, interval?);
-    let is_outside = !(low..=high).contains(&mean);
-    is_outside.then(|| {
-        limit(format!(
-            "{mean} lies outside its own interval [{low}..{high}]."
-        ))
-    })
-}
-
-/// The same figure with the same interval in another cell: one of them may have been copied.
-fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
-    let PublishedFigure::Rate {
-        mean: Some(mean),
-        interval: Some(_),
-    } = row.figures
-    else {
-        return None;
-    };
-    // A row that several tables repeat has the same levels.
-    let same = |other: &&PublishedRun| other.figures == row.figures && other.cell != row.cell;
-    let other = all.iter().find(same)?;
-    Some(limit(format!(
-        "{mean}, with the same interval, also stands for {}: one of the two may have been copied.",
-        other.says
-    )))
-}
-
 /// From how many times the median on a maximum is worth a remark.
 const MAXIMUM_TIMES_MIN: f64 = 10.0;
 
 /// From which factor on two maxima are worth one.
 const MAXIMA_MIN: f64 = 2.0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::{Level, Levels};
-    use crate::gate::{Subject, check};
-
-    fn row(says: &str, mean: f64, low: f64, high: f64) -> PublishedRun {
-        let level = Level::Text(says.trim_end_matches(" again").to_owned());
-        PublishedRun {
-            says: says.to_owned(),
-            cell: Levels::from([("server".to_owned(), level)]),
-            how: Selection::OneRun,
-            name: "table".to_owned(),
-            figures: PublishedFigure::Rate {
-                mean: Some(mean),
-                interval: Some([low, high]),
-            },
-            note: None,
-            requests: None,
-        }
-    }
-
-    #[test]
-    fn a_mean_outside_and_a_figure_that_stands_twice() {
-        let rows = [
-            row("bio", 1615.0, 1550.0, 1700.0),
-            row("apr, old client", 1615.0, 1550.0, 1700.0),
-            row("mod_jk", 2485.0, 2650.0, 2800.0),
-            row("apr", 1705.0, 1600.0, 1900.0),
-            // The same cell in a second table is no second figure, whatever that table calls it.
-            row("apr again", 1705.0, 1600.0, 1900.0),
-        ];
-        let words = |place: usize| {
-            let found = check(&Subject::Row(&rows[place], &rows)).into_iter();
-            found.map(|it| it.words).collect::<Vec<_>>().join(" ")
-        };
-        assert!(
-            words(0).contains("also stands for apr, old client"),
-            "{}",
-            words(0)
-        );
-        assert!(
-            words(2).starts_with("2485 lies outside its own interval [2650..2800]."),
-            "{}",
-            words(2)
-        );
-        assert_eq!(
-            words(3),
-            "One run: nothing shows how far a second one would be from it."
-        );
-    }
-}

@@ -1,6 +1,7 @@
 //! Gates that look at servers: what they answered, and whether they were what they should be.
 
-use super::{Effect, Facts, GateFinding, GateRecord, LevelChange, Look, PathFacts, of};
+use super::{Effect, GateFinding, GateRecord, Look, of};
+use crate::facts::{Facts, LevelChange, PathFacts};
 
 pub(super) static GATES: &[GateRecord] = &[
     GateRecord {

@@ -7,7 +7,7 @@ use catamaran_gauge::Counts;
 use catamaran_load::report::Report;
 
 use super::records::MEASURES;
-use crate::drive::Sample;
+use crate::sample::Sample;
 
 /// What a span of load has shown, with what was seen before it.
 ///

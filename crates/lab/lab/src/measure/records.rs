@@ -9,8 +9,8 @@ use super::{
     BYTES, Better, CAPACITY, ERRORS, FAILED, LONGEST_SILENCE, MEMORY, MeasureKind, MeasureRecord,
     ReportTable, SILENCES, SYSCALLS, Scope, Spoiler, THROUGHPUT,
 };
-use crate::drive::Sample;
-use crate::gate::SilenceFacts;
+use crate::facts::SilenceFacts;
+use crate::sample::Sample;
 
 /// All measures, in the order in which reports have those of a table.
 pub(super) static MEASURES: &[MeasureRecord] = &[

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use catamaran_load::report::Report;
 
 use super::*;
-use crate::drive::Sample;
+use crate::sample::Sample;
 
 #[test]
 fn what_is_of_the_machine_is_no_count() {

@@ -2,8 +2,8 @@
 
 use catamaran_units::show_count;
 
-use crate::claim::{Outcome, PublishedRatio, Survival, Verdict, can_only_suggest, number};
-use crate::experiment::label;
+use crate::claim::{Outcome, Survival, Verdict, can_only_suggest, number};
+use crate::experiment::{PublishedRatio, label};
 use crate::gate::{self, GateFinding};
 use crate::measure::CAPACITY;
 use crate::result::{CellResult, ResultDocument};

@@ -3,7 +3,8 @@
 use catamaran_stats::repetition::Finding;
 
 use super::claims;
-use crate::claim::{Outcome, PublishedRatio};
+use crate::claim::Outcome;
+use crate::experiment::PublishedRatio;
 use crate::result::ResultDocument;
 
 /// A published ratio beside ours.

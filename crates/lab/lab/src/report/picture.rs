@@ -20,8 +20,8 @@ const WIDTH: f64 = 820.0;
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::result::StoredResult;
     use crate::run::Run;
-    use crate::store::StoredResult;
 
     #[test]
     fn a_file_has_its_own_style_and_a_row_for_each_cell() {

@@ -244,8 +244,8 @@ const DRAWN: [&str; 4] = ["throughput", "p50", "p99", "cpu"];
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::result::StoredResult;
     use crate::run::Run;
-    use crate::store::StoredResult;
 
     fn result(measures: impl Fn(usize) -> Vec<(&'static str, f64)>) -> ResultDocument {
         let text = include_str!("../../fixtures/keepalive.toml");

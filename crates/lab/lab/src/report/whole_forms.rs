@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::drive::{CoreSample, JvmSample, Sample};
 use crate::experiment::{Experiment, Form};
 use crate::host::Host;
-use crate::result::{PublishedResult, ResultDocument};
+use crate::result::{PrintedRun, PublishedResult, ResultDocument, StoredResult};
 use crate::run::{Run, Second};
-use crate::store::{PrintedRun, StoredResult};
+use crate::sample::{CoreSample, JvmSample, Sample};
 use crate::{builtin, published, report};
 
 /// What all rounds of the whole form of an experiment may come to.

@@ -8,8 +8,8 @@ use catamaran_stats::Spread;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ResultDocument;
-use crate::drive::Sample;
-use crate::run::Run;
+use crate::run::{Run, median_run};
+use crate::sample::Sample;
 
 /// One run of a cell over time: the one whose throughput is the median of the cell's valid runs (the
 /// lower one of two).
@@ -53,17 +53,6 @@ impl ResultDocument {
             });
         }
     }
-}
-
-/// The valid run of a cell in the middle by throughput, the lower one of two, and its number, counted
-/// from 0.
-pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
-    let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
-    let of_cell = runs.iter().enumerate();
-    let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
-    let mut runs: Vec<(usize, &Run)> = valid.collect();
-    runs.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
-    runs.get(runs.len().checked_sub(1)? / 2).copied()
 }
 
 impl OverTime {
@@ -252,8 +241,8 @@ mod tests {
     use catamaran_gauge::system::Memory;
 
     use super::*;
-    use crate::drive::{CoreSample, JvmSample};
     use crate::run::Second;
+    use crate::sample::{CoreSample, JvmSample};
 
     /// A machine that is half busy, with one server and its collections of 30 ms a second.
     fn sample(time_s: f64) -> Sample {

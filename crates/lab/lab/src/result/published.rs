@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
-use crate::claim::{Outcome, PublishedRatio, number};
-use crate::experiment::{Experiment, PublishedFigure, PublishedRun, Selection};
-use crate::gate::{self, Effect, GateFinding, Subject};
+use crate::claim::{Outcome, number};
+use crate::experiment::{Experiment, PublishedFigure, PublishedRatio, PublishedRun, Selection};
+use crate::gate::{Effect, GateFinding};
 use crate::judge;
 use crate::published::{self, PublishedText};
-use crate::store::{PrintedRun, StoredResult};
+use crate::result::{PrintedRun, StoredResult};
 
 pub(super) fn results(
     experiment: &Experiment,
@@ -73,7 +73,7 @@ fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<GateF
         }
     };
     let says = format!("{}: {figure}, {}", run.name, run.says);
-    Some((says, gate::check(&Subject::Row(run, all))))
+    Some((says, judge::check_row(run, all)))
 }
 
 fn between(interval: Option<[f64; 2]>) -> String {
@@ -85,7 +85,7 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<GateFinding>)>
     let judgement = judge::judge(&texts).ok()?.pop()?;
     let mut found = judgement.found;
     if run.how == Selection::BestOfSeveral {
-        let words = gate::limit_of(run.how).to_owned();
+        let words = judge::limit_of(run.how).to_owned();
         found.push(GateFinding::new("published", Effect::Note, words));
     }
     let note = run.note.iter();

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{fs, thread};
 
-use catamaran_lab::gate::{Effect, LevelChange, MachineFacts, check_pair, check_run};
+use catamaran_lab::facts::{LevelChange, MachineFacts};
+use catamaran_lab::gate::{Effect, check_pair, check_run};
 use catamaran_lab::run::Run;
 use catamaran_testkit::Deadline;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catamaran_lab::drive::{Driver, RunKey, RunRequest, Stages};
+use catamaran_lab::drive::{Driver, RunRequest, Stages};
 use catamaran_lab::experiment::Experiment;
 use catamaran_lab::gate::GateFinding;
-use catamaran_lab::run::Run;
+use catamaran_lab::run::{Run, RunKey};
 use catamaran_testkit::binary;
 
 /// What one run is made of: the parts of an experiment's file that a test changes.

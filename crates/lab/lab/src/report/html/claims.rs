@@ -3,7 +3,8 @@
 use catamaran_chart::{Ratios, escaped};
 
 use super::page::Page;
-use crate::claim::{Outcome, PublishedRatio, Verdict};
+use crate::claim::{Outcome, Verdict};
+use crate::experiment::PublishedRatio;
 use crate::report::claims;
 use crate::result::ResultDocument;
 

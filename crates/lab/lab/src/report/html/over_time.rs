@@ -306,10 +306,10 @@ const STILL: f64 = 0.0005;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CoreSample, JvmSample, Sample};
     use crate::experiment::Experiment;
+    use crate::result::StoredResult;
     use crate::run::{Run, Second};
-    use crate::store::StoredResult;
+    use crate::sample::{CoreSample, JvmSample, Sample};
 
     fn result() -> (ResultDocument, Vec<Run>) {
         let text = include_str!("../../../fixtures/keepalive.toml");

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use catamaran_tier::{Settings, Target, builtin, builtin_names};
 use catamaran_toml_file::report::Report;
 
-use crate::experiment::{CellServer, Experiment, Levels};
-use crate::template::Addresses;
+use super::template::Addresses;
+use super::{CellServer, Experiment, Levels};
 
 /// A server with what its target makes of it.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct PreparedServer {
 }
 
 /// Checks the server `number` of a cell, if the cell has it, and adds addresses which it might have.
-pub(crate) fn server(
+pub(crate) fn check_server(
     experiment: &Experiment,
     cell: &Levels,
     number: usize,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, UndefinedBehavior};
 
-use crate::experiment::Level;
+use super::Level;
 
 /// URLs of ports by the names of servers and ports.
 pub type Addresses = BTreeMap<String, BTreeMap<String, String>>;
