@@ -17,6 +17,7 @@ pub(crate) mod failure;
 pub(crate) mod fetch;
 pub(crate) mod fields;
 mod files;
+pub(crate) mod grounds;
 pub(crate) mod guards;
 mod logged;
 pub(crate) mod outgoing;
@@ -41,16 +42,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cache_request::CacheRequest;
 use caching::RequestPlan;
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
-use failure::{Failed, Failure, Stopped};
+use failure::{Failed, Failure};
 use fields::passage::Passage;
-use http::{StatusCode, Version};
+use grounds::Grounds;
+use http::StatusCode;
 use logged::LoggedRequest;
 use outgoing::Outgoing;
 use pages::{MAINTENANCE, Pages};
@@ -58,7 +59,7 @@ use response_policy::{BackendPolicy, ResponsePolicy};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
-use verdict::{Decision, Forward, Grounds, OwnAnswer, OwnContent, Verdict};
+use verdict::{Decision, Forward, OwnAnswer, OwnContent, Verdict};
 
 use crate::boxed::boxed;
 use crate::cache::fill::FetchFacts;
@@ -120,8 +121,6 @@ struct Decided<'a> {
     passage: Option<Box<Passage<'a>>>,
     /// The route, if it has rules.
     route: Option<&'a Route>,
-    /// What the request is to the cache of its route, if there is one.
-    cache: Option<Box<CacheRequest<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
     tunnel: Option<Box<TunnelRequest<'a>>>,
     /// The id that a trusted proxy gave the request. Most have none.
@@ -141,9 +140,6 @@ struct Attempts<'a> {
     session_route: Option<Box<[u8]>>,
 }
 
-/// A request for a backend of an upstream.
-type Forwarding<'a> = (&'a Upstream, Box<Outgoing<'a>>);
-
 /// Serves one request whose head has arrived.
 ///
 /// # Cancel safety
@@ -157,13 +153,11 @@ pub(crate) async fn serve(
     worker.counters().request();
     let site = worker.site();
     let mut exchange = Exchange::new(scene, &site, Some(&head));
-    let ran = match exchange.decide(head) {
-        Ok((upstream, outgoing)) => exchange.run(down, upstream, outgoing).await,
-        Err(stopped) => Err(stopped),
-    };
-    let after = match ran {
-        Ok(after) => after,
-        Err(stopped) => Box::pin(exchange.end(down, stopped)).await,
+    let after = match exchange.decide(head) {
+        Decision::Forward(forward) => exchange.forward(down, forward).await,
+        Decision::Files(request) => Box::pin(exchange.serve_files(down, *request)).await,
+        Decision::Answer(answer) => Box::pin(exchange.answer_itself(down, *answer)).await,
+        Decision::Refuse(failure) => Box::pin(exchange.fail(down, failure)).await,
     };
     exchange.account(down);
     after
@@ -202,7 +196,6 @@ impl<'a> Exchange<'a> {
                 upstream: None,
                 passage: None,
                 route: None,
-                cache: None,
                 tunnel: None,
                 given_id: None,
             },
@@ -216,10 +209,9 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Decides what becomes of the request. What lasts of the verdict is kept; the request for the
-    /// backends of an upstream is returned.
+    /// Decides what becomes of the request, and keeps what lasts of the verdict.
     #[inline]
-    fn decide(&mut self, head: Box<RequestHead>) -> Result<Forwarding<'a>, Stopped<'a>> {
+    fn decide(&mut self, head: Box<RequestHead>) -> Decision<'a> {
         let Scene { listener, peer, .. } = self.scene;
         let Verdict {
             client_ip,
@@ -241,40 +233,38 @@ impl<'a> Exchange<'a> {
         decided.pages.prefer(rules.and_then(Rules::error_pages));
         decided.route = route.filter(|_| passage.is_some());
         decided.passage = passage;
-        match decision {
-            Decision::Refuse(failure) => Err(Stopped::Failed(failure)),
-            Decision::Answer(answer) => Err(Stopped::Answered(answer)),
-            Decision::Files(request) => Err(Stopped::Files(request)),
-            Decision::Forward(forward) => Ok(self.forward(forward)),
+        decision
+    }
+
+    /// Forwards a request; a failure is answered or cut.
+    async fn forward(&mut self, down: &mut Downstream<'_>, forward: Forward<'a>) -> After {
+        match self.run(down, forward).await {
+            Ok(after) => after,
+            Err(failure) => Box::pin(self.fail(down, failure)).await,
         }
     }
 
-    /// Keeps what lasts of a decision to forward a request.
-    #[inline]
-    fn forward(&mut self, mut forward: Forward<'a>) -> Forwarding<'a> {
-        forward.settle();
-        let worker = self.scene.worker;
-        let decided = &mut self.decided;
-        decided.upstream = Some(forward.upstream);
-        decided.tunnel = forward.tunnel;
-        decided.given_id = forward.given_id;
-        if let Some(reason) = forward.dropped {
-            worker.counters().reason(reason);
-        }
-        decided.cache = forward.cache;
-        (forward.upstream, forward.outgoing)
-    }
-
-    /// Everything up to the last byte of a backend's response.
+    /// Everything up to the last byte of a backend's response, or of a stored one.
     async fn run(
         &mut self,
         down: &mut Downstream<'_>,
-        upstream: &'a Upstream,
-        mut outgoing: Box<Outgoing<'a>>,
-    ) -> Result<After, Stopped<'a>> {
+        forward: Forward<'a>,
+    ) -> Result<After, Failure> {
+        let Forward {
+            upstream,
+            mut outgoing,
+            tunnel,
+            cache,
+        } = forward;
+        self.decided.upstream = Some(upstream);
+        self.decided.tunnel = tunnel;
+        self.decided.given_id = outgoing.given_id.take();
+        if let Some(reason) = outgoing.dropped {
+            self.scene.worker.counters().reason(reason);
+        }
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
-        let served = match self.decided.cache.take() {
+        let served = match cache {
             None => {
                 upstream.retry_budget.request(self.scene.worker.index());
                 outgoing.complete();
@@ -294,8 +284,8 @@ impl<'a> Exchange<'a> {
             }
         };
         if let Err(failure) = served {
-            down.recycle(outgoing.head);
-            return Err(failure.into());
+            down.recycle(outgoing.into_head());
+            return Err(failure);
         }
         if let Some(wanted) = self.decided.tunnel.take()
             && let Some(backend) = wanted.opened
@@ -304,17 +294,8 @@ impl<'a> Exchange<'a> {
             Box::pin(self.run_tunnel(down, backend, wanted.idle)).await;
             return Ok(After::Cut);
         }
-        down.recycle(outgoing.head);
+        down.recycle(outgoing.into_head());
         Ok(After::Done)
-    }
-
-    /// What follows if no backend gave the response.
-    async fn end(&mut self, down: &mut Downstream<'_>, stopped: Stopped<'a>) -> After {
-        match stopped {
-            Stopped::Failed(failure) => self.fail(down, failure).await,
-            Stopped::Answered(answer) => self.answer_itself(down, *answer).await,
-            Stopped::Files(request) => Box::pin(self.serve_files(down, *request)).await,
-        }
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -502,7 +483,7 @@ impl<'a> Exchange<'a> {
                 member,
                 elsewhere,
                 pages: self.decided.pages.replacing(),
-                cookie: upstream.cookie(choice, outgoing.identity.secure),
+                cookie: upstream.cookie(choice, outgoing.identity().secure),
             }),
             passage: self.decided.passage.as_deref(),
             request: self.progress.hook.is_some().then_some(outgoing),
@@ -643,7 +624,7 @@ impl<'a> Exchange<'a> {
         let body_max = Rules::body_max(rules, self.scene.listener);
         Terms {
             policy,
-            version: outgoing.version(),
+            takes_interims: outgoing.takes_interims(),
             body: outgoing.body(),
             body_max: body_max.unwrap_or(u64::MAX),
             expect_continue: outgoing.expect_continue(),
@@ -674,7 +655,7 @@ impl<'a> Exchange<'a> {
         if failure.reason.is_client() {
             down.abandon_upload();
         }
-        self.answer(down, Version::HTTP_11, failure.status).await
+        self.send(down, self.page(failure.status)).await
     }
 
     /// Answers as the listener or the route says.
@@ -694,7 +675,7 @@ impl<'a> Exchange<'a> {
         };
         self.scene.worker.count(reason);
         self.reason = Some(reason);
-        self.send(down, own.version, answer).await
+        self.send(down, answer).await
     }
 
     /// The page of a status, which the operator may have written.
@@ -702,16 +683,6 @@ impl<'a> Exchange<'a> {
         let count = |reason| self.scene.worker.count(reason);
         let (headers, body) = self.decided.pages.answer(status, self.reason, count);
         Answer::new(status, headers, body)
-    }
-
-    /// Sends a page of ours.
-    async fn answer(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        status: StatusCode,
-    ) -> After {
-        self.send(down, version, self.page(status)).await
     }
 }
 
@@ -750,12 +721,16 @@ mod tests {
         size_of::<F>()
     }
 
+    fn size_of_run<A, B, C, F>(_: fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
     /// The allocator's fast path ends at a kilobyte.
     #[test]
     fn an_exchange_is_small() {
         let attempts = size_of_future(Exchange::try_backends);
         assert!(attempts <= 1024, "{attempts} bytes");
-        let around = size_of_future(Exchange::run);
+        let around = size_of_run(Exchange::run);
         assert!(around <= 512, "{around} bytes");
     }
 }

@@ -34,9 +34,10 @@ use crate::control::discovered;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::failure::Failure;
 use crate::exchange::fields::forwarded::Sender;
+use crate::exchange::grounds::Grounds;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
-use crate::exchange::verdict::{self, Decision, Forward, Grounds, OwnAnswer, OwnContent};
+use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent};
 use crate::path;
 use crate::request_id::RequestId;
 use crate::site::foresight::Foresight;
@@ -137,9 +138,7 @@ impl Draft {
             }
             Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
-            Decision::Forward(mut forward) => {
-                forward.outgoing.complete();
-                forward.settle();
+            Decision::Forward(forward) => {
                 let rules = route.and_then(|route| route.rules.as_deref());
                 self.forward(site, rules, &forward);
             }
@@ -338,10 +337,10 @@ fn request_of(grounds: &Grounds<'_>, sender: &Sender, head: &RequestHead) -> Exp
 fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<String> {
     let upstream = forward.upstream;
     let mut then = Vec::new();
-    if let Some(reason) = forward.dropped {
+    if let Some(reason) = forward.outgoing.dropped {
         then.push(format!("{reason} is counted: a field was dropped"));
     }
-    match (&forward.given_id, &site.server.request_id) {
+    match (&forward.outgoing.given_id, &site.server.request_id) {
         (Some(_), _) => then.push("its id is the one that the trusted proxy gave it".to_owned()),
         (None, Some(name)) => {
             let id = RequestId::from_number(0);

@@ -129,7 +129,7 @@ impl<'a> Exchange<'a> {
         let at = (hit.result, hit.now);
         let source = in_box(|| CachedSource::stored(of_cache, outgoing, hit.found, at));
         let source = Source::Cached(source);
-        let served = self.serve_own(down, outgoing.version(), source).await;
+        let served = self.serve_own(down, source).await;
         let age = outcome.get().map(|(_, age)| age);
         self.note_cache(hit.request.cache, hit.result, (None, age));
         served
@@ -403,7 +403,9 @@ impl<'a> Exchange<'a> {
         let fill = Arc::clone(reader.fill());
         let source = CachedSource::awaited(of_cache, outgoing, reader, (patience, stale.is_some()));
         let source = Source::Cached(Box::new(source));
-        let relayed = self.relay_own(down, outgoing.version(), source).await;
+        let relayed = self
+            .relay_own(down, outgoing.takes_interims(), source)
+            .await;
         if let Some((result, age)) = outcome.get() {
             let age =
                 (result != CacheResult::Miss && result != CacheResult::Uncacheable).then_some(age);

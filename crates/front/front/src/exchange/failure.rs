@@ -13,7 +13,6 @@ use crate::client::ClientError;
 use crate::counters::Reason;
 use crate::exchange::relay::{Progress, RelayError};
 use crate::exchange::retry::Stage;
-use crate::exchange::verdict::{FilesRequest, OwnAnswer};
 
 /// Why an exchange failed: for the client and for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,22 +35,6 @@ pub(super) struct Failed {
     /// The connection was refused at once.
     pub(super) refused: bool,
     pub(super) reused: bool,
-}
-
-/// Why an exchange has no response of a backend.
-#[derive(Debug)]
-pub(super) enum Stopped<'s> {
-    Failed(Failure),
-    /// A file answers, if there is one.
-    Files(Box<FilesRequest<'s>>),
-    /// The front itself answers, as the listener or the route says.
-    Answered(Box<OwnAnswer>),
-}
-
-impl From<Failure> for Stopped<'_> {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 impl Failure {

@@ -6,24 +6,21 @@
 mod kept;
 mod look_up;
 
-use catamaran_coding::AcceptedCodings;
 use catamaran_files::{
-    FileBody, FileBodyError, FileName, FileQuery, FileResponse, FileSending, Found, FoundFile,
-    NameFault, TagWork,
+    FileBody, FileBodyError, FileResponse, FileSending, Found, FoundFile, NameFault, TagWork,
 };
-use catamaran_message::name::ACCEPT_ENCODING;
-use catamaran_message::name::{ACCEPT, ALLOW};
-use catamaran_message::{Fields, RequestHead};
+use catamaran_message::Fields;
+use catamaran_message::name::ALLOW;
 use catamaran_upstream::Culprit;
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
-use crate::exchange::failure::{Failure, Stopped};
+use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::exchange::source::file::FileSource;
 use crate::exchange::source::{Answer, Source, SourceError};
-use crate::exchange::verdict::{FilesOrigin, FilesRequest, OwnAnswer, OwnContent};
+use crate::exchange::verdict::{FilesRequest, OwnAnswer, OwnContent, WithoutFile};
 use crate::exchange::{After, Exchange, unless_left};
 
 /// A file that is to be sent.
@@ -56,64 +53,42 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         request: FilesRequest<'a>,
     ) -> After {
-        let version = request.head().version;
         let reason = |token| Reason::new(Culprit::Client, token);
         match self.find_file(down, &request).await {
-            FileEnd::Send(opened) => self.send_file(down, version, *opened).await,
-            FileEnd::NotModified(fields) => {
-                self.send(down, version, Answer::not_modified(fields)).await
-            }
+            FileEnd::Send(opened) => self.send_file(down, *opened).await,
+            FileEnd::NotModified(fields) => self.send(down, Answer::not_modified(fields)).await,
             FileEnd::Page(status, fields, token) => {
                 self.scene.worker.count(reason(token));
                 self.reason = Some(reason(token));
                 let answer = self.page(status).with(fields);
-                self.send(down, version, answer).await
+                self.send(down, answer).await
             }
             FileEnd::Slash => {
-                let content =
-                    OwnContent::Redirect(StatusCode::PERMANENT_REDIRECT, location(&request));
-                let own = OwnAnswer {
-                    version,
-                    content,
-                    reason: reason("file-directory"),
-                    guard: None,
-                };
+                let status = StatusCode::PERMANENT_REDIRECT;
+                let location = request.directory_location();
+                let own = OwnAnswer::redirect(status, location, "file-directory");
                 self.answer_itself(down, own).await
             }
             FileEnd::Failed(failure) => {
                 self.scene.worker.counters().file(FileResult::Failed);
-                self.fail_file(down, version, failure).await
+                self.fail_file(down, failure).await
             }
             FileEnd::Missing(failure) => {
                 self.scene.worker.counters().file(FileResult::Missing);
-                match request.origin {
-                    FilesOrigin::Alone(..) => self.fail_file(down, version, failure).await,
-                    FilesOrigin::Before(forward) => {
-                        let (upstream, outgoing) = self.forward(forward);
-                        match Box::pin(self.run(down, upstream, outgoing)).await {
-                            Ok(after) => after,
-                            Err(Stopped::Failed(failure)) => self.fail(down, failure).await,
-                            // Only what decides says so, and it has decided.
-                            Err(Stopped::Answered(_) | Stopped::Files(_)) => After::Cut,
-                        }
-                    }
+                match request.without_file {
+                    WithoutFile::NotFound(_) => self.fail_file(down, failure).await,
+                    WithoutFile::Forward(forward) => Box::pin(self.forward(down, forward)).await,
                 }
             }
         }
     }
 
     /// Answers a request whose file cannot be had, and keeps its connection.
-    async fn fail_file(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        failure: Failure,
-    ) -> After {
+    async fn fail_file(&mut self, down: &mut Downstream<'_>, failure: Failure) -> After {
         if failure.client_gone {
             return self.fail(down, failure).await;
         }
         let own = OwnAnswer {
-            version,
             content: OwnContent::Page(failure.status),
             reason: failure.reason,
             guard: None,
@@ -127,7 +102,7 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         request: &FilesRequest<'a>,
     ) -> FileEnd {
-        let query = match query(request) {
+        let query = match &request.query {
             Ok(query) => query,
             Err(fault) => {
                 let token = match fault {
@@ -139,7 +114,7 @@ impl<'a> Exchange<'a> {
         };
         let mut is_changed = false;
         for _ in 0..=CHANGES_MAX {
-            let found = self.look_up(down, request.directory, &query, is_changed);
+            let found = self.look_up(down, request.directory, query, is_changed);
             let file = match found.await {
                 Ok(Found::File(file)) => file,
                 Ok(Found::Directory) => return FileEnd::Slash,
@@ -214,7 +189,7 @@ impl<'a> Exchange<'a> {
             .siblings
             .allows(self.scene.deadline.instant())
         {
-            let path = String::from_utf8_lossy(request.path());
+            let path = String::from_utf8_lossy(&request.path);
             tracing::warn!(
                 request = %self.id,
                 reason = "front:sibling-older",
@@ -226,12 +201,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Sends what was opened.
-    async fn send_file(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        opened: Opened,
-    ) -> After {
+    async fn send_file(&mut self, down: &mut Downstream<'_>, opened: Opened) -> After {
         let counters = self.scene.worker.counters();
         let _open = counters.count_file();
         let Opened {
@@ -242,7 +212,7 @@ impl<'a> Exchange<'a> {
         // The body has it.
         drop(file);
         let source = FileSource::new(sending, body, down.takes_files(), counters);
-        let served = self.serve_own(down, version, Source::File(Box::new(source)));
+        let served = self.serve_own(down, Source::File(Box::new(source)));
         match served.await {
             Ok(()) => After::Done,
             Err(failure) => {
@@ -301,43 +271,6 @@ fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
             page(StatusCode::RANGE_NOT_SATISFIABLE, fields, "file-range")
         }
     }
-}
-
-/// What is looked for.
-fn query(request: &FilesRequest<'_>) -> Result<FileQuery, NameFault> {
-    let config = request.directory.config();
-    let head = request.head();
-    let is_alone = matches!(request.origin, FilesOrigin::Alone(..));
-    Ok(FileQuery {
-        name: FileName::new(request.path(), config)?,
-        codings: AcceptedCodings::of(head.headers.get_all(ACCEPT_ENCODING), &config.precompressed),
-        ends_in_slash: request.sent.ends_with(b"/"),
-        wants_page: is_alone && wants_page(head),
-    })
-}
-
-/// Whether a browser asks for a page, not for a part of one.
-fn wants_page(head: &RequestHead) -> bool {
-    let mut lines = head.headers.get_all(ACCEPT);
-    lines.any(|line| {
-        let mut elements = line.split(|&byte| byte == b',');
-        elements.any(|element| {
-            let mut parts = element.split(|&byte| byte == b';');
-            let name = parts.next().unwrap_or_default().trim_ascii();
-            name.eq_ignore_ascii_case(b"text/html")
-        })
-    })
-}
-
-/// Where a directory is: at the path that the client sent, with a slash behind it. It begins with one
-/// slash, so it is on this host.
-fn location(request: &FilesRequest<'_>) -> Vec<u8> {
-    let mut location = [&request.sent[..], b"/"].concat();
-    if let Some(query) = &request.head().target.query {
-        location.push(b'?');
-        location.extend_from_slice(query);
-    }
-    location
 }
 
 fn from_source(error: FileBodyError) -> Failure {

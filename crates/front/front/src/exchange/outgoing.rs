@@ -26,7 +26,7 @@ use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::own::{OwnFields, ToldClient};
 use crate::exchange::fields::passage::{self, Passage, Values};
 use crate::exchange::fields::{certificate, claims};
-use crate::exchange::verdict::Grounds;
+use crate::exchange::grounds::Grounds;
 use crate::path::NormalPath;
 use crate::peer::PeerFacts;
 use crate::request_id::{self, RequestId};
@@ -34,24 +34,34 @@ use crate::site::rules::Rules;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Told, Upstream};
 
-/// A request on its way to a backend of one upstream.
+/// A request on its way to a backend of one upstream: its head from the verdict to the last attempt.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'s> {
-    /// Its fields have been cleaned.
-    pub(super) head: Box<RequestHead>,
+    request: DetachedRequest,
     /// The front's own, as long as they are not among these.
     own_fields: Option<OwnFields<'s>>,
+    client: &'s PeerFacts,
+    /// The protocol that the client asks to change to.
+    upgrade: Option<&'s str>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    pub(crate) given_id: Option<Bytes>,
+    /// The reason to be counted, if fields were dropped.
+    pub(crate) dropped: Option<Reason>,
+}
+
+/// What of a request does not belong to the exchange that it was made in, so that another one can be made of it.
+#[derive(Clone, Debug)]
+pub(crate) struct DetachedRequest {
+    /// Its fields have been cleaned.
+    head: Box<RequestHead>,
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
     host: Bytes,
-    client: &'s PeerFacts,
     /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
     /// them.
     certificate_is_ours: bool,
     certificate_chain: bool,
-    /// The protocol that the client asks to change to.
-    upgrade: Option<&'s str>,
-    pub(crate) identity: Identity,
+    identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
     /// What AJP backends are told besides, if the upstream asks for it.
@@ -78,60 +88,40 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) names_client: bool,
 }
 
-/// A request for a backend that has all its fields, and nothing of the exchange that it was made in.
-#[derive(Debug)]
-pub(crate) struct DetachedRequest {
-    head: Box<RequestHead>,
-    path: NormalPath,
-    host: Bytes,
-    certificate_is_ours: bool,
-    certificate_chain: bool,
-    identity: Identity,
-    own: Own,
-    attributes: Option<Box<Attributes>>,
-    withheld: Option<Box<Fields>>,
-}
-
-/// What a request for a backend is made of, besides its path.
-pub(super) struct Original<'c, 's> {
-    pub(super) grounds: &'c Grounds<'s>,
-    pub(super) sender: &'c Sender,
-    pub(super) upstream: &'s Upstream,
-    /// As received, but for `Max-Forwards`.
-    pub(super) head: Box<RequestHead>,
+/// What a request is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes<'s> {
+    pub(crate) upstream: &'s Upstream,
     /// The protocol that the client asks to change to, and may. It goes by HTTP whatever the backends
     /// speak.
-    pub(super) upgrade: Option<&'s str>,
+    pub(crate) upgrade: Option<&'s str>,
     /// Whether a cache takes part.
-    pub(super) is_cached: bool,
+    pub(crate) is_cached: bool,
 }
 
-/// A request for a backend, and what was found while it was made.
-pub(super) struct Made<'s> {
-    /// In a box: what decides, and what waits for a backend, moves it several times.
-    pub(super) outgoing: Box<Outgoing<'s>>,
-    /// The id that a trusted proxy gave the request.
-    pub(super) given_id: Option<Bytes>,
-    /// The reason to be counted, if fields were dropped.
-    pub(super) dropped: Option<Reason>,
-}
-
-impl<'s> Original<'_, 's> {
-    /// Cleans the head for the backends of an upstream, who get this path.
-    pub(super) fn clean(mut self, path: NormalPath) -> Result<Made<'s>, Failure> {
-        let (site, client) = (self.grounds.site, self.grounds.peer);
-        let Sender { peer, identity } = self.sender;
-        if self.grounds.listener.query == QueryForm::Escaped {
-            self.head.target.escape_query();
+impl<'s> Outgoing<'s> {
+    /// Cleans a head, as received but for `Max-Forwards`, for the backends of an upstream, who get this path. In a box:
+    /// what decides, and what waits for a backend, moves it several times.
+    pub(crate) fn new(
+        grounds: &Grounds<'s>,
+        sender: &Sender,
+        wishes: Wishes<'s>,
+        mut head: Box<RequestHead>,
+        path: NormalPath,
+    ) -> Result<Box<Self>, Failure> {
+        let (site, client) = (grounds.site, grounds.peer);
+        let Sender { peer, identity } = sender;
+        if grounds.listener.query == QueryForm::Escaped {
+            head.target.escape_query();
         }
-        let headers = &mut self.head.headers;
-        let mut withheld = Withheld::new(self.is_cached);
-        let own_cookie = self.upstream.sticky.as_ref();
+        let headers = &mut head.headers;
+        let mut withheld = Withheld::new(wishes.is_cached);
+        let own_cookie = wishes.upstream.sticky.as_ref();
         let own_cookie = own_cookie.and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
         let underscored_names = &site.server.underscore_fields;
         let underscored = clean_request(headers, underscored_names, peer.trusted, &mut withheld);
         if headers.join_cookies() {
-            check_cookie(headers, self.grounds.listener)?;
+            check_cookie(headers, grounds.listener)?;
         }
         let session = client.tls.as_ref();
         let profile = session.and_then(|session| session.profile.as_ref());
@@ -140,79 +130,62 @@ impl<'s> Original<'_, 's> {
             // The front itself verifies certificates of clients: those that a proxy tells are not used.
             withheld.take(headers, claims::is_certificate_claim);
         }
-        let over_http = self.upstream.wants_forwarded_fields() || self.upgrade.is_some();
-        let own = self.head.authority.as_ref();
+        let over_http = wishes.upstream.wants_forwarded_fields() || wishes.upgrade.is_some();
+        let own = head.authority.as_ref();
         if peer.trusted
             && !over_http
             && let Some(asked) = forwarded::asked_of_proxy(headers, own, identity.secure)
         {
-            self.head.authority = Some(asked);
+            head.authority = Some(asked);
         }
-        let host = settle_host(&mut self.head, client);
-        let attributes = self.take_attributes(&host, &mut withheld);
-        let headers = &mut self.head.headers;
+        let host = settle_host(&mut head, client);
+        let attributes = wishes.upstream.attributes.as_ref().map(|wanted| {
+            let authority = head.authority.as_ref();
+            let session = client.tls.as_deref();
+            let told = attributes::Told {
+                peer: *peer,
+                identity: *identity,
+                host: authority.map_or(&host, |it| &it.host),
+                tls: session.map(|session| &session.facts),
+            };
+            Attributes::take(wanted, &mut head.headers, &mut withheld, told)
+        });
         let id_name = site.server.request_id.as_ref().map(NameRef::from);
-        let given_id = id_name.and_then(|name| request_id::take_given(headers, name, peer.trusted));
-        let told = || ToldClient {
-            peer: *peer,
-            identity: *identity,
-            port: forwarded::client_port(
-                self.sender,
-                &self.head.headers,
-                self.head.authority.as_ref(),
-                client.local,
-            ),
-        };
+        let given_id =
+            id_name.and_then(|name| request_id::take_given(&mut head.headers, name, peer.trusted));
         let own_fields = OwnFields {
-            told: over_http.then(told),
+            told: over_http.then(|| ToldClient::new(sender, &head, client.local)),
             via: site.via.as_deref(),
             id: id_name
                 .filter(|_| given_id.is_none())
-                .map(|name| (name, self.grounds.id)),
+                .map(|name| (name, grounds.id)),
         };
         let token = "underscore-field-dropped";
-        Ok(Made {
-            outgoing: in_box(|| Outgoing {
-                head: self.head,
-                own_fields: Some(own_fields),
+        Ok(in_box(|| Self {
+            request: DetachedRequest {
+                head,
                 path,
                 host,
-                client,
                 certificate_is_ours: verifies || !peer.trusted,
                 certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
-                upgrade: self.upgrade,
                 identity: *identity,
                 own: own_cookie,
                 attributes,
                 withheld: withheld.into_fields(),
-            }),
+            },
+            own_fields: Some(own_fields),
+            client,
+            upgrade: wishes.upgrade,
             given_id,
             dropped: (underscored > 0).then(|| Reason::new(Culprit::Client, token)),
-        })
+        }))
     }
 
-    /// Takes what AJP backends are told besides, if the upstream asks for it.
-    fn take_attributes(&mut self, host: &[u8], withheld: &mut Withheld) -> Option<Box<Attributes>> {
-        let wanted = self.upstream.attributes.as_ref()?;
-        let authority = self.head.authority.as_ref();
-        let session = self.grounds.peer.tls.as_deref();
-        let told = attributes::Told {
-            peer: self.sender.peer,
-            identity: self.sender.identity,
-            host: authority.map_or(host, |it| &it.host),
-            tls: session.map(|session| &session.facts),
-        };
-        let headers = &mut self.head.headers;
-        Some(Attributes::take(wanted, headers, withheld, told))
-    }
-}
-
-impl<'s> Outgoing<'s> {
     /// Adds the front's own fields, unless they were added before: whoever asks a backend does so.
     pub(crate) fn complete(&mut self) {
         if let Some(own) = self.own_fields.take() {
-            let head = &mut *self.head;
-            own.add_to(&mut head.headers, &self.host, head.version);
+            let head = &mut *self.request.head;
+            own.add_to(&mut head.headers, &self.request.host, head.version);
         }
     }
 
@@ -223,79 +196,90 @@ impl<'s> Outgoing<'s> {
         }
         // Not `values`, which borrows of the whole request.
         let values = Values {
-            authority: &self.host,
-            client: self.identity.ip,
+            authority: &self.request.host,
+            client: self.request.identity.ip,
             id,
-            secure: self.identity.secure,
-            path: &self.path.forward,
+            secure: self.request.identity.secure,
+            path: &self.request.path.forward,
             rest: b"",
-            query: self.head.target.query.as_deref(),
+            query: self.request.head.target.query.as_deref(),
         };
-        passage::edit_request(rules, values, &mut self.head.headers);
-        Box::new(Passage::new(rules, values, self.host.clone()))
+        passage::edit_request(rules, values, &mut self.request.head.headers);
+        Box::new(Passage::new(rules, values, self.request.host.clone()))
     }
 
     /// What a route wants done with the responses.
-    pub(super) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
-        Box::new(Passage::new(rules, self.values(id), self.host.clone()))
+    pub(crate) fn passage<'r>(&self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
+        Box::new(Passage::new(
+            rules,
+            self.values(id),
+            self.request.host.clone(),
+        ))
     }
 
     fn values(&self, id: RequestId) -> Values<'_> {
         Values {
-            authority: &self.host,
-            client: self.identity.ip,
+            authority: &self.request.host,
+            client: self.request.identity.ip,
             id,
-            secure: self.identity.secure,
-            path: &self.path.forward,
+            secure: self.request.identity.secure,
+            path: &self.request.path.forward,
             rest: b"",
-            query: self.head.target.query.as_deref(),
+            query: self.request.head.target.query.as_deref(),
         }
     }
 
     /// The request for an exchange of its own, with all the fields that a backend gets.
-    pub(super) fn detach(&self) -> DetachedRequest {
-        let mut head = self.head.clone();
+    pub(crate) fn detach(&self) -> DetachedRequest {
+        let mut request = self.request.clone();
         if let Some(own) = &self.own_fields {
-            own.add_to(&mut head.headers, &self.host, head.version);
+            let head = &mut *request.head;
+            own.add_to(&mut head.headers, &request.host, head.version);
         }
-        DetachedRequest {
-            head,
-            path: self.path.clone(),
-            host: self.host.clone(),
-            certificate_is_ours: self.certificate_is_ours,
-            certificate_chain: self.certificate_chain,
-            identity: self.identity,
-            own: self.own,
-            attributes: self.attributes.clone(),
-            withheld: self.withheld.clone(),
-        }
+        request
     }
 
-    pub(super) fn head_mut(&mut self) -> &mut RequestHead {
-        &mut self.head
+    /// The head, for the next request to use its memory.
+    pub(crate) fn into_head(self) -> Box<RequestHead> {
+        self.request.head
+    }
+
+    /// Who the client is.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.request.identity
+    }
+
+    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
+        &mut self.request.head
     }
 
     /// What a backend is told beside the line and the fields. It takes apart all that there is: what is added to a
     /// request does not compile until it is said whether a cache has to know it.
-    pub(super) fn beside_fields(&self) -> BesideFields<'_> {
+    pub(crate) fn beside_fields(&self) -> BesideFields<'_> {
         let Self {
+            request,
+            own_fields,
+            client,
+            // A cache has no part in tunnels.
+            upgrade: _,
+            // For the log.
+            given_id: _,
+            dropped: _,
+        } = self;
+        let DetachedRequest {
             // The line and the fields, as the backend and as the client have them.
             head: _,
-            own_fields,
             path: _,
             withheld: _,
             host,
-            client,
             // Whose fields tell the certificate: those of a proxy are fields.
             certificate_is_ours: _,
             certificate_chain: _,
-            // A cache has no part in tunnels.
-            upgrade: _,
             identity,
             // Chooses the backend alone.
             own: _,
             attributes,
-        } = self;
+        } = request;
         // No shared cache tells clients apart by their addresses.
         let Identity {
             ip: _,
@@ -320,22 +304,27 @@ impl<'s> Outgoing<'s> {
     }
 
     /// What the client sent in all lines of a field, whether a backend gets them or not.
-    pub(super) fn sent(&self, name: Id) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn sent(&self, name: Id) -> impl Iterator<Item = &[u8]> {
         let withheld = self
+            .request
             .withheld
             .iter()
             .flat_map(move |fields| fields.get_all(name));
-        self.head.headers.get_all(name).chain(withheld)
+        self.request.head.headers.get_all(name).chain(withheld)
     }
 
     /// Whether a backend is told who the client is: by its certificate, or as a user.
     fn names_client(&self) -> bool {
         let session = self.client.tls.as_deref();
-        let headers = &self.head.headers;
+        let headers = &self.request.head.headers;
         let may_claim = headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN));
         let mut fields = headers.iter();
         session.is_some_and(|session| session.facts.name_client())
-            || self.attributes.as_ref().is_some_and(|it| it.name_user())
+            || self
+                .request
+                .attributes
+                .as_ref()
+                .is_some_and(|it| it.name_user())
             || may_claim && fields.any(|field| claims::is_certificate_claim(field.name_ref()))
     }
 
@@ -344,23 +333,23 @@ impl<'s> Outgoing<'s> {
         Facts {
             unsticky: rules.is_some_and(Rules::is_unsticky),
             drained: rules.map_or(&[], Rules::drained),
-            head: &self.head,
-            path: &self.path,
-            client: self.identity.ip,
-            own: self.own,
+            head: &self.request.head,
+            path: &self.request.path,
+            client: self.request.identity.ip,
+            own: self.request.own,
         }
     }
 
-    pub(super) fn method(&self) -> &Method {
-        &self.head.method
+    pub(crate) fn method(&self) -> &Method {
+        &self.request.head.method
     }
 
     /// The method that decides whether the request may be sent again: one for a tunnel may not, once it
     /// was sent.
-    pub(super) fn method_for_retry(&self) -> &Method {
+    pub(crate) fn method_for_retry(&self) -> &Method {
         match self.upgrade {
             Some(_) => &Method::POST,
-            None => &self.head.method,
+            None => &self.request.head.method,
         }
     }
 
@@ -369,20 +358,21 @@ impl<'s> Outgoing<'s> {
         self.upgrade
     }
 
-    pub(super) fn version(&self) -> Version {
-        self.head.version
+    /// Whether the client understands interim responses: they exist from HTTP/1.1 on.
+    pub(crate) fn takes_interims(&self) -> bool {
+        self.request.head.version != Version::HTTP_10
     }
 
-    pub(super) fn body(&self) -> BodyLength {
-        self.head.body
+    pub(crate) fn body(&self) -> BodyLength {
+        self.request.head.body
     }
 
-    pub(super) fn expect_continue(&self) -> bool {
-        self.head.expect_continue
+    pub(crate) fn expect_continue(&self) -> bool {
+        self.request.head.expect_continue
     }
 
     /// Encodes the request on a leased connection.
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         lease: &mut Lease<'_>,
         backend: &BackendConfig,
@@ -419,23 +409,23 @@ impl<'s> Outgoing<'s> {
             // Over HTTP/2 a tunnel is asked for by CONNECT.
             method: match self.upgrade {
                 Some(_) => &Method::GET,
-                None => &self.head.method,
+                None => &self.request.head.method,
             },
-            path: &self.path.forward,
-            query: self.head.target.query.as_deref(),
-            host: called.map_or(&self.host, |called| called.text()),
-            headers: own_headers.as_ref().unwrap_or(&self.head.headers),
-            body: self.head.body,
+            path: &self.request.path.forward,
+            query: self.request.head.target.query.as_deref(),
+            host: called.map_or(&self.request.host, |called| called.text()),
+            headers: own_headers.as_ref().unwrap_or(&self.request.head.headers),
+            body: self.request.head.body,
         };
-        let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
+        let attributes = self.request.attributes.as_ref().map(|it| it.for_ajp());
         let client = ClientFacts {
-            protocol: match self.head.version {
+            protocol: match self.request.head.version {
                 Version::HTTP_10 => "HTTP/1.0",
                 Version::HTTP_2 => "HTTP/2.0",
                 _ => "HTTP/1.1",
             },
-            remote_ip: self.identity.ip,
-            remote_port: self.identity.port,
+            remote_ip: self.request.identity.ip,
+            remote_port: self.request.identity.port,
             local_ip: self.client.local.ip(),
             server_name: &match called {
                 Some(called) => Cow::Borrowed(&called.authority.host[..]),
@@ -448,11 +438,11 @@ impl<'s> Outgoing<'s> {
                 }
                 None => self.server_port(),
             },
-            secure: self.identity.secure,
+            secure: self.request.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
             tls: self.client.tls.as_deref().map(|session| &session.facts),
-            certificate_chain: self.certificate_chain,
+            certificate_chain: self.request.certificate_chain,
             attributes: attributes.as_deref().unwrap_or_default(),
         };
         act(&request, &client)
@@ -468,16 +458,16 @@ impl<'s> Outgoing<'s> {
         if told.is_none() && called.is_none() && own.is_none() {
             return None;
         }
-        let mut headers = self.head.headers.clone();
+        let mut headers = self.request.head.headers.clone();
         if let Some(own) = own {
-            own.add_to(&mut headers, &self.host, self.head.version);
+            own.add_to(&mut headers, &self.request.host, self.request.head.version);
         }
         if let Some(called) = called {
             headers.insert(HOST, called.text());
         }
         if let Some(facts) = told {
             let form = backend.client_cert_fields;
-            certificate::announce(form, facts, self.certificate_chain, &mut headers);
+            certificate::announce(form, facts, self.request.certificate_chain, &mut headers);
         }
         Some(headers)
     }
@@ -488,13 +478,13 @@ impl<'s> Outgoing<'s> {
         let wanted = backend.client_cert_fields != ClientCertFields::Off;
         let session = self.client.tls.as_ref().filter(|_| wanted && over_http);
         session
-            .filter(|_| self.certificate_is_ours)
+            .filter(|_| self.request.certificate_is_ours)
             .map(|session| &session.facts)
     }
 
     /// The server's name as the client sees it.
     fn server_name(&self) -> Cow<'_, [u8]> {
-        match &self.head.authority {
+        match &self.request.head.authority {
             Some(authority) => Cow::Borrowed(&authority.host),
             None if self.client.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
             None => Cow::Owned(self.client.local.ip().to_string().into()),
@@ -503,13 +493,17 @@ impl<'s> Outgoing<'s> {
 
     /// The port of the scheme that the client uses.
     fn usual_port(&self) -> u16 {
-        if self.identity.secure { 443 } else { 80 }
+        if self.request.identity.secure {
+            443
+        } else {
+            80
+        }
     }
 
     /// The server's port as the client sees it.
     fn server_port(&self) -> u16 {
         let default = self.usual_port();
-        match &self.head.authority {
+        match &self.request.head.authority {
             Some(authority) => authority.port.unwrap_or(default),
             None if self.client.local.port() == 0 => default,
             None => self.client.local.port(),
@@ -518,25 +512,19 @@ impl<'s> Outgoing<'s> {
 }
 
 impl DetachedRequest {
-    pub(super) fn head_mut(&mut self) -> &mut RequestHead {
+    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
         &mut self.head
     }
 
     /// The request in an exchange for this client.
-    pub(super) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
+    pub(crate) fn attach(self, client: &PeerFacts) -> Outgoing<'_> {
         Outgoing {
-            head: self.head,
+            request: self,
             own_fields: None,
-            path: self.path,
-            host: self.host,
             client,
-            certificate_is_ours: self.certificate_is_ours,
-            certificate_chain: self.certificate_chain,
             upgrade: None,
-            identity: self.identity,
-            own: self.own,
-            attributes: self.attributes,
-            withheld: self.withheld,
+            given_id: None,
+            dropped: None,
         }
     }
 }
@@ -544,18 +532,23 @@ impl DetachedRequest {
 impl RequestFields for Outgoing<'_> {
     fn lines(&self, name: &FieldName, line: &mut dyn FnMut(&[u8])) {
         let name = NameRef::from(name);
-        let head = &self.head;
+        let head = &self.request.head;
         let mut completed;
         let headers = match &self.own_fields {
             Some(own) if own.has(name) => {
                 completed = head.headers.clone();
-                own.add_to(&mut completed, &self.host, head.version);
+                own.add_to(&mut completed, &self.request.host, head.version);
                 &completed
             }
             _ => &head.headers,
         };
         headers.get_all(name).for_each(&mut *line);
-        for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
+        for value in self
+            .request
+            .withheld
+            .iter()
+            .flat_map(|fields| fields.get_all(name))
+        {
             // No field has such a byte: what a backend got is never taken for what it did not get.
             line(&[b"\x01", value].concat());
         }

@@ -3,7 +3,7 @@
 //! They pass through the same policy and the same relay as those of backends.
 
 use catamaran_message::BodyLength;
-use http::{StatusCode, Version};
+use http::StatusCode;
 
 use crate::deadlines::Tick;
 use crate::exchange::downstream::Downstream;
@@ -15,14 +15,9 @@ use crate::exchange::{After, Exchange};
 
 impl Exchange<'_> {
     /// Sends an answer of ours.
-    pub(super) async fn send(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        answer: Answer,
-    ) -> After {
+    pub(super) async fn send(&mut self, down: &mut Downstream<'_>, answer: Answer) -> After {
         let status = answer.status();
-        match self.serve_own(down, version, Source::Answer(answer)).await {
+        match self.serve_own(down, Source::Answer(answer)).await {
             Err(_) => After::Cut,
             Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
             Ok(()) => After::Done,
@@ -33,10 +28,9 @@ impl Exchange<'_> {
     pub(super) async fn serve_own(
         &mut self,
         down: &mut Downstream<'_>,
-        version: Version,
         source: Source<'_, '_>,
     ) -> Result<(), Failure> {
-        let relayed = self.relay_own(down, version, source).await;
+        let relayed = self.relay_own(down, true, source).await;
         relayed.map_err(|error| Failure::from_relay(&error))
     }
 
@@ -44,7 +38,7 @@ impl Exchange<'_> {
     pub(super) async fn relay_own(
         &mut self,
         down: &mut Downstream<'_>,
-        version: Version,
+        takes_interims: bool,
         source: Source<'_, '_>,
     ) -> Result<(), RelayError> {
         if !self.progress.body_complete {
@@ -57,7 +51,7 @@ impl Exchange<'_> {
         };
         let terms = Terms {
             policy: &policy,
-            version,
+            takes_interims,
             body: BodyLength::Known(0),
             body_max: u64::MAX,
             expect_continue: false,

@@ -11,6 +11,11 @@
 //!
 //! Timeouts of a side run only while something is expected of it. The backend's do not run while the
 //! client uploads or reads too slowly; the client's do not run while the backend works.
+//!
+//! The front notices that a client leaves while the request waits for a lease, and while nothing moves here
+//! ([`Downstream::poll_left`]): late if unread bytes fill the socket's buffer, at once if the client resets. A backend
+//! whose response has begun then gets a reset. One whose response is awaited gets a half-close, and the task waits for
+//! its close, a drain, or `first_byte_timeout` ([`catamaran_upstream::LeftBehind::abandon`]).
 
 mod error;
 mod hooked;
@@ -24,7 +29,7 @@ use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::Event;
 pub(crate) use error::RelayError;
-use http::{StatusCode, Version};
+use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::client::pace::{Demand, Pace, Waits};
@@ -45,8 +50,8 @@ use crate::worker::in_flight::Phase;
 pub(crate) struct Terms<'a> {
     /// What is made of the response.
     pub(crate) policy: &'a ResponsePolicy<'a>,
-    /// The client's version; interim responses exist from HTTP/1.1 on.
-    pub(crate) version: Version,
+    /// Whether the client understands interim responses.
+    pub(crate) takes_interims: bool,
     /// The body that is to come from the client.
     pub(crate) body: BodyLength,
     /// The most bytes that it may have.

@@ -11,12 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catamaran_files::Directory;
+use catamaran_coding::AcceptedCodings;
+use catamaran_files::{Directory, FileName, FileQuery, NameFault};
+use catamaran_message::name::{ACCEPT, ACCEPT_ENCODING};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
-use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
+use crate::config::{Redirect, RouteConfig, RouteTarget};
 use crate::counters::Reason;
 use crate::exchange::cache_request::{CacheRequest, KeyGrounds};
 use crate::exchange::compression::{self, CompressionOffer};
@@ -24,28 +26,17 @@ use crate::exchange::failure::Failure;
 use crate::exchange::fields::clean;
 use crate::exchange::fields::forwarded::{self, Sender};
 use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
+use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
-use crate::exchange::outgoing::{Original, Outgoing};
+use crate::exchange::outgoing::{Outgoing, Wishes};
 use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
-use crate::request_id::RequestId;
+use crate::site::Upstream;
 use crate::site::rewrite::Prefix;
 use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
-use crate::site::{Site, Upstream};
 use crate::tunnel_request::{self, TunnelRequest};
-
-/// What decides about a request besides its head.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grounds<'s> {
-    pub(crate) site: &'s Site,
-    /// The settings of the listener when it accepted the connection.
-    pub(crate) listener: &'s ListenerConfig,
-    pub(crate) peer: &'s PeerFacts,
-    /// The id that the request has, unless a trusted proxy gave it one.
-    pub(crate) id: RequestId,
-}
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -80,18 +71,14 @@ pub(crate) struct Forward<'s> {
     pub(crate) outgoing: Box<Outgoing<'s>>,
     /// The tunnel that the request asks for, if the route allows it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'s>>>,
-    /// The id that a trusted proxy gave the request. Most have none.
-    pub(crate) given_id: Option<Bytes>,
-    /// What is to be counted besides.
-    pub(crate) dropped: Option<Reason>,
     /// What the request is to the cache of its route, if there is one.
     pub(crate) cache: Option<Box<CacheRequest<'s>>>,
 }
 
 impl Forward<'_> {
-    /// Makes the request the one that a cache's clients share, since no file is served.
+    /// Makes the request the one that all clients of a cache share.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    fn share(&mut self) {
         if let Some(cache) = &self.cache {
             cache.settle(&mut self.outgoing);
         }
@@ -102,34 +89,79 @@ impl Forward<'_> {
 #[derive(Debug)]
 pub(crate) struct FilesRequest<'s> {
     pub(crate) directory: &'s Arc<Directory>,
+    /// What is looked for, or why no file has such a name.
+    pub(crate) query: Result<FileQuery, NameFault>,
+    /// The path to be looked up, as it would be forwarded.
+    pub(crate) path: Bytes,
     /// The path that the client sent, normalised and not rewritten.
-    pub(crate) sent: Bytes,
-    pub(crate) origin: FilesOrigin<'s>,
+    sent: Bytes,
+    /// The query that the client sent.
+    sent_query: Option<Bytes>,
+    pub(crate) without_file: WithoutFile<'s>,
 }
 
-/// Whether a request for a file ends at the front.
+/// What becomes of a request for a file if there is none.
 #[derive(Debug)]
-pub(crate) enum FilesOrigin<'s> {
-    /// Without a file it is answered 404. The path is the one to be looked up.
-    Alone(Box<RequestHead>, Bytes),
-    /// Without a file it goes to an upstream.
-    Before(Forward<'s>),
+pub(crate) enum WithoutFile<'s> {
+    /// It is answered 404.
+    NotFound(Box<RequestHead>),
+    /// It goes to an upstream.
+    Forward(Forward<'s>),
 }
 
-impl FilesRequest<'_> {
-    /// The request's head.
-    pub(crate) fn head(&self) -> &RequestHead {
-        match &self.origin {
-            FilesOrigin::Alone(head, _) => head,
-            FilesOrigin::Before(forward) => forward.outgoing.facts(None).head,
-        }
+impl<'s> FilesRequest<'s> {
+    /// A request of a client that sent this path. Its head is read before a cache changes it for all clients.
+    fn new(
+        directory: &'s Arc<Directory>,
+        sent: Bytes,
+        path: Bytes,
+        without_file: WithoutFile<'s>,
+    ) -> Box<Self> {
+        let head = without_file.head();
+        let config = directory.config();
+        let is_alone = matches!(without_file, WithoutFile::NotFound(_));
+        let query = FileName::new(&path, config).map(|name| {
+            let accepted = head.headers.get_all(ACCEPT_ENCODING);
+            FileQuery {
+                name,
+                codings: AcceptedCodings::of(accepted, &config.precompressed),
+                ends_in_slash: sent.ends_with(b"/"),
+                wants_page: is_alone && wants_page(head),
+            }
+        });
+        let sent_query = head.target.query.clone();
+        Box::new(Self {
+            directory,
+            query,
+            path,
+            sent,
+            sent_query,
+            without_file,
+        })
     }
 
-    /// The path to be looked up.
-    pub(crate) fn path(&self) -> &Bytes {
-        match &self.origin {
-            FilesOrigin::Alone(_, path) => path,
-            FilesOrigin::Before(forward) => &forward.outgoing.facts(None).path.forward,
+    /// The request's head.
+    pub(crate) fn head(&self) -> &RequestHead {
+        self.without_file.head()
+    }
+
+    /// Where a directory is: at the path that the client sent, with a slash behind it. It begins with one slash, so it
+    /// is on this host.
+    pub(crate) fn directory_location(&self) -> Vec<u8> {
+        let mut location = [&self.sent[..], b"/"].concat();
+        if let Some(query) = &self.sent_query {
+            location.push(b'?');
+            location.extend_from_slice(query);
+        }
+        location
+    }
+}
+
+impl WithoutFile<'_> {
+    fn head(&self) -> &RequestHead {
+        match self {
+            Self::NotFound(head) => head,
+            Self::Forward(forward) => forward.outgoing.facts(None).head,
         }
     }
 }
@@ -137,8 +169,6 @@ impl FilesRequest<'_> {
 /// A response of the front's own that is no failure.
 #[derive(Debug)]
 pub(crate) struct OwnAnswer {
-    /// The client's version.
-    pub(crate) version: Version,
     pub(crate) content: OwnContent,
     /// For the log.
     pub(crate) reason: Reason,
@@ -153,83 +183,46 @@ pub(crate) enum OwnContent {
     Page(StatusCode),
     /// The page of this status, with the methods that files have.
     FileMethods(StatusCode),
-    /// A redirect of this status to this place.
+    /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
     /// This file's answer to one of ACME's challenges; 404 if there is no such file.
     Challenge(PathBuf),
 }
 
-/// Who is to answer.
-#[derive(Debug)]
-enum Target<'s> {
-    /// A backend of this upstream.
-    Upstream(&'s Upstream),
-    Files(FilesTarget<'s>),
-    Own(OwnTarget<'s>),
-}
-
-/// A file that is to answer, if there is one.
-#[derive(Debug)]
-struct FilesTarget<'s> {
-    directory: &'s Arc<Directory>,
-    /// Who else may answer.
-    upstream: Option<&'s Upstream>,
-}
-
-/// What the front itself is to answer.
-#[derive(Debug)]
-enum OwnTarget<'s> {
-    /// The page of a status, and the reason for the log.
-    Page(StatusCode, &'static str),
-    /// That this guard of the route refuses the client.
-    Guard(Guard),
-    /// That a client in clear is to go to this place at `https://`.
-    Https(Vec<u8>),
-    /// This file's answer to one of ACME's challenges.
-    Challenge(PathBuf),
-    /// That the client is to go elsewhere.
-    Redirect(Redirection<'s>),
-    /// Which methods files have, with this status and reason.
-    FileMethods(StatusCode, &'static str),
-}
-
-/// Where a client is sent, as its route says.
-#[derive(Debug)]
-struct Redirection<'s> {
-    to: &'s Redirect,
-    /// The one that the client sent.
-    path: Bytes,
-    /// What is behind the route's path, if the redirect asks for it.
-    rest: Bytes,
-}
-
-impl<'s> Redirection<'s> {
-    fn new(to: &'s Redirect, route: &RouteConfig, path: &NormalPath) -> Self {
-        let path = path.forward.clone();
-        let rest = to
-            .to
-            .names_rest()
-            .then(|| path.slice_ref(Prefix::new(&route.path).rest(&path)));
+impl OwnAnswer {
+    fn new(content: OwnContent, token: &'static str) -> Self {
         Self {
-            to,
-            rest: rest.unwrap_or_default(),
-            path,
+            content,
+            reason: Reason::new(Culprit::Client, token),
+            guard: None,
         }
     }
 
-    /// The value of `Location`; `None` if it is what the client asked for. Of `values` its paths are left
-    /// out.
-    fn location(&self, values: Values<'_>) -> Option<Vec<u8>> {
-        let values = Values {
-            path: &self.path,
-            rest: &self.rest,
-            ..values
-        };
-        values.redirect(&self.to.to)
+    fn page(status: StatusCode, token: &'static str) -> Self {
+        Self::new(OwnContent::Page(status), token)
+    }
+
+    pub(crate) fn redirect(status: StatusCode, location: Vec<u8>, token: &'static str) -> Self {
+        Self::new(OwnContent::Redirect(status, location), token)
     }
 }
 
-/// Decides what becomes of a request.
+/// Who is to answer.
+#[derive(Debug)]
+enum Target<'s> {
+    /// A backend of this upstream, or, if there is a directory, a file of it.
+    Upstream(&'s Upstream, Option<&'s Arc<Directory>>),
+    /// A file of this directory alone.
+    Files(&'s Arc<Directory>),
+    /// The front itself.
+    Own(OwnAnswer),
+}
+
+/// Decides what becomes of a request. The verdict is complete: nothing has to be called on it before it is obeyed.
+///
+/// What has to be asked of others before a request is served (limits of rates, a sign-on) is to be a part of the
+/// verdict, named by the route: the exchange asks it between this function and its `match` of the decision. This
+/// function asks nothing itself.
 pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
     let networks = &grounds.site.server.trusted_proxies;
     let sender = Sender::new(grounds.peer, &head, networks);
@@ -239,7 +232,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
     };
     match case.before_routes(&mut head) {
         Ok(None) => case.by_route(head),
-        Ok(Some(target)) => case.conclude(None, target, head),
+        Ok(Some(answer)) => case.answer(None, answer, &head),
         Err(failure) => case.refuse(None, failure),
     }
 }
@@ -273,26 +266,19 @@ struct Case<'c, 's> {
 
 impl<'s> Case<'_, 's> {
     fn refuse(&self, route: Option<&'s Route>, failure: Failure) -> Verdict<'s> {
-        Verdict {
-            client_ip: self.sender.identity.ip,
-            route,
-            passage: None,
-            decision: Decision::Refuse(failure),
-        }
+        self.verdict(route, None, Decision::Refuse(failure))
     }
 
     /// What is decided before a route is sought.
-    fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnTarget<'s>>, Failure> {
+    fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         if head.method == Method::TRACE {
             // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
             let status = StatusCode::METHOD_NOT_ALLOWED;
-            return Ok(Some(OwnTarget::Page(status, "method-trace")));
+            return Ok(Some(OwnAnswer::page(status, "method-trace")));
         }
         if head.method == Method::OPTIONS && !clean::count_forwards(&mut head.headers) {
-            return Ok(Some(OwnTarget::Page(
-                StatusCode::NO_CONTENT,
-                "max-forwards",
-            )));
+            let status = StatusCode::NO_CONTENT;
+            return Ok(Some(OwnAnswer::page(status, "max-forwards")));
         }
         self.check_names(head)?;
         self.by_listener(head)
@@ -318,7 +304,7 @@ impl<'s> Case<'_, 's> {
     }
 
     /// What the listener itself answers, before any route.
-    fn by_listener(&self, head: &RequestHead) -> Result<Option<OwnTarget<'s>>, Failure> {
+    fn by_listener(&self, head: &RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         let listener = self.grounds.listener;
         let reads = matches!(head.method, Method::GET | Method::HEAD);
         let is_challenge = secured::is_challenge(&head.target.path);
@@ -327,8 +313,10 @@ impl<'s> Case<'_, 's> {
             && let Some(webroot) = &listener.acme_webroot
         {
             let file = secured::challenge_file(webroot, &head.target.path);
-            let no_token = OwnTarget::Page(StatusCode::NOT_FOUND, "acme-token");
-            return Ok(Some(file.map_or(no_token, OwnTarget::Challenge)));
+            return Ok(Some(match file {
+                Some(file) => OwnAnswer::new(OwnContent::Challenge(file), "acme-challenge"),
+                None => OwnAnswer::page(StatusCode::NOT_FOUND, "acme-token"),
+            }));
         }
         let redirect = listener.redirect_https.filter(|_| !is_challenge);
         let Some(port) = redirect.filter(|_| !self.sender.identity.secure) else {
@@ -337,7 +325,12 @@ impl<'s> Case<'_, 's> {
         let location = head.authority.as_ref();
         let location = location.map(|it| secured::location(it, &head.target, port));
         let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
-        Ok(Some(OwnTarget::Https(location.ok_or_else(nowhere)?)))
+        let (status, location) = (
+            StatusCode::PERMANENT_REDIRECT,
+            location.ok_or_else(nowhere)?,
+        );
+        let answer = OwnAnswer::redirect(status, location, "redirect-https");
+        Ok(Some(answer))
     }
 
     /// What the route says.
@@ -355,9 +348,11 @@ impl<'s> Case<'_, 's> {
             Err(failure) => return self.refuse(None, failure),
         };
         match self.target(route, &path, &head) {
-            Ok(Target::Upstream(upstream)) => self.forward(route, upstream, path, head),
-            Ok(Target::Files(target)) => self.serve_files(route, target, path, head),
-            Ok(Target::Own(target)) => self.conclude(route, target, head),
+            Ok(Target::Upstream(upstream, files)) => {
+                self.forward(route, upstream, files, path, head)
+            }
+            Ok(Target::Files(directory)) => self.serve_files(route, directory, path, head),
+            Ok(Target::Own(answer)) => self.answer(route, answer, &head),
             Err(failure) => self.refuse(route, failure),
         }
     }
@@ -378,29 +373,26 @@ impl<'s> Case<'_, 's> {
         let rules = rules_of(route);
         let client = &self.sender.identity;
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
-            return Ok(Target::Own(OwnTarget::Guard(guard)));
+            return Ok(Target::Own(OwnAnswer {
+                guard: Some(guard),
+                ..OwnAnswer::page(Guard::STATUS, guard.token())
+            }));
         }
         check_length(head.body, Rules::body_max(rules, listener))?;
         check_tunnel(route, head)?;
-        let no_route = || OwnTarget::Page(StatusCode::NOT_FOUND, "no-route");
+        let no_route = || OwnAnswer::page(StatusCode::NOT_FOUND, "no-route");
         let Some(route) = route else {
             return Ok(Target::Own(no_route()));
         };
         Ok(match (route.action, &route.config.target) {
             (Action::Upstream(index), _) => {
-                let upstream = &site.upstreams[index];
-                match rules.and_then(Rules::files) {
-                    Some(directory) if may_be_file(rules, head) => Target::Files(FilesTarget {
-                        directory,
-                        upstream: Some(upstream),
-                    }),
-                    _ => Target::Upstream(upstream),
-                }
+                let files = rules.and_then(Rules::files);
+                let files = files.filter(|_| may_be_file(rules, head));
+                Target::Upstream(&site.upstreams[index], files)
             }
-            (Action::Status(status), _) => Target::Own(OwnTarget::Page(status, "route-status")),
+            (Action::Status(status), _) => Target::Own(OwnAnswer::page(status, "route-status")),
             (Action::Redirect, RouteTarget::Redirect(to)) => {
-                let redirection = Redirection::new(to, &route.config, path);
-                Target::Own(OwnTarget::Redirect(redirection))
+                Target::Own(self.redirect(to, &route.config, path, head))
             }
             (Action::Files, _) => match rules.and_then(Rules::files) {
                 Some(directory) => files_alone(directory, head),
@@ -410,101 +402,107 @@ impl<'s> Case<'_, 's> {
         })
     }
 
-    /// Makes the request for a backend. The path is the one that the client sent.
+    /// Makes the request for a backend, or for a file before that. The path is the one that the client sent.
     fn forward(
         &self,
         route: Option<&'s Route>,
         upstream: &'s Upstream,
+        files: Option<&'s Arc<Directory>>,
         mut path: NormalPath,
         mut head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let rules = rules_of(route);
         let cache = rules.and_then(Rules::cache);
         let is_changed = rules.is_some_and(|rules| rules.rewrite.is_some());
-        let sent = (cache.is_some() && is_changed).then(|| path.forward.clone());
+        let is_asked = cache.is_some() && is_changed || files.is_some();
+        let sent = is_asked.then(|| path.forward.clone());
         rewrite(&mut path, rules);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
         if compression.is_some() {
             compression::strengthen(&mut head.headers);
         }
-        let original = Original {
-            grounds: self.grounds,
-            sender: self.sender,
+        let wishes = Wishes {
             upstream,
-            head,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
             is_cached: cache.is_some(),
         };
-        let mut made = match original.clean(path) {
-            Ok(made) => made,
+        let mut outgoing = match Outgoing::new(self.grounds, self.sender, wishes, head, path) {
+            Ok(outgoing) => outgoing,
             Err(failure) => return self.refuse(route, failure),
         };
         let passage = rules.map(|rules| {
-            let passage = made.outgoing.pass(rules, self.grounds.id);
+            let passage = outgoing.pass(rules, self.grounds.id);
             passage.with_compression(compression)
         });
         let cache = rules.zip(cache).and_then(|(rules, cache)| {
             let cache = self.grounds.site.caches.get(cache)?;
-            let forwarded = &made.outgoing.facts(None).path.forward;
+            let forwarded = &outgoing.facts(None).path.forward;
             let grounds = KeyGrounds {
                 upstream,
                 digest: rules.digest(),
-                sent: sent.as_deref().filter(|sent| sent != forwarded),
+                sent: sent
+                    .as_deref()
+                    .filter(|sent| is_changed && sent != forwarded),
             };
-            Some(Box::new(CacheRequest::new(cache, grounds, &made.outgoing)))
+            Some(Box::new(CacheRequest::new(cache, grounds, &outgoing)))
         });
+        let forward = Forward {
+            cache,
+            upstream,
+            outgoing,
+            tunnel,
+        };
+        let decision = match files.zip(sent) {
+            None => {
+                let mut forward = forward;
+                forward.share();
+                Decision::Forward(forward)
+            }
+            Some((directory, sent)) => {
+                let path = forward.outgoing.facts(None).path.forward.clone();
+                let without_file = WithoutFile::Forward(forward);
+                let mut request = FilesRequest::new(directory, sent, path, without_file);
+                if let WithoutFile::Forward(forward) = &mut request.without_file {
+                    forward.share();
+                }
+                Decision::Files(request)
+            }
+        };
+        self.verdict(route, passage, decision)
+    }
+
+    /// Makes the request for a file, which goes nowhere else. The path is the one that the client sent.
+    fn serve_files(
+        &self,
+        route: Option<&'s Route>,
+        directory: &'s Arc<Directory>,
+        mut path: NormalPath,
+        head: Box<RequestHead>,
+    ) -> Verdict<'s> {
+        let sent = path.forward.clone();
+        rewrite(&mut path, rules_of(route));
+        let passage = self.own_passage(route, &head);
+        let passage = passage.zip(rules_of(route)).map(|(passage, rules)| {
+            let compression = self.compression(rules, &head);
+            passage.with_compression(compression)
+        });
+        let without_file = WithoutFile::NotFound(head);
+        let request = FilesRequest::new(directory, sent, path.forward, without_file);
+        self.verdict(route, passage, Decision::Files(request))
+    }
+
+    fn verdict(
+        &self,
+        route: Option<&'s Route>,
+        passage: Option<Box<Passage<'s>>>,
+        decision: Decision<'s>,
+    ) -> Verdict<'s> {
         Verdict {
             client_ip: self.sender.identity.ip,
             route,
             passage,
-            decision: Decision::Forward(Forward {
-                cache,
-                upstream,
-                outgoing: made.outgoing,
-                tunnel,
-                given_id: made.given_id,
-                dropped: made.dropped,
-            }),
-        }
-    }
-
-    /// Makes the request for a file. The path is the one that the client sent.
-    fn serve_files(
-        &self,
-        route: Option<&'s Route>,
-        target: FilesTarget<'s>,
-        mut path: NormalPath,
-        head: Box<RequestHead>,
-    ) -> Verdict<'s> {
-        let FilesTarget {
-            directory,
-            upstream,
-        } = target;
-        let sent = path.forward.clone();
-        let request = |origin| {
-            Decision::Files(Box::new(FilesRequest {
-                directory,
-                sent,
-                origin,
-            }))
-        };
-        if let Some(upstream) = upstream {
-            let verdict = self.forward(route, upstream, path, head);
-            return Verdict {
-                decision: match verdict.decision {
-                    Decision::Forward(forward) => request(FilesOrigin::Before(forward)),
-                    other => other,
-                },
-                ..verdict
-            };
-        }
-        rewrite(&mut path, rules_of(route));
-        Verdict {
-            client_ip: self.sender.identity.ip,
-            route,
-            passage: self.own_passage(route, &head),
-            decision: request(FilesOrigin::Alone(head, path.forward)),
+            decision,
         }
     }
 
@@ -514,11 +512,10 @@ impl<'s> Case<'_, 's> {
         route: Option<&'s Route>,
         head: &RequestHead,
     ) -> Option<Box<Passage<'s>>> {
+        let rules = rules_of(route)?;
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
         let values = url.values(self.grounds.id, head);
-        let rules = rules_of(route)?;
-        let passage = Box::new(Passage::new(rules, values, url.host()));
-        Some(passage.with_compression(self.compression(rules, head)))
+        Some(Box::new(Passage::new(rules, values, url.host())))
     }
 
     /// What compresses the response, if the route wants that. It goes by what the client sent: the route may
@@ -529,54 +526,42 @@ impl<'s> Case<'_, 's> {
         Some(CompressionOffer::new(config, memory_max, head))
     }
 
-    /// Makes the front's own answer.
-    fn conclude(
+    /// Sends the client where its route says, unless it is there already.
+    fn redirect(
+        &self,
+        to: &Redirect,
+        route: &RouteConfig,
+        path: &NormalPath,
+        head: &RequestHead,
+    ) -> OwnAnswer {
+        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
+        let rest = match to.to.names_rest() {
+            true => Prefix::new(&route.path).rest(&path.forward),
+            false => b"",
+        };
+        let values = Values {
+            path: &path.forward,
+            rest,
+            ..url.values(self.grounds.id, head)
+        };
+        match values.redirect(&to.to) {
+            Some(location) => OwnAnswer::redirect(to.status, location, "route-redirect"),
+            None => OwnAnswer {
+                reason: Reason::new(Culprit::Front, "redirect-loop"),
+                ..OwnAnswer::page(StatusCode::INTERNAL_SERVER_ERROR, "")
+            },
+        }
+    }
+
+    /// The front answers itself.
+    fn answer(
         &self,
         route: Option<&'s Route>,
-        target: OwnTarget<'s>,
-        head: Box<RequestHead>,
+        answer: OwnAnswer,
+        head: &RequestHead,
     ) -> Verdict<'s> {
-        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, &head);
-        let values = url.values(self.grounds.id, &head);
-        let guard = match target {
-            OwnTarget::Guard(guard) => Some(guard),
-            _ => None,
-        };
-        let mut culprit = Culprit::Client;
-        let (content, token) = match target {
-            OwnTarget::Page(status, token) => (OwnContent::Page(status), token),
-            OwnTarget::Guard(guard) => (OwnContent::Page(Guard::STATUS), guard.token()),
-            OwnTarget::Https(location) => {
-                let status = StatusCode::PERMANENT_REDIRECT;
-                (OwnContent::Redirect(status, location), "redirect-https")
-            }
-            OwnTarget::FileMethods(status, token) => (OwnContent::FileMethods(status), token),
-            OwnTarget::Challenge(file) => (OwnContent::Challenge(file), "acme-challenge"),
-            OwnTarget::Redirect(redirection) => match redirection.location(values) {
-                Some(location) => {
-                    let status = redirection.to.status;
-                    (OwnContent::Redirect(status, location), "route-redirect")
-                }
-                None => {
-                    culprit = Culprit::Front;
-                    let status = StatusCode::INTERNAL_SERVER_ERROR;
-                    (OwnContent::Page(status), "redirect-loop")
-                }
-            },
-        };
-        let passage =
-            rules_of(route).map(|rules| Box::new(Passage::new(rules, values, url.host())));
-        Verdict {
-            client_ip: self.sender.identity.ip,
-            route,
-            passage,
-            decision: Decision::Answer(Box::new(OwnAnswer {
-                version: head.version,
-                content,
-                reason: Reason::new(culprit, token),
-                guard,
-            })),
-        }
+        let passage = self.own_passage(route, head);
+        self.verdict(route, passage, Decision::Answer(Box::new(answer)))
     }
 }
 
@@ -588,20 +573,25 @@ fn may_be_file(rules: Option<&Rules>, head: &RequestHead) -> bool {
 
 /// Who answers on a route that has files and no upstream.
 fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<'s> {
-    match head.method {
-        Method::GET | Method::HEAD => Target::Files(FilesTarget {
-            directory,
-            upstream: None,
-        }),
-        Method::OPTIONS => {
-            let status = StatusCode::NO_CONTENT;
-            Target::Own(OwnTarget::FileMethods(status, "file-options"))
-        }
-        _ => {
-            let status = StatusCode::METHOD_NOT_ALLOWED;
-            Target::Own(OwnTarget::FileMethods(status, "file-method"))
-        }
-    }
+    let (status, token) = match head.method {
+        Method::GET | Method::HEAD => return Target::Files(directory),
+        Method::OPTIONS => (StatusCode::NO_CONTENT, "file-options"),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "file-method"),
+    };
+    Target::Own(OwnAnswer::new(OwnContent::FileMethods(status), token))
+}
+
+/// Whether a browser asks for a page, not for a part of one.
+fn wants_page(head: &RequestHead) -> bool {
+    let mut lines = head.headers.get_all(ACCEPT);
+    lines.any(|line| {
+        let mut elements = line.split(|&byte| byte == b',');
+        elements.any(|element| {
+            let mut parts = element.split(|&byte| byte == b';');
+            let name = parts.next().unwrap_or_default().trim_ascii();
+            name.eq_ignore_ascii_case(b"text/html")
+        })
+    })
 }
 
 fn rules_of(route: Option<&Route>) -> Option<&Rules> {

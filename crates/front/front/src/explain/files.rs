@@ -1,10 +1,10 @@
 //! What is looked for on a route that has files. Nothing is opened: whether a file is there is known when
 //! it is asked for.
 
-use catamaran_files::{FileName, FilesConfig};
+use catamaran_files::{FileQuery, FilesConfig, NameFault};
 
 use super::{Draft, text};
-use crate::exchange::verdict::{FilesOrigin, FilesRequest};
+use crate::exchange::verdict::{FilesRequest, WithoutFile};
 use crate::site::Site;
 use crate::site::route::Route;
 
@@ -17,10 +17,10 @@ impl Draft {
         request: FilesRequest<'_>,
     ) {
         let config = request.directory.config();
-        let named = named(request.path(), config);
-        match request.origin {
-            FilesOrigin::Alone(_, path) => {
-                self.show_rewrite(&text(&path));
+        let named = named(request.query, config);
+        match request.without_file {
+            WithoutFile::NotFound(_) => {
+                self.show_rewrite(&text(&request.path));
                 match named {
                     Ok(file) => {
                         self.answer(200, "file", &format!("{file}, or 404 without it"));
@@ -29,8 +29,7 @@ impl Draft {
                     Err(why) => self.answer(404, "file-hidden", &why),
                 }
             }
-            FilesOrigin::Before(mut forward) => {
-                forward.settle();
+            WithoutFile::Forward(forward) => {
                 let rules = route.and_then(|route| route.rules.as_deref());
                 self.forward(site, rules, &forward);
                 match named {
@@ -48,14 +47,13 @@ impl Draft {
 }
 
 /// The file in words, or why there is none.
-fn named(path: &[u8], config: &FilesConfig) -> Result<String, String> {
-    let name = FileName::new(path, config).map_err(|fault| fault.to_string())?;
-    let path = config.root.join(text(name.relative()).as_str());
-    let file = path.display();
-    Ok(if name.is_directory() {
-        format!("the file that stands for the directory {file}")
-    } else {
-        format!("the file {file}")
+fn named(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<String, String> {
+    let name = query.map_err(|fault| fault.to_string())?.name;
+    let file = config.root.join(text(name.relative()).as_str());
+    let file = file.display();
+    Ok(match name.is_directory() {
+        true => format!("the file that stands for the directory {file}"),
+        false => format!("the file {file}"),
     })
 }
 

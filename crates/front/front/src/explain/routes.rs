@@ -5,7 +5,8 @@ use catamaran_message::RequestHead;
 
 use crate::config::{ListenerConfig, RouteConfig, RouteScheme, RouteTarget};
 use crate::exchange::fields::forwarded::Sender;
-use crate::exchange::verdict::{self, Grounds};
+use crate::exchange::grounds::Grounds;
+use crate::exchange::verdict;
 use crate::path::NormalPath;
 
 /// A route, in the words of the file.

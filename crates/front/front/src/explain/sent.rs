@@ -23,7 +23,7 @@ pub(super) fn request(
         Some(_) => settings.tunnel_end(),
         None => settings.end(),
     };
-    let cookie = upstream.cookie(choice, outgoing.identity.secure);
+    let cookie = upstream.cookie(choice, outgoing.identity().secure);
     let protocol = match settings.protocol {
         Protocol::Ajp if tunnel.is_none() => "ajp",
         _ if tls.is_some() => "https",

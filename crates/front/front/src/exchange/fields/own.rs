@@ -1,16 +1,16 @@
 //! The fields that the front adds to a request. A list that a proxy before us began (`Via`,
 //! `X-Forwarded-For`) is extended where it is.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use catamaran_message::name::{
     FORWARDED, VIA, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO,
 };
-use catamaran_message::{Fields, NameRef};
+use catamaran_message::{Fields, NameRef, RequestHead};
 use catamaran_upstream::IpText;
 use http::Version;
 
-use crate::exchange::fields::forwarded::{Identity, Peer};
+use crate::exchange::fields::forwarded::{self, Identity, Peer, Sender};
 use crate::exchange::fields::passage;
 use crate::request_id::RequestId;
 use crate::via::Via;
@@ -66,6 +66,16 @@ impl OwnFields<'_> {
 }
 
 impl ToldClient {
+    /// The client of a request with this head, which came to the address `local`.
+    pub(crate) fn new(sender: &Sender, head: &RequestHead, local: SocketAddr) -> Self {
+        let own = head.authority.as_ref();
+        Self {
+            peer: sender.peer,
+            identity: sender.identity,
+            port: forwarded::client_port(sender, &head.headers, own, local),
+        }
+    }
+
     /// Adds `X-Forwarded-*`, and an element of `Forwarded` if a trusted proxy wrote this field. These fields of anybody
     /// else were removed by [`crate::exchange::fields::clean::clean_request`].
     fn add_to(&self, headers: &mut Fields, host: &[u8]) {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use catamaran_message::{Fields, ResponseHead};
-use http::{StatusCode, Version};
+use http::StatusCode;
 
 use crate::deadlines::Tick;
 use crate::exchange::relay::{Relay, RelayError};
@@ -45,7 +45,7 @@ impl Relay<'_, '_, '_> {
             return Err(RelayError::InterimFlood);
         }
         // We answer `Expect` ourselves.
-        if head.status == StatusCode::CONTINUE || self.terms.version == Version::HTTP_10 {
+        if head.status == StatusCode::CONTINUE || !self.terms.takes_interims {
             return Ok(());
         }
         if let Some(hook) = &self.progress.hook {
