@@ -90,7 +90,7 @@ fn main() -> anyhow::Result<()> {
     let rows = ajp_response_rows::ROWS;
     response_table(&mut page, rows, &[&ajp, &proxy_ajp, &jk])?;
     page.push('\n');
-    page.push_str(include_str!("under_fire/section.md"));
+    page.push_str(include_str!("../../nights/src/bin/under_fire/section.md"));
     print!("{page}");
     Ok(())
 }

@@ -14,10 +14,10 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         needs::install(&needs::of_tests())
     })?;
     let binary = test::binary(steps, root)?;
-    let example = ["run", "--quiet", "--package", "catamaran-e2e"];
+    let example = ["run", "--quiet", "--package", "catamaran-nights"];
     steps.run("a bad day", || {
         cargo(root, &example)
-            .args(&["--example", "bad_day"])
+            .args(&["--bin", "bad_day"])
             .env(BINARY, &binary)
             .finish()
     })

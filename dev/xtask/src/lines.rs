@@ -155,7 +155,7 @@ fn row(name: &str, source: &str, tests: &str) -> String {
 /// Written by the configuration's records.
 const REFERENCE: &str = "docs/reference.md";
 /// Crates that no user's binary contains.
-const FOR_TESTS: [&str; 3] = ["dev/e2e/", "dev/fuzz/", "dev/testkit/"];
+const FOR_TESTS: [&str; 4] = ["dev/e2e/", "dev/fuzz/", "dev/nights/", "dev/testkit/"];
 
 #[cfg(test)]
 mod tests {

@@ -16,10 +16,10 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         needs::fetch_payara()
     })?;
     let binary = test::binary(steps, root)?;
-    let siege = ["run", "--quiet", "--package", "catamaran-e2e"];
+    let siege = ["run", "--quiet", "--package", "catamaran-nights"];
     steps.run("requests to Payara", || {
         cargo(root, &siege)
-            .args(&["--example", "siege", "--", "payara"])
+            .args(&["--bin", "siege", "--", "payara"])
             .env(BINARY, &binary)
             .finish()
     })

@@ -16,10 +16,10 @@ pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         needs::fetch_wildfly()
     })?;
     let binary = test::binary(steps, root)?;
-    let example = ["run", "--quiet", "--package", "catamaran-e2e"];
+    let example = ["run", "--quiet", "--package", "catamaran-nights"];
     steps.run("two nodes of WildFly come and go", || {
         cargo(root, &example)
-            .args(&["--example", "wildfly_members"])
+            .args(&["--bin", "wildfly_members"])
             .env(BINARY, &binary)
             .finish()
     })

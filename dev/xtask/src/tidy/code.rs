@@ -56,9 +56,9 @@ fn unsafe_lines(source: &Source) -> Vec<usize> {
     source.find(&["unsafe"]).collect()
 }
 
-/// Everything in `testkit` and `e2e` is test code, but for examples, which may keep a pace.
+/// Everything in `testkit` and `e2e` is test code. The programs of `nights` may keep a pace.
 fn sleep_lines(source: &Source) -> Vec<usize> {
-    let all = ["testkit", "e2e"].contains(&source.folder()) && !source.path.contains("/examples/");
+    let all = ["testkit", "e2e"].contains(&source.folder());
     let sleeps = ["sleep", "sleep_until", "sleep_ms"];
     let calls = sleeps
         .iter()
@@ -106,8 +106,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
 /// kernel about processes, of directories that are served, of members, in `bench` of requests and logs, or, in `tier`, of
 /// targets and of the servers that it runs.
 const READS_THE_WORLD: &[&str] = &[
-    "config", "cli", "bench", "discover", "xtask", "testkit", "e2e", "files", "gauge", "tier",
-    "lab", "fuzz",
+    "config", "cli", "bench", "discover", "xtask", "testkit", "e2e", "nights", "files", "gauge",
+    "tier", "lab", "fuzz",
 ];
 
 /// Files of other crates that read what the program itself wrote, or certificates, which are renewed

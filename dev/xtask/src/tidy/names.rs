@@ -205,7 +205,9 @@ fn is_counted(source: &Source) -> bool {
     let is_beside = ["/benches/", "/examples/"]
         .iter()
         .any(|folder| source.path.contains(folder));
-    !is_beside && !source.is_test() && !["e2e", "testkit", "fuzz"].contains(&source.folder())
+    !is_beside
+        && !source.is_test()
+        && !["e2e", "nights", "testkit", "fuzz"].contains(&source.folder())
 }
 
 fn begins_upper(name: &str) -> bool {

@@ -4,7 +4,7 @@
 //! core. Fronts take turns within each round, so that ratios compare neighbours in time.
 //!
 //! ```text
-//! cargo run --release -p catamaran-e2e --example tls -- [--rounds N] [ROW…]
+//! cargo run --release -p catamaran-nights --bin tls -- [--rounds N] [ROW…]
 //! ```
 //!
 //! It needs root, two cores, OpenSSL, nginx and HAProxy (`cargo xtask needs`), and takes some 40 s a

@@ -200,5 +200,5 @@ configure the front.
 `{etag}`, `{gz}` and `{date}` stand for the validators of the file: the tag, the tag of its gzip coding, and the date. A
 range that is shown is `Content-Range`. \"Vary\" is shown where compressed files exist.
 
-(Written by `cargo run -p catamaran-e2e --example files -- answers > docs/files-answers.md`.)
+(Written by `cargo run -p catamaran-nights --bin files -- answers > docs/files-answers.md`.)
 ";

@@ -2,7 +2,7 @@
 //! with 1 if one was not met.
 //!
 //! ```text
-//! cargo run --release -p catamaran-e2e --example siege -- NAME [--minutes N]
+//! cargo run --release -p catamaran-nights --bin siege -- NAME [--minutes N]
 //! ```
 //!
 //! | name | what | takes |
@@ -44,9 +44,9 @@ mod overload;
 mod paced;
 mod payara;
 mod reloads;
-#[path = "../../tests/it/hardening/request_rows.rs"]
+#[path = "../../../../e2e/tests/it/hardening/request_rows.rs"]
 mod request_rows;
-#[path = "../../tests/it/hardening/row.rs"]
+#[path = "../../../../e2e/tests/it/hardening/row.rs"]
 mod row;
 mod rude;
 mod soak;

@@ -1,8 +1,8 @@
 //! Our front, nginx and httpd as servers of files, beside each other.
 //!
 //! ```text
-//! cargo run -p catamaran-e2e --example files -- answers > docs/files-answers.md
-//! cargo run --release -p catamaran-e2e --example files -- cold [SECONDS]
+//! cargo run -p catamaran-nights --bin files -- answers > docs/files-answers.md
+//! cargo run --release -p catamaran-nights --bin files -- cold [SECONDS]
 //! ```
 //!
 //! `answers` asks each of them every request of the tests, and prints the page about the differences; a

@@ -1,7 +1,7 @@
 //! Whether the lab finds what is there, and nothing else.
 //!
 //! ```text
-//! cargo run --release -p catamaran-e2e --example truth -- same [TIMES] | more | copy [TIMES] | planted
+//! cargo run --release -p catamaran-nights --bin truth -- same [TIMES] | more | copy [TIMES] | planted
 //! ```
 //!
 //! `same` sets nginx beside itself, in 40 experiments of 12 rounds of half a second unless TIMES says otherwise,

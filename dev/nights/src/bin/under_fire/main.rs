@@ -2,7 +2,7 @@
 //! left for others while a few clients hold responses, cancel requests or stall handshakes.
 //!
 //! ```text
-//! cargo run -p catamaran-e2e --example under_fire > dev/e2e/examples/under_fire/section.md
+//! cargo run -p catamaran-nights --bin under_fire > dev/nights/src/bin/under_fire/section.md
 //! ```
 //!
 //! With `held`, `schemes`, `cancels` or `handshakes` it prints the rows of that attack alone.
@@ -142,8 +142,8 @@ commands write the section anew, with a release build:
 ```
 cargo xtask needs                                                    # installs the servers
 cargo build --release -p catamaran
-CATAMARAN_BIN=target/release/catamaran cargo run -p catamaran-e2e --example under_fire \\
-    > dev/e2e/examples/under_fire/section.md
+CATAMARAN_BIN=target/release/catamaran cargo run -p catamaran-nights --bin under_fire \\
+    > dev/nights/src/bin/under_fire/section.md
 ```
 ";
 
