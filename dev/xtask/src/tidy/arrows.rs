@@ -63,10 +63,11 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
 }
 
 /// Crates that decide without seeing the world.
-pub(super) const LEAVES: [&str; 12] = [
+pub(super) const LEAVES: [&str; 13] = [
     "message",
     "ajp",
     "http1",
+    "http2",
     "memcache",
     "admin-api",
     "balance",
@@ -91,6 +92,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "message", may_use: &[] },
     Row { folder: "ajp", may_use: &["message"] },
     Row { folder: "http1", may_use: &["message"] },
+    Row { folder: "http2", may_use: &["message"] },
     Row { folder: "http-client", may_use: &["http1", "message"] },
     Row { folder: "memcache", may_use: &[] },
     Row { folder: "admin-api", may_use: &[] },
