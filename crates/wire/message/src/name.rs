@@ -42,6 +42,10 @@ impl Traits {
     pub const UNKNOWN: Self = Self(1 << 7);
     /// `Connection` names it, so it concerns one connection only.
     pub const NOMINATED: Self = Self(1 << 8);
+    /// Its value is nobody else's to know: no table of HPACK or QPACK has it (RFC 7541, section 7.1.3).
+    pub const SECRET: Self = Self(1 << 10);
+    /// Most messages have another value: a table of HPACK or QPACK would keep it in vain.
+    pub const UNIQUE: Self = Self(1 << 11);
 
     /// Those of both.
     #[must_use]
@@ -197,6 +201,16 @@ impl Id {
         (0..COUNT).map(|index| Self(u8::try_from(index).unwrap_or(u8::MAX)))
     }
 
+    /// How many there are.
+    pub const COUNT: usize = COUNT;
+
+    /// Its number, below [`Self::COUNT`].
+    #[inline]
+    #[must_use]
+    pub fn number(self) -> usize {
+        self.0.into()
+    }
+
     #[inline]
     fn row(self) -> &'static Row {
         &ROWS[usize::from(self.0)]
@@ -228,6 +242,13 @@ impl Id {
     #[must_use]
     pub fn ajp_response_code(self) -> Option<u8> {
         self.row().ajp_response
+    }
+
+    /// Its first index in the static table of HPACK (RFC 7541, appendix A).
+    #[inline]
+    #[must_use]
+    pub fn hpack_index(self) -> Option<u8> {
+        self.row().hpack
     }
 
     /// As the `http` crate has it.
@@ -267,6 +288,7 @@ struct Row {
     traits: Traits,
     ajp_request: Option<u8>,
     ajp_response: Option<u8>,
+    hpack: Option<u8>,
 }
 
 impl Row {
@@ -276,6 +298,7 @@ impl Row {
             traits: Traits::NONE,
             ajp_request: None,
             ajp_response: None,
+            hpack: None,
         }
     }
 
@@ -294,6 +317,20 @@ impl Row {
     const fn response(mut self, code: u8) -> Self {
         self.ajp_response = Some(code);
         self
+    }
+
+    /// Its first index in the static table of HPACK.
+    const fn hpack(mut self, index: u8) -> Self {
+        self.hpack = Some(index);
+        self
+    }
+
+    const fn code(self, of: Protocol) -> Option<u8> {
+        match of {
+            Protocol::AjpRequest => self.ajp_request,
+            Protocol::AjpResponse => self.ajp_response,
+            Protocol::Hpack => self.hpack,
+        }
     }
 }
 
@@ -321,24 +358,24 @@ macro_rules! names {
 
 // The first 64 are those that most heads have.
 names! {
-    HOST "Host".request(0x0B).is(Traits::OF_CODEC);
-    USER_AGENT "User-Agent".request(0x0E);
-    ACCEPT "Accept".request(0x01);
-    ACCEPT_LANGUAGE "Accept-Language".request(0x04);
-    ACCEPT_ENCODING "Accept-Encoding".request(0x03);
-    ACCEPT_CHARSET "Accept-Charset".request(0x02);
-    AUTHORIZATION "Authorization".request(0x05);
+    HOST "Host".hpack(38).request(0x0B).is(Traits::OF_CODEC);
+    USER_AGENT "User-Agent".hpack(58).request(0x0E);
+    ACCEPT "Accept".hpack(19).request(0x01);
+    ACCEPT_LANGUAGE "Accept-Language".hpack(17).request(0x04);
+    ACCEPT_ENCODING "Accept-Encoding".hpack(16).request(0x03);
+    ACCEPT_CHARSET "Accept-Charset".hpack(15).request(0x02);
+    AUTHORIZATION "Authorization".hpack(23).request(0x05).is(Traits::SECRET);
     CONNECTION "Connection".request(0x06).is(HOP_BY_HOP);
-    CONTENT_TYPE "Content-Type".request(0x07).response(0x01);
-    CONTENT_LENGTH "Content-Length".request(0x08).response(0x03).is(Traits::FRAMING);
-    COOKIE "Cookie".request(0x09);
+    CONTENT_TYPE "Content-Type".hpack(31).request(0x07).response(0x01);
+    CONTENT_LENGTH "Content-Length".hpack(28).request(0x08).response(0x03).is(Traits::FRAMING).is(Traits::UNIQUE);
+    COOKIE "Cookie".hpack(32).request(0x09).is(Traits::SECRET);
     PRAGMA "Pragma".request(0x0C);
-    REFERER "Referer".request(0x0D);
-    CACHE_CONTROL "Cache-Control";
+    REFERER "Referer".hpack(51).request(0x0D).is(Traits::UNIQUE);
+    CACHE_CONTROL "Cache-Control".hpack(24);
     ORIGIN "Origin";
-    RANGE "Range";
-    IF_NONE_MATCH "If-None-Match".is(Traits::CONDITION);
-    IF_MODIFIED_SINCE "If-Modified-Since".is(Traits::CONDITION);
+    RANGE "Range".hpack(50).is(Traits::UNIQUE);
+    IF_NONE_MATCH "If-None-Match".hpack(41).is(Traits::CONDITION).is(Traits::UNIQUE);
+    IF_MODIFIED_SINCE "If-Modified-Since".hpack(40).is(Traits::CONDITION).is(Traits::UNIQUE);
     UPGRADE_INSECURE_REQUESTS "Upgrade-Insecure-Requests";
     DNT "DNT";
     SEC_GPC "Sec-GPC";
@@ -351,91 +388,91 @@ names! {
     SEC_CH_UA_PLATFORM "Sec-CH-UA-Platform";
     PRIORITY "Priority";
     X_REQUESTED_WITH "X-Requested-With";
-    TRANSFER_ENCODING "Transfer-Encoding".is(HOP_BY_HOP).is(Traits::FRAMING);
+    TRANSFER_ENCODING "Transfer-Encoding".hpack(57).is(HOP_BY_HOP).is(Traits::FRAMING);
     KEEP_ALIVE "Keep-Alive".is(HOP_BY_HOP);
-    VIA "Via";
+    VIA "Via".hpack(60);
     X_FORWARDED_FOR "X-Forwarded-For".is(Traits::CLAIM);
     X_FORWARDED_HOST "X-Forwarded-Host".is(Traits::CLAIM);
     X_FORWARDED_PORT "X-Forwarded-Port".is(Traits::CLAIM);
     X_FORWARDED_PROTO "X-Forwarded-Proto".is(Traits::CLAIM);
-    X_REQUEST_ID "X-Request-Id";
-    DATE "Date".response(0x04);
-    SERVER "Server";
-    SET_COOKIE "Set-Cookie".response(0x07);
-    LAST_MODIFIED "Last-Modified".response(0x05);
-    ETAG "ETag";
-    LOCATION "Location".response(0x06);
-    VARY "Vary";
-    EXPIRES "Expires";
-    AGE "Age".is(Traits::NOT_STORED);
-    ACCEPT_RANGES "Accept-Ranges";
-    CONTENT_ENCODING "Content-Encoding";
-    CONTENT_LANGUAGE "Content-Language".response(0x02);
-    CONTENT_RANGE "Content-Range";
-    CONTENT_DISPOSITION "Content-Disposition";
-    CONTENT_LOCATION "Content-Location";
+    X_REQUEST_ID "X-Request-Id".is(Traits::UNIQUE);
+    DATE "Date".hpack(33).response(0x04).is(Traits::UNIQUE);
+    SERVER "Server".hpack(54);
+    SET_COOKIE "Set-Cookie".hpack(55).response(0x07).is(Traits::SECRET);
+    LAST_MODIFIED "Last-Modified".hpack(44).response(0x05).is(Traits::UNIQUE);
+    ETAG "ETag".hpack(34).is(Traits::UNIQUE);
+    LOCATION "Location".hpack(46).response(0x06).is(Traits::UNIQUE);
+    VARY "Vary".hpack(59);
+    EXPIRES "Expires".hpack(36);
+    AGE "Age".hpack(21).is(Traits::NOT_STORED).is(Traits::UNIQUE);
+    ACCEPT_RANGES "Accept-Ranges".hpack(18);
+    CONTENT_ENCODING "Content-Encoding".hpack(26);
+    CONTENT_LANGUAGE "Content-Language".hpack(27).response(0x02);
+    CONTENT_RANGE "Content-Range".hpack(30).is(Traits::UNIQUE);
+    CONTENT_DISPOSITION "Content-Disposition".hpack(25);
+    CONTENT_LOCATION "Content-Location".hpack(29).is(Traits::UNIQUE);
     CONTENT_SECURITY_POLICY "Content-Security-Policy";
-    STRICT_TRANSPORT_SECURITY "Strict-Transport-Security";
+    STRICT_TRANSPORT_SECURITY "Strict-Transport-Security".hpack(56);
     X_CONTENT_TYPE_OPTIONS "X-Content-Type-Options";
     X_FRAME_OPTIONS "X-Frame-Options";
     X_XSS_PROTECTION "X-XSS-Protection";
     REFERRER_POLICY "Referrer-Policy";
     PERMISSIONS_POLICY "Permissions-Policy";
-    LINK "Link";
+    LINK "Link".hpack(45);
     ALT_SVC "Alt-Svc";
     X_POWERED_BY "X-Powered-By";
     X_CACHE "X-Cache";
     ACCESS_CONTROL_ALLOW_CREDENTIALS "Access-Control-Allow-Credentials";
     ACCESS_CONTROL_ALLOW_HEADERS "Access-Control-Allow-Headers";
     ACCESS_CONTROL_ALLOW_METHODS "Access-Control-Allow-Methods";
-    ACCESS_CONTROL_ALLOW_ORIGIN "Access-Control-Allow-Origin";
+    ACCESS_CONTROL_ALLOW_ORIGIN "Access-Control-Allow-Origin".hpack(20);
     ACCESS_CONTROL_EXPOSE_HEADERS "Access-Control-Expose-Headers";
     ACCESS_CONTROL_MAX_AGE "Access-Control-Max-Age";
     ACCESS_CONTROL_REQUEST_HEADERS "Access-Control-Request-Headers";
     ACCESS_CONTROL_REQUEST_METHOD "Access-Control-Request-Method";
-    ALLOW "Allow";
+    ALLOW "Allow".hpack(22);
     CACHE_STATUS "Cache-Status";
     CACHE_TAG "Cache-Tag".is(Traits::NOT_STORED);
     CDN_CACHE_CONTROL "CDN-Cache-Control";
     CLIENT_CERT "Client-Cert".is(CERTIFICATE);
     CLIENT_CERT_CHAIN "Client-Cert-Chain".is(CERTIFICATE);
-    CONTENT_DIGEST "Content-Digest";
-    CONTENT_MD5 "Content-MD5";
+    CONTENT_DIGEST "Content-Digest".is(Traits::UNIQUE);
+    CONTENT_MD5 "Content-MD5".is(Traits::UNIQUE);
     CONTENT_SECURITY_POLICY_REPORT_ONLY "Content-Security-Policy-Report-Only";
     COOKIE2 "Cookie2".request(0x0A);
     CROSS_ORIGIN_EMBEDDER_POLICY "Cross-Origin-Embedder-Policy";
     CROSS_ORIGIN_OPENER_POLICY "Cross-Origin-Opener-Policy";
     CROSS_ORIGIN_RESOURCE_POLICY "Cross-Origin-Resource-Policy";
-    DIGEST "Digest";
+    DIGEST "Digest".is(Traits::UNIQUE);
     EARLY_DATA "Early-Data";
-    EXPECT "Expect".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
+    EXPECT "Expect".hpack(35).is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
     EXPECT_CT "Expect-CT";
     FORWARDED "Forwarded".is(Traits::CLAIM);
-    FROM "From";
+    FROM "From".hpack(37);
     HTTP2_SETTINGS "HTTP2-Settings".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
-    IF_MATCH "If-Match".is(Traits::CONDITION);
-    IF_RANGE "If-Range";
-    IF_UNMODIFIED_SINCE "If-Unmodified-Since".is(Traits::CONDITION);
-    LAST_EVENT_ID "Last-Event-ID";
-    MAX_FORWARDS "Max-Forwards";
+    IF_MATCH "If-Match".hpack(39).is(Traits::CONDITION).is(Traits::UNIQUE);
+    IF_RANGE "If-Range".hpack(42).is(Traits::UNIQUE);
+    IF_UNMODIFIED_SINCE "If-Unmodified-Since".hpack(43).is(Traits::CONDITION).is(Traits::UNIQUE);
+    LAST_EVENT_ID "Last-Event-ID".is(Traits::UNIQUE);
+    MAX_FORWARDS "Max-Forwards".hpack(47);
     NEL "NEL";
     PROXY "Proxy".is(Traits::NOT_FORWARDED);
-    PROXY_AUTHENTICATE "Proxy-Authenticate".is(Traits::NOT_STORED);
+    PROXY_AUTHENTICATE "Proxy-Authenticate".hpack(48).is(Traits::NOT_STORED);
     PROXY_AUTHENTICATION_INFO "Proxy-Authentication-Info".is(Traits::NOT_STORED);
-    PROXY_AUTHORIZATION "Proxy-Authorization".is(Traits::NOT_FORWARDED).is(Traits::NOT_STORED);
+    PROXY_AUTHORIZATION "Proxy-Authorization".hpack(49).is(Traits::NOT_FORWARDED).is(Traits::NOT_STORED).is(Traits::SECRET);
     PROXY_CONNECTION "Proxy-Connection".is(HOP_BY_HOP);
     PURPOSE "Purpose";
-    REFRESH "Refresh";
+    REFRESH "Refresh".hpack(52);
     REPORT_TO "Report-To";
-    REPR_DIGEST "Repr-Digest";
-    RETRY_AFTER "Retry-After";
+    REPR_DIGEST "Repr-Digest".is(Traits::UNIQUE);
+    RETRY_AFTER "Retry-After".hpack(53);
     SAVE_DATA "Save-Data";
-    SEC_WEBSOCKET_ACCEPT "Sec-WebSocket-Accept";
+    SEC_WEBSOCKET_ACCEPT "Sec-WebSocket-Accept".is(Traits::UNIQUE);
     SEC_WEBSOCKET_EXTENSIONS "Sec-WebSocket-Extensions";
-    SEC_WEBSOCKET_KEY "Sec-WebSocket-Key";
+    SEC_WEBSOCKET_KEY "Sec-WebSocket-Key".is(Traits::UNIQUE);
     SEC_WEBSOCKET_PROTOCOL "Sec-WebSocket-Protocol";
     SEC_WEBSOCKET_VERSION "Sec-WebSocket-Version";
-    SERVER_TIMING "Server-Timing";
+    SERVER_TIMING "Server-Timing".is(Traits::UNIQUE);
     SERVLET_ENGINE "Servlet-Engine".response(0x09);
     SET_COOKIE2 "Set-Cookie2".response(0x08);
     STATUS "Status".response(0x0A);
@@ -443,37 +480,38 @@ names! {
     SURROGATE_KEY "Surrogate-Key".is(Traits::NOT_STORED);
     TE "TE".is(HOP_BY_HOP);
     TIMING_ALLOW_ORIGIN "Timing-Allow-Origin";
-    TRACEPARENT "traceparent";
+    TRACEPARENT "traceparent".is(Traits::UNIQUE);
     TRACESTATE "tracestate";
     TRAILER "Trailer".is(HOP_BY_HOP);
     UPGRADE "Upgrade".is(HOP_BY_HOP);
     WARNING "Warning";
-    WWW_AUTHENTICATE "WWW-Authenticate".response(0x0B);
+    WWW_AUTHENTICATE "WWW-Authenticate".hpack(61).response(0x0B);
     X_FORWARDED_PREFIX "X-Forwarded-Prefix".is(Traits::CLAIM);
     X_REAL_IP "X-Real-IP".is(Traits::CLAIM);
 }
 
 /// The names by the low byte of their code in a request of AJP13.
-pub static OF_AJP_REQUEST: [Option<Id>; AJP_CODES_END] = by_code(false);
+pub static OF_AJP_REQUEST: [Option<Id>; CODES_END] = by_code(Protocol::AjpRequest);
 
 /// The names by the low byte of their code in a response of AJP13.
-pub static OF_AJP_RESPONSE: [Option<Id>; AJP_CODES_END] = by_code(true);
+pub static OF_AJP_RESPONSE: [Option<Id>; CODES_END] = by_code(Protocol::AjpResponse);
 
-const fn by_code(of_response: bool) -> [Option<Id>; AJP_CODES_END] {
-    let mut names = [None; AJP_CODES_END];
+/// The names by their first index in the static table of HPACK.
+pub static OF_HPACK: [Option<Id>; CODES_END] = by_code(Protocol::Hpack);
+
+/// Who has numbers for names.
+#[derive(Clone, Copy)]
+enum Protocol {
+    AjpRequest,
+    AjpResponse,
+    Hpack,
+}
+
+const fn by_code(protocol: Protocol) -> [Option<Id>; CODES_END] {
+    let mut names = [None; CODES_END];
     let mut index = 0;
     while index < COUNT {
-        let Row {
-            ajp_request,
-            ajp_response,
-            ..
-        } = TABLE[index];
-        let code = if of_response {
-            ajp_response
-        } else {
-            ajp_request
-        };
-        if let Some(code) = code {
+        if let Some(code) = TABLE[index].code(protocol) {
             let slot = &mut names[code as usize];
             assert!(slot.is_none(), "two names have the same code");
             *slot = Some(Id(index as u8));
@@ -580,8 +618,8 @@ const SEED: u32 = {
 
 const SLOTS_BITS: u32 = 11;
 
-/// Greater than each code of AJP13.
-const AJP_CODES_END: usize = 15;
+/// Greater than each code of AJP13 and each index of HPACK's static table.
+const CODES_END: usize = 62;
 
 #[cfg(test)]
 mod tests {
