@@ -1,4 +1,9 @@
 //! What the codec accepts, refuses and writes, seen through its public interface only.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+/// The bodies of the fuzz targets.
+#[path = "../../../../../dev/fuzz/bodies/hpack.rs"]
+mod bodies;
+mod hpack_decoding;
+mod hpack_encoding;
 mod huffman;

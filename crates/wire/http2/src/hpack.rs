@@ -1,0 +1,187 @@
+//! HPACK, the compression of header fields (RFC 7541): blocks become fields, and fields become blocks.
+//!
+//! A name that `catamaran_message` has a number for is looked up once, when its bytes are received: entries of both
+//! tables keep the number. Whether a name or a value may be in a message at all is not judged here.
+
+mod decoder;
+mod encoder;
+mod table;
+
+use catamaran_message::{Id, NameRef, name};
+use thiserror::Error;
+
+pub use self::decoder::{Decoder, Scratch};
+pub use self::encoder::{Block, Encoder};
+use crate::huffman::InvalidCode;
+
+/// One field of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldLine<'b> {
+    /// Its name.
+    pub name: LineName<'b>,
+    /// Its value.
+    pub value: &'b [u8],
+    /// Whoever forwards it puts it into no table either (RFC 7541, section 6.2.3).
+    pub is_never_indexed: bool,
+}
+
+impl FieldLine<'_> {
+    /// What it counts in the size of a list and of a table (RFC 9113, section 6.5.2).
+    #[must_use]
+    pub fn size(&self) -> usize {
+        entry_size(self.name.as_bytes().len(), self.value.len())
+    }
+}
+
+/// What the name of a field is in HTTP/2 and HTTP/3.
+#[derive(Clone, Copy, Debug)]
+pub enum LineName<'n> {
+    /// A pseudo-field that is defined.
+    Pseudo(Pseudo),
+    /// All else. Known names were received in lower case; others are bytes as they came, a name of the table in another
+    /// case of letters included.
+    Field(NameRef<'n>),
+}
+
+impl<'n> LineName<'n> {
+    /// The name that was received so.
+    #[inline]
+    #[must_use]
+    pub fn read(text: &'n [u8]) -> Self {
+        if let [b':', ..] = text
+            && let Some(pseudo) = Pseudo::ALL.into_iter().find(|it| it.as_bytes() == text)
+        {
+            return Self::Pseudo(pseudo);
+        }
+        match name::find(text) {
+            Some(id) if !text.iter().any(u8::is_ascii_uppercase) => Self::Field(id.into()),
+            _ => Self::Field(NameRef::Other(text)),
+        }
+    }
+
+    /// Its text; a name of the table in the RFCs' case of letters.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(self) -> &'n [u8] {
+        match self {
+            Self::Pseudo(pseudo) => pseudo.as_bytes(),
+            Self::Field(name) => name.as_bytes(),
+        }
+    }
+
+    /// The same name, its bytes in `buffer` if it has any.
+    fn copied(self, buffer: &mut Vec<u8>) -> LineName<'_> {
+        match self {
+            Self::Pseudo(pseudo) => LineName::Pseudo(pseudo),
+            Self::Field(NameRef::Known(id)) => LineName::Field(id.into()),
+            Self::Field(NameRef::Other(text)) => {
+                buffer.clear();
+                buffer.extend_from_slice(text);
+                LineName::Field(NameRef::Other(buffer))
+            }
+        }
+    }
+}
+
+impl From<Id> for LineName<'_> {
+    fn from(id: Id) -> Self {
+        Self::Field(id.into())
+    }
+}
+
+/// The pseudo-fields that are defined (RFC 9113, section 8.3; RFC 8441).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pseudo {
+    /// `:authority`
+    Authority,
+    /// `:method`
+    Method,
+    /// `:path`
+    Path,
+    /// `:scheme`
+    Scheme,
+    /// `:status`
+    Status,
+    /// `:protocol`
+    Protocol,
+}
+
+impl Pseudo {
+    const ALL: [Self; 6] = [
+        Self::Authority,
+        Self::Method,
+        Self::Path,
+        Self::Scheme,
+        Self::Status,
+        Self::Protocol,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Authority => b":authority",
+            Self::Method => b":method",
+            Self::Path => b":path",
+            Self::Scheme => b":scheme",
+            Self::Status => b":status",
+            Self::Protocol => b":protocol",
+        }
+    }
+}
+
+/// A block that cannot be decoded: a connection error of type COMPRESSION_ERROR, since the table is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Fault {
+    /// The block ends inside a field.
+    #[error("a field block ends inside a field")]
+    Truncated,
+    /// An integer of more than 28 bits beside its prefix.
+    #[error("an integer of HPACK is too large")]
+    Integer,
+    /// An index that no table has.
+    #[error("an index of HPACK is in no table")]
+    Index,
+    /// A string whose Huffman code is malformed.
+    #[error("malformed Huffman code")]
+    Huffman,
+    /// A size of the table that is above the setting, behind a field, or missing after the setting was lowered.
+    #[error("a forbidden size of HPACK's table, or a missing one")]
+    TableSize,
+}
+
+impl Fault {
+    /// A stable name in kebab case, for logs and counters.
+    #[must_use]
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Truncated => "hpack-truncated",
+            Self::Integer => "hpack-integer",
+            Self::Index => "hpack-index",
+            Self::Huffman => "hpack-huffman",
+            Self::TableSize => "hpack-table-size",
+        }
+    }
+}
+
+impl From<InvalidCode> for Fault {
+    fn from(_: InvalidCode) -> Self {
+        Self::Huffman
+    }
+}
+
+/// What an entry counts (RFC 7541, section 4.1).
+const fn entry_size(name_len: usize, value_len: usize) -> usize {
+    name_len + value_len + 32
+}
+
+/// What SETTINGS_HEADER_TABLE_SIZE is until somebody says otherwise.
+const TABLE_SIZE: usize = 4096;
+
+// The first bits of the representations (RFC 7541, section 6).
+const INDEXED: u8 = 0x80;
+const WITH_INDEXING: u8 = 0x40;
+const SIZE_UPDATE: u8 = 0x20;
+const NEVER_INDEXED: u8 = 0x10;
+/// The first bit of a string in Huffman's code.
+const HUFFMAN: u8 = 0x80;

@@ -1,0 +1,171 @@
+//! Blocks become fields.
+
+use std::ops::ControlFlow;
+
+use super::table::{STATIC, Table, TableLine};
+use super::{
+    Fault, FieldLine, HUFFMAN, INDEXED, LineName, NEVER_INDEXED, SIZE_UPDATE, TABLE_SIZE,
+    WITH_INDEXING,
+};
+use crate::huffman;
+
+/// The decoder of one connection's blocks, in the order in which they are received.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+    /// SETTINGS_HEADER_TABLE_SIZE of ours, as the peer knows it.
+    size_limit: usize,
+    /// The next block begins with a size that is at most this.
+    update_due: Option<usize>,
+}
+
+/// Memory for strings in Huffman's code, which connections may share.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// One with a table of 4,096 bytes, the size without a setting. It takes no memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            table: Table::new(TABLE_SIZE),
+            size_limit: TABLE_SIZE,
+            update_due: None,
+        }
+    }
+
+    /// The peer has acknowledged this SETTINGS_HEADER_TABLE_SIZE. If its table may be larger, its next block has to
+    /// begin by making it smaller (RFC 9113, section 4.3.1).
+    pub fn set_table_size(&mut self, size: u32) {
+        self.size_limit = size as usize;
+        let is_lower = self.size_limit < self.update_due.unwrap_or_else(|| self.table.size_max());
+        if is_lower {
+            self.update_due = Some(self.size_limit);
+        }
+    }
+
+    /// Decodes a whole block and shows its fields in order. The size of the list as RFC 9113, section 6.5.2, counts it
+    /// is returned: if it is above `list_max`, the field that passed that and those behind it were not shown. Nor are
+    /// those behind one at which `visit` broke off. The table is right in all these cases.
+    ///
+    /// # Errors
+    /// A [`Fault`], with which the connection ends.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        list_max: usize,
+        scratch: &mut Scratch,
+        mut visit: impl FnMut(FieldLine<'_>) -> ControlFlow<()>,
+    ) -> Result<usize, Fault> {
+        let mut rest = block;
+        self.take_size_updates(&mut rest)?;
+        let mut size = 0_usize;
+        let mut is_shown = true;
+        let mut show = |line: FieldLine<'_>| {
+            size = size.saturating_add(line.size());
+            is_shown = is_shown && size <= list_max && visit(line).is_continue();
+        };
+        while let Some(&first) = rest.first() {
+            let prefix = match first {
+                INDEXED.. => {
+                    let TableLine { name, value } = self.line(integer(&mut rest, 7)?)?;
+                    show(FieldLine {
+                        name,
+                        value,
+                        is_never_indexed: false,
+                    });
+                    continue;
+                }
+                WITH_INDEXING.. => 6,
+                SIZE_UPDATE.. => return Err(Fault::TableSize),
+                _ => 4,
+            };
+            let name = match integer(&mut rest, prefix)? {
+                0 => LineName::read(string(&mut rest, &mut scratch.name)?),
+                // The entry may be evicted by the one that takes its name.
+                index => self.line(index)?.name.copied(&mut scratch.name),
+            };
+            let value = string(&mut rest, &mut scratch.value)?;
+            show(FieldLine {
+                name,
+                value,
+                is_never_indexed: (NEVER_INDEXED..SIZE_UPDATE).contains(&first),
+            });
+            if first >= WITH_INDEXING {
+                self.table.insert(name, value, 0);
+            }
+        }
+        Ok(size)
+    }
+
+    fn take_size_updates(&mut self, rest: &mut &[u8]) -> Result<(), Fault> {
+        while let Some(SIZE_UPDATE..WITH_INDEXING) = rest.first() {
+            let size = integer(rest, 5)?;
+            if size > self.update_due.take().unwrap_or(self.size_limit) {
+                return Err(Fault::TableSize);
+            }
+            self.table.set_size_max(size);
+        }
+        match self.update_due {
+            Some(_) => Err(Fault::TableSize),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn line(&self, index: usize) -> Result<TableLine<'_>, Fault> {
+        let line = match index.checked_sub(STATIC.len()) {
+            Some(age) => self.table.get(age),
+            None if index == 0 => None,
+            None => Some(STATIC[index]),
+        };
+        line.ok_or(Fault::Index)
+    }
+}
+
+/// Takes an integer whose first byte has this many bits of it (RFC 7541, section 5.1).
+#[inline]
+fn integer(rest: &mut &[u8], prefix: u32) -> Result<usize, Fault> {
+    let max = (1 << prefix) - 1;
+    let mut value = usize::from(take(rest)?) & max;
+    if value < max {
+        return Ok(value);
+    }
+    for shift in [0, 7, 14, 21] {
+        let byte = take(rest)?;
+        value += usize::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(Fault::Integer)
+}
+
+/// Takes a string, decoded into the buffer if it is in Huffman's code (RFC 7541, section 5.2).
+#[inline]
+fn string<'s, 'b: 's>(rest: &mut &'b [u8], buffer: &'s mut Vec<u8>) -> Result<&'s [u8], Fault> {
+    let is_coded = rest.first().is_some_and(|first| first & HUFFMAN != 0);
+    let len = integer(rest, 7)?;
+    let (text, behind) = rest.split_at_checked(len).ok_or(Fault::Truncated)?;
+    *rest = behind;
+    if !is_coded {
+        return Ok(text);
+    }
+    buffer.clear();
+    huffman::decode(text, buffer)?;
+    Ok(buffer)
+}
+
+#[inline]
+fn take(rest: &mut &[u8]) -> Result<u8, Fault> {
+    rest.split_off_first().copied().ok_or(Fault::Truncated)
+}

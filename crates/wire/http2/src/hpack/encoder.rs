@@ -1,0 +1,249 @@
+//! Fields become blocks.
+
+use bytes::BytesMut;
+use catamaran_message::{NameRef, Traits};
+
+use super::table::{KEYS, Key, STATIC, Table};
+use super::{
+    FieldLine, HUFFMAN, INDEXED, LineName, NEVER_INDEXED, Pseudo, SIZE_UPDATE, TABLE_SIZE,
+    WITH_INDEXING,
+};
+use crate::huffman;
+
+/// The encoder of one connection's blocks. Its table has at most 4,096 bytes, whatever the peer allows.
+#[derive(Debug)]
+pub struct Encoder {
+    table: Table,
+    names: [NameState; KEYS],
+    /// How many entries were made, modulo 256. There are never so many at a time.
+    made: u8,
+    /// What the peer allows.
+    size_max: usize,
+    /// The least of what it has allowed since the last block.
+    least_size: Option<usize>,
+}
+
+/// What is known of a name, by the number of its key.
+#[derive(Clone, Copy, Debug)]
+struct NameState {
+    /// `made` when its newest entry was made.
+    newest: u8,
+    /// Entries that were made since one of its entries was used.
+    unused: u8,
+}
+
+/// What becomes of a field that is in no table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Indexing {
+    With,
+    Without,
+    Never,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// One for a peer that has said nothing of its table's size.
+    #[must_use]
+    pub const fn new() -> Self {
+        let none = NameState {
+            newest: 0,
+            unused: 0,
+        };
+        Self {
+            table: Table::new(TABLE_SIZE),
+            names: [none; KEYS],
+            made: 0,
+            size_max: TABLE_SIZE,
+            least_size: None,
+        }
+    }
+
+    /// The peer's SETTINGS_HEADER_TABLE_SIZE. The next block says what becomes of it.
+    pub fn set_table_size(&mut self, size: u32) {
+        self.size_max = TABLE_SIZE.min(size as usize);
+        let least = self.least_size.unwrap_or(self.size_max);
+        self.least_size = Some(least.min(self.size_max));
+    }
+
+    /// Begins a block behind what is in `out`. All that is written has to be sent, before another block.
+    pub fn block<'e>(&'e mut self, out: &'e mut BytesMut) -> Block<'e> {
+        if let Some(least) = self.least_size.take() {
+            // If it was lower in between, both are said (RFC 7541, section 4.2).
+            for size in [least.min(self.table.size_max()), self.size_max] {
+                if size != self.table.size_max() {
+                    integer(SIZE_UPDATE, 5, size, out);
+                    self.table.set_size_max(size);
+                }
+            }
+        }
+        Block { encoder: self, out }
+    }
+
+    /// The one place that decides which fields are kept in the table: those that are likely to come again. Values that
+    /// are secret or unique are not, nor those of more than a quarter of the table. A name whose last values all came
+    /// once is given up until one of them comes again.
+    fn indexing(&self, line: &FieldLine<'_>, key: Key) -> Indexing {
+        let traits = match line.name {
+            LineName::Pseudo(Pseudo::Path) => Traits::UNIQUE,
+            LineName::Pseudo(_) => Traits::NONE,
+            LineName::Field(name) => name.traits(),
+        };
+        if line.is_never_indexed || traits.has_any(Traits::SECRET) {
+            return Indexing::Never;
+        }
+        let is_kept = !traits.has_any(Traits::UNIQUE)
+            && line.size() <= self.table.size_max() / 4
+            && self.names[key.number()].unused < UNUSED_MAX;
+        match is_kept {
+            true => Indexing::With,
+            false => Indexing::Without,
+        }
+    }
+
+    /// The ages of the newest entry that is this field, and of the newest one that has its name.
+    #[inline]
+    fn find(&self, line: &FieldLine<'_>, key: Key) -> (Option<usize>, Option<usize>) {
+        let mut of_name = None;
+        let mut made = self.names[key.number()].newest;
+        let mut last_age = None;
+        loop {
+            let age = usize::from(self.made.wrapping_sub(made));
+            // An entry that is gone may seem to be one that was made later: that has another key, or was seen.
+            let Some((its_key, older)) = self.table.key(age) else {
+                break;
+            };
+            if its_key != key || last_age.is_some_and(|last| age <= last) {
+                break;
+            }
+            if let Some(entry) = self.table.get(age)
+                && is_same_name(entry.name, line.name)
+            {
+                if entry.value == line.value {
+                    return (Some(age), Some(age));
+                }
+                of_name = of_name.or(Some(age));
+            }
+            last_age = Some(age);
+            made = older;
+        }
+        (None, of_name)
+    }
+
+    fn insert(&mut self, line: &FieldLine<'_>, key: Key) {
+        let state = &mut self.names[key.number()];
+        self.table.insert(line.name, line.value, state.newest);
+        self.made = self.made.wrapping_add(1);
+        state.newest = self.made;
+        state.unused += 1;
+    }
+}
+
+/// A block that is being written.
+#[derive(Debug)]
+pub struct Block<'e> {
+    encoder: &'e mut Encoder,
+    out: &'e mut BytesMut,
+}
+
+impl Block<'_> {
+    /// Writes a pseudo-field.
+    pub fn pseudo(&mut self, name: Pseudo, value: &[u8]) {
+        self.line(&FieldLine {
+            name: LineName::Pseudo(name),
+            value,
+            is_never_indexed: false,
+        });
+    }
+
+    /// Writes a field, its name in lower case.
+    #[inline]
+    pub fn field(&mut self, name: NameRef<'_>, value: &[u8]) {
+        self.line(&FieldLine {
+            name: LineName::Field(name),
+            value,
+            is_never_indexed: false,
+        });
+    }
+
+    /// Writes either.
+    pub fn line(&mut self, line: &FieldLine<'_>) {
+        let Self { encoder, out } = self;
+        let key = Key::of(line.name);
+        let (first, count) = key.static_indices();
+        let indexing = encoder.indexing(line, key);
+        let mut index_of_name = first;
+        if indexing != Indexing::Never {
+            let mut entries = STATIC[first..first + count].iter();
+            if let Some(at) = entries.position(|entry| entry.value == line.value) {
+                return integer(INDEXED, 7, first + at, out);
+            }
+            let (of_line, of_name) = encoder.find(line, key);
+            if let Some(age) = of_line {
+                encoder.names[key.number()].unused = 0;
+                return integer(INDEXED, 7, STATIC.len() + age, out);
+            }
+            if first == 0 {
+                index_of_name = of_name.map_or(0, |age| STATIC.len() + age);
+            }
+        }
+        let (pattern, prefix) = match indexing {
+            Indexing::With => (WITH_INDEXING, 6),
+            Indexing::Without => (0, 4),
+            Indexing::Never => (NEVER_INDEXED, 4),
+        };
+        integer(pattern, prefix, index_of_name, out);
+        if index_of_name == 0 {
+            string(line.name.as_bytes().iter().map(u8::to_ascii_lowercase), out);
+        }
+        string(line.value.iter().copied(), out);
+        if indexing == Indexing::With {
+            encoder.insert(line, key);
+        }
+    }
+}
+
+fn is_same_name(one: LineName<'_>, other: LineName<'_>) -> bool {
+    match (one, other) {
+        (LineName::Field(NameRef::Other(one)), LineName::Field(NameRef::Other(other))) => {
+            one.eq_ignore_ascii_case(other)
+        }
+        // All others have keys of their own, which are the same.
+        _ => true,
+    }
+}
+
+/// Writes an integer whose first byte has this many bits of it, behind a pattern (RFC 7541, section 5.1).
+#[inline]
+fn integer(pattern: u8, prefix: u32, value: usize, out: &mut BytesMut) {
+    let max = (1 << prefix) - 1;
+    if value < max {
+        return out.extend_from_slice(&[pattern | value as u8]);
+    }
+    out.extend_from_slice(&[pattern | max as u8]);
+    let mut rest = value - max;
+    while rest >= 0x80 {
+        out.extend_from_slice(&[rest as u8 | 0x80]);
+        rest >>= 7;
+    }
+    out.extend_from_slice(&[rest as u8]);
+}
+
+/// Writes a string in Huffman's code if that is shorter.
+fn string(text: impl ExactSizeIterator<Item = u8> + Clone, out: &mut BytesMut) {
+    let coded_len = huffman::encoded_len(text.clone());
+    if coded_len < text.len() {
+        integer(HUFFMAN, 7, coded_len, out);
+        huffman::encode(text, out);
+    } else {
+        integer(0, 7, text.len(), out);
+        out.extend(text);
+    }
+}
+
+/// So many values of a name are kept in vain in a row.
+const UNUSED_MAX: u8 = 4;

@@ -1,0 +1,230 @@
+//! The tables of HPACK: the static one, and the dynamic one of either direction.
+
+use std::collections::VecDeque;
+
+use catamaran_message::name::OF_HPACK;
+use catamaran_message::{Id, NameRef};
+
+use super::{LineName, Pseudo, entry_size};
+
+/// A dynamic table. Entries are numbered by their age: 0 is the newest.
+///
+/// Text of all entries is in one piece of memory, oldest first. Bytes of evicted ones stay in front of it until they are
+/// as many as the others, so that a byte is moved once at most for each byte that is added, and the memory is at most
+/// twice the table's size. Names that are known have no text.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: VecDeque<Entry>,
+    text: Vec<u8>,
+    /// Bytes at the beginning of the text that belong to no entry.
+    evicted: usize,
+    /// Bytes that were in front of the text, modulo 2^32.
+    passed: u32,
+    size: usize,
+    size_max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Where its name and value are, counted from the first byte there ever was.
+    at: u32,
+    name_len: u32,
+    value_len: u32,
+    key: Key,
+    tag: u8,
+}
+
+/// What is compared of a name before its bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Pseudo(Pseudo),
+    Known(Id),
+    /// Names with other numbers are different.
+    Other(u8),
+}
+
+impl Key {
+    pub(super) fn of(name: LineName<'_>) -> Self {
+        match name {
+            LineName::Pseudo(pseudo) => Self::Pseudo(pseudo),
+            LineName::Field(NameRef::Known(id)) => Self::Known(id),
+            LineName::Field(NameRef::Other(text)) => {
+                let last = text.last().map_or(0, |last| last | 0x20);
+                Self::Other((text.len() as u8).wrapping_mul(5).wrapping_add(last) % OTHER_KEYS)
+            }
+        }
+    }
+
+    /// Its number, below [`KEYS`].
+    pub(super) fn number(self) -> usize {
+        match self {
+            Self::Known(id) => id.number(),
+            Self::Pseudo(pseudo) => Id::COUNT + pseudo as usize,
+            Self::Other(number) => Id::COUNT + Pseudo::ALL.len() + usize::from(number),
+        }
+    }
+
+    /// Where the static table has its name: the first index, and how many there are.
+    pub(super) fn static_indices(self) -> (usize, usize) {
+        match self {
+            Self::Known(id) => id.hpack_index().map_or((0, 0), |index| (index.into(), 1)),
+            Self::Pseudo(Pseudo::Authority) => (1, 1),
+            Self::Pseudo(Pseudo::Method) => (2, 2),
+            Self::Pseudo(Pseudo::Path) => (4, 2),
+            Self::Pseudo(Pseudo::Scheme) => (6, 2),
+            Self::Pseudo(Pseudo::Status) => (8, 7),
+            Self::Pseudo(Pseudo::Protocol) | Self::Other(_) => (0, 0),
+        }
+    }
+}
+
+/// An entry of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableLine<'t> {
+    pub(super) name: LineName<'t>,
+    pub(super) value: &'t [u8],
+}
+
+impl Table {
+    pub(super) const fn new(size_max: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            text: Vec::new(),
+            evicted: 0,
+            passed: 0,
+            size: 0,
+            size_max,
+        }
+    }
+
+    pub(super) fn size_max(&self) -> usize {
+        self.size_max
+    }
+
+    pub(super) fn set_size_max(&mut self, size_max: usize) {
+        self.size_max = size_max;
+        self.evict_down_to(size_max);
+    }
+
+    /// The entry of this age.
+    #[inline]
+    pub(super) fn get(&self, age: usize) -> Option<TableLine<'_>> {
+        let entry = self.entries.get(age)?;
+        let at = entry.at.wrapping_sub(self.passed) as usize;
+        let text = self.text.get(at..)?;
+        let (name, rest) = text.split_at_checked(entry.name_len as usize)?;
+        Some(TableLine {
+            name: match entry.key {
+                Key::Pseudo(pseudo) => LineName::Pseudo(pseudo),
+                Key::Known(id) => LineName::Field(NameRef::Known(id)),
+                Key::Other(_) => LineName::Field(NameRef::Other(name)),
+            },
+            value: rest.get(..entry.value_len as usize)?,
+        })
+    }
+
+    /// The key of the entry of this age, and the tag that it was given.
+    #[inline]
+    pub(super) fn key(&self, age: usize) -> Option<(Key, u8)> {
+        self.entries.get(age).map(|entry| (entry.key, entry.tag))
+    }
+
+    /// Adds an entry. One that is larger than the table leaves it empty (RFC 7541, section 4.4).
+    pub(super) fn insert(&mut self, name: LineName<'_>, value: &[u8], tag: u8) {
+        let size = entry_size(name.as_bytes().len(), value.len());
+        self.evict_down_to(self.size_max.saturating_sub(size));
+        if size > self.size_max {
+            return;
+        }
+        let name_text = match name {
+            LineName::Field(NameRef::Other(text)) => text,
+            _ => b"",
+        };
+        self.entries.push_front(Entry {
+            at: self.passed.wrapping_add(self.text.len() as u32),
+            name_len: name_text.len() as u32,
+            value_len: value.len() as u32,
+            key: Key::of(name),
+            tag,
+        });
+        self.text.extend_from_slice(name_text);
+        self.text.extend_from_slice(value);
+        self.size += size;
+    }
+
+    fn evict_down_to(&mut self, size: usize) {
+        while self.size > size
+            && let Some(entry) = self.entries.pop_back()
+        {
+            let text_len = (entry.name_len + entry.value_len) as usize;
+            self.size -= match entry.key {
+                Key::Pseudo(pseudo) => entry_size(pseudo.as_bytes().len(), text_len),
+                Key::Known(id) => entry_size(id.spelling().len(), text_len),
+                Key::Other(_) => entry_size(0, text_len),
+            };
+            self.evicted += text_len;
+        }
+        if self.evicted > self.text.len() / 2 {
+            self.text.drain(..self.evicted);
+            self.passed = self.passed.wrapping_add(self.evicted as u32);
+            self.evicted = 0;
+        }
+    }
+}
+
+/// The static table (RFC 7541, appendix A), whose first index is 1.
+pub(super) static STATIC: [TableLine<'static>; 62] = {
+    let none = TableLine {
+        name: LineName::Pseudo(Pseudo::Authority),
+        value: b"",
+    };
+    let mut table = [none; 62];
+    let mut index = 1;
+    while index < table.len() {
+        table[index] = TableLine {
+            name: static_name(index),
+            value: static_value(index),
+        };
+        index += 1;
+    }
+    table
+};
+
+const fn static_name(index: usize) -> LineName<'static> {
+    LineName::Pseudo(match index {
+        ..=1 => Pseudo::Authority,
+        2 | 3 => Pseudo::Method,
+        4 | 5 => Pseudo::Path,
+        6 | 7 => Pseudo::Scheme,
+        8..=14 => Pseudo::Status,
+        _ => match OF_HPACK[index] {
+            Some(id) => return LineName::Field(NameRef::Known(id)),
+            None => panic!("a name of the static table has no row"),
+        },
+    })
+}
+
+const fn static_value(index: usize) -> &'static [u8] {
+    match index {
+        2 => b"GET",
+        3 => b"POST",
+        4 => b"/",
+        5 => b"/index.html",
+        6 => b"http",
+        7 => b"https",
+        8 => b"200",
+        9 => b"204",
+        10 => b"206",
+        11 => b"304",
+        12 => b"400",
+        13 => b"404",
+        14 => b"500",
+        16 => b"gzip, deflate",
+        _ => b"",
+    }
+}
+
+/// How many numbers keys have.
+pub(super) const KEYS: usize = Id::COUNT + Pseudo::ALL.len() + OTHER_KEYS as usize;
+
+const OTHER_KEYS: u8 = 16;

@@ -1,0 +1,173 @@
+//! What must hold for any blocks of header fields, and for any fields.
+//!
+//! Plain functions that panic on a finding: the fuzz targets call them, and so do the tests of the crate.
+
+use std::ops::ControlFlow;
+
+use bytes::BytesMut;
+use catamaran_http2::hpack::{Decoder, Encoder, Fault, FieldLine, LineName, Scratch};
+
+/// A field as it was shown: name, value, whether it is never indexed.
+pub(crate) type Shown = (Vec<u8>, Vec<u8>, bool);
+
+/// All fields of a block, names in lower case, and the size of the list.
+pub(crate) fn decode_all(
+    decoder: &mut Decoder,
+    block: &[u8],
+) -> Result<(Vec<Shown>, usize), Fault> {
+    let mut shown = Vec::new();
+    let size = decoder.decode(block, usize::MAX, &mut Scratch::default(), |line| {
+        let mut name = line.name.as_bytes().to_vec();
+        if !is_as_it_came(line.name) {
+            name.make_ascii_lowercase();
+        }
+        shown.push((name, line.value.to_vec(), line.is_never_indexed));
+        ControlFlow::Continue(())
+    })?;
+    Ok((shown, size))
+}
+
+fn is_as_it_came(name: LineName<'_>) -> bool {
+    use catamaran_message::NameRef;
+    matches!(name, LineName::Field(NameRef::Other(_)))
+}
+
+/// Blocks, each behind its length: one decoder sees all of their fields, another one few of each block, as a limit or
+/// its visitor says. Neither the fields nor the faults of later blocks differ.
+pub(crate) fn decode(input: &[u8]) {
+    let Some(([table_size, limit], mut rest)) = input.split_first_chunk() else {
+        return;
+    };
+    let table_size = u32::from(*table_size) * 32;
+    let limit = usize::from(*limit) * 8;
+    let mut decoders = [const { Decoder::new() }; 3];
+    decoders
+        .iter_mut()
+        .for_each(|it| it.set_table_size(table_size));
+    let [whole, limited, stopped] = &mut decoders;
+    let mut scratch = Scratch::default();
+    while let Some((len, behind)) = rest.split_first() {
+        let (block, behind) = behind.split_at(behind.len().min(usize::from(*len)));
+        rest = behind;
+        let all = decode_all(whole, block);
+        let mut shown = 0;
+        let size = limited.decode(block, limit, &mut scratch, |line| {
+            shown += line.size();
+            ControlFlow::Continue(())
+        });
+        assert!(shown <= limit);
+        let mut visits = 0;
+        let stopped_size = stopped.decode(block, usize::MAX, &mut scratch, |_| {
+            visits += 1;
+            ControlFlow::Break(())
+        });
+        match all {
+            Ok((fields, total)) => {
+                let sum: usize = fields
+                    .iter()
+                    .map(|(name, value, _)| name.len() + value.len() + 32)
+                    .sum();
+                assert_eq!(sum, total);
+                assert_eq!((size, stopped_size), (Ok(total), Ok(total)));
+                assert!(visits == fields.len().min(1) && (shown == total || total > limit));
+            }
+            Err(fault) => {
+                assert_eq!((size, stopped_size), (Err(fault), Err(fault)));
+                return;
+            }
+        }
+    }
+}
+
+/// Steps of an encoder: blocks of fields, with the peer's sizes of the table between them. Its decoder shows the same.
+pub(crate) fn round_trip(input: &[u8]) {
+    let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+    let mut steps = Steps { rest: input };
+    while let Some(step) = steps.byte() {
+        if step & 0x80 != 0 {
+            for _ in 0..1 + (step >> 5 & 3) {
+                let size = u32::from(steps.byte().unwrap_or(0)) * 40;
+                encoder.set_table_size(size);
+                decoder.set_table_size(size);
+            }
+        }
+        let mut expected = Vec::new();
+        let mut out = BytesMut::from("before");
+        let mut block = encoder.block(&mut out);
+        for _ in 0..step & 0x1f {
+            let name = steps.name();
+            let value = steps.text();
+            let is_never_indexed = step & 0x40 != 0;
+            block.line(&FieldLine {
+                name: LineName::read(&name),
+                value: &value,
+                is_never_indexed,
+            });
+            let secrets: [&[u8]; 4] = [
+                b"authorization",
+                b"proxy-authorization",
+                b"cookie",
+                b"set-cookie",
+            ];
+            let name = name.to_ascii_lowercase();
+            let is_secret = is_never_indexed || secrets.contains(&&name[..]);
+            expected.push((name, value, is_secret));
+        }
+        let (shown, _) = decode_all(&mut decoder, &out[6..]).expect("a good block");
+        let shown = shown
+            .into_iter()
+            .map(|(name, value, never)| (name.to_ascii_lowercase(), value, never));
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+}
+
+/// What the bytes of an input mean to `round_trip`.
+struct Steps<'i> {
+    rest: &'i [u8],
+}
+
+impl Steps<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        self.rest.split_off_first().copied()
+    }
+
+    /// One of the names that are treated in different ways, or any bytes.
+    fn name(&mut self) -> Vec<u8> {
+        match self.byte() {
+            Some(at) if at < 0xC0 => NAMES[usize::from(at) % NAMES.len()].to_vec(),
+            _ => self.text(),
+        }
+    }
+
+    /// Any bytes, or many of the same.
+    fn text(&mut self) -> Vec<u8> {
+        let len = usize::from(self.byte().unwrap_or(0));
+        match len {
+            0xC0.. => vec![self.byte().unwrap_or(0); (len - 0xC0) * 40],
+            _ => {
+                let (text, rest) = self.rest.split_at(self.rest.len().min(len % 24));
+                self.rest = rest;
+                text.to_vec()
+            }
+        }
+    }
+}
+
+const NAMES: [&[u8]; 16] = [
+    b":status",
+    b":path",
+    b":method",
+    b":authority",
+    b":protocol",
+    b"Content-Type",
+    b"accept-encoding",
+    b"Server",
+    b"date",
+    b"set-cookie",
+    b"authorization",
+    b"x-frame-options",
+    b"X-Request-Id",
+    b"x-unknown",
+    b"y-unknown",
+    b"X-OTHER",
+];
