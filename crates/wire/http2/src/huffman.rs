@@ -16,43 +16,46 @@ pub struct InvalidCode;
 /// # Errors
 /// [`InvalidCode`]; what is in `text` then has no meaning.
 pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
-    let start = text.len();
-    text.resize(start + code.len() * 8 / SHORTEST, 0);
-    let mut slots = text[start..].iter_mut();
+    let mut at = text.len();
+    // One byte more, since two are written at a time.
+    text.resize(at + code.len() * 8 / SHORTEST + 1, 0);
+    let mut put = |step: Step| {
+        if let Some(slots) = text[at..].first_chunk_mut() {
+            *slots = step.symbols;
+        }
+        at += usize::from(step.count);
+    };
     // The next bits from the highest one on, and how many they are.
     let (mut window, mut bits) = (0_u64, 0);
-    let mut words = code.chunks_exact(4);
-    for word in &mut words {
-        let word = word
-            .iter()
-            .fold(0, |word, byte| word << 8 | u64::from(*byte));
-        window |= word << (32 - bits);
+    let (words, rest) = code.as_chunks();
+    for word in words {
+        window |= u64::from(u32::from_be_bytes(*word)) << (32 - bits);
         bits += 32;
+        // No code is longer.
         while bits >= 32 {
-            let (symbol, len) = first_symbol(window).ok_or(InvalidCode)?;
-            if let Some(slot) = slots.next() {
-                *slot = symbol;
-            }
-            window <<= len;
-            bits -= len;
+            let step = first_step(window).ok_or(InvalidCode)?;
+            put(step);
+            window <<= step.len;
+            bits -= u32::from(step.len);
         }
     }
-    for byte in words.remainder() {
+    for byte in rest {
         window |= u64::from(*byte) << (56 - bits);
         bits += 8;
     }
     // Ones follow: together with the padding they are the beginning of the end symbol.
-    while let Some((symbol, len)) = first_symbol(window | u64::MAX >> bits)
-        && len <= bits
-    {
-        if let Some(slot) = slots.next() {
-            *slot = symbol;
+    while let Some(mut step) = first_step(window | u64::MAX >> bits) {
+        if u32::from(step.len) > bits {
+            step = Step::one(step.symbols[0]);
         }
-        window <<= len;
-        bits -= len;
+        if u32::from(step.len) > bits {
+            break;
+        }
+        put(step);
+        window <<= step.len;
+        bits -= u32::from(step.len);
     }
-    let unused = slots.len();
-    text.truncate(text.len() - unused);
+    text.truncate(at);
     let is_padding = bits < 8 && window | u64::MAX >> bits == u64::MAX;
     is_padding.then_some(()).ok_or(InvalidCode)
 }
@@ -74,7 +77,7 @@ pub fn encode(text: impl Iterator<Item = u8>, out: &mut BytesMut) {
     for byte in text {
         let Code { code, len } = CODES[usize::from(byte)];
         window = window << len | u64::from(code);
-        bits += u32::from(len);
+        bits += len;
         if bits >= 32 {
             bits -= 32;
             out.extend_from_slice(&((window >> bits) as u32).to_be_bytes());
@@ -85,27 +88,45 @@ pub fn encode(text: impl Iterator<Item = u8>, out: &mut BytesMut) {
     out.extend_from_slice(&(rest as u32).to_be_bytes()[..bits.div_ceil(8) as usize]);
 }
 
-/// The symbol at the beginning of the window and the length of its code. `None` for the end symbol.
+/// The symbols at the beginning of the window. `None` for the end symbol.
 #[inline]
-fn first_symbol(window: u64) -> Option<(u8, u32)> {
-    match SHORT[(window >> 56) as usize] {
-        (symbol, len @ 1..) => Some((symbol, len.into())),
-        _ => first_long_symbol((window >> 32) as u32),
+fn first_step(window: u64) -> Option<Step> {
+    match STEPS[(window >> (64 - STEP_BITS)) as usize] {
+        Step { len: 0, .. } => first_long_step((window >> 32) as u32),
+        step => Some(step),
     }
 }
 
-/// The same for codes longer than eight bits.
-fn first_long_symbol(window: u32) -> Option<(u8, u32)> {
+/// The same for a longer code.
+fn first_long_step(window: u32) -> Option<Step> {
     let run = LONG.iter().find(|run| window < run.end)?;
     let at = usize::from(run.first) + ((window - run.start) >> (32 - run.len)) as usize;
-    Some((*BY_CODE.get(at)?, run.len))
+    BY_CODE.get(at).copied().map(Step::one)
+}
+
+/// One symbol or two, and the length of their codes.
+#[derive(Clone, Copy)]
+struct Step {
+    symbols: [u8; 2],
+    count: u8,
+    len: u8,
+}
+
+impl Step {
+    const fn one(symbol: u8) -> Self {
+        Self {
+            symbols: [symbol, 0],
+            count: 1,
+            len: LENGTHS[symbol as usize],
+        }
+    }
 }
 
 /// The code of a symbol: the lowest `len` bits.
 #[derive(Clone, Copy)]
 struct Code {
     code: u32,
-    len: u8,
+    len: u32,
 }
 
 /// Codes of one length.
@@ -144,11 +165,11 @@ static CODES: [Code; 256] = CODE_TABLE;
 const CODE_TABLE: [Code; 256] = {
     let mut codes = [Code { code: 0, len: 0 }; 256];
     let (mut next, mut at) = (0, 0);
-    let mut len = LENGTHS[TABLE[0] as usize];
+    let mut len = LENGTHS[TABLE[0] as usize] as u32;
     while at < 256 {
         let symbol = TABLE[at] as usize;
-        next <<= LENGTHS[symbol] - len;
-        len = LENGTHS[symbol];
+        next <<= LENGTHS[symbol] as u32 - len;
+        len = LENGTHS[symbol] as u32;
         codes[symbol] = Code { code: next, len };
         next += 1;
         at += 1;
@@ -156,42 +177,63 @@ const CODE_TABLE: [Code; 256] = {
     codes
 };
 
-/// By the next eight bits, symbols whose codes are not longer. A length of 0: it is longer.
-static SHORT: [(u8, u8); 256] = {
-    let mut table = [(0, 0); 256];
-    let mut symbol = 0;
-    while symbol < 256 {
-        let Code { code, len } = CODE_TABLE[symbol];
-        if len <= 8 {
-            let mut rest = 0;
-            while rest < 1 << (8 - len) {
-                table[(code << (8 - len)) as usize + rest] = (symbol as u8, len);
-                rest += 1;
-            }
+/// What begins with these bits: two symbols if both fit. A length of 0: a longer code.
+static STEPS: [Step; 1 << STEP_BITS] = {
+    let mut steps = ONE_STEPS;
+    let mut bits = 0;
+    while bits < steps.len() {
+        let one = ONE_STEPS[bits];
+        let second = ONE_STEPS[(bits << one.len) % steps.len()];
+        if one.len > 0 && second.len > 0 && one.len + second.len <= STEP_BITS {
+            steps[bits] = Step {
+                symbols: [one.symbols[0], second.symbols[0]],
+                count: 2,
+                len: one.len + second.len,
+            };
         }
-        symbol += 1;
+        bits += 1;
     }
-    table
+    steps
 };
 
-/// The longer codes by their lengths. No code has nine bits.
-static LONG: [Run; LONGEST - 8] = {
+const ONE_STEPS: [Step; 1 << STEP_BITS] = {
+    let mut steps = [Step {
+        len: 0,
+        ..Step::one(0)
+    }; 1 << STEP_BITS];
+    let mut at = 0;
+    let mut bits = 0;
+    // In the order of their codes they follow one another.
+    while LENGTHS[TABLE[at] as usize] <= STEP_BITS {
+        let step = Step::one(TABLE[at]);
+        let end = bits + (1 << (STEP_BITS - step.len));
+        while bits < end {
+            steps[bits] = step;
+            bits += 1;
+        }
+        at += 1;
+    }
+    steps
+};
+
+/// The longer codes by their lengths.
+static LONG: [Run; LONGEST - STEP_BITS as usize] = {
     let none = Run {
         len: 0,
         start: 0,
         end: 0,
         first: 0,
     };
-    let mut runs = [none; LONGEST - 8];
+    let mut runs = [none; LONGEST - STEP_BITS as usize];
     let mut at = 0;
     while at < 256 {
         let Code { code, len } = CODE_TABLE[TABLE[at] as usize];
-        if len > 8 {
-            let run = &mut runs[len as usize - 9];
-            let shift = 32 - len as u32;
+        if len > STEP_BITS as u32 {
+            let run = &mut runs[len as usize - STEP_BITS as usize - 1];
+            let shift = 32 - len;
             if run.len == 0 {
                 *run = Run {
-                    len: len as u32,
+                    len,
                     start: code << shift,
                     end: 0,
                     first: at as u8,
@@ -206,6 +248,9 @@ static LONG: [Run; LONGEST - 8] = {
 
 const SHORTEST: usize = 5;
 const LONGEST: usize = 30;
+
+/// Most pairs of letters have no more bits, and the table takes 16 KB.
+const STEP_BITS: u8 = 12;
 
 /// How many bits the code of each byte has. The end symbol has thirty, all ones.
 #[rustfmt::skip]

@@ -124,7 +124,7 @@ impl Decoder {
     #[inline]
     fn line(&self, index: usize) -> Result<TableLine<'_>, Fault> {
         let line = match index.checked_sub(STATIC.len()) {
-            Some(age) => self.table.get(age),
+            Some(age) => self.table.entry(age).map(|entry| self.table.line(entry)),
             None if index == 0 => None,
             None => Some(STATIC[index]),
         };

@@ -108,30 +108,60 @@ impl Encoder {
     /// The ages of the newest entry that is this field, and of the newest one that has its name.
     #[inline]
     fn find(&self, line: &FieldLine<'_>, key: Key) -> (Option<usize>, Option<usize>) {
-        let mut of_name = None;
+        let (mut of_name, mut last_age) = (None, None);
         let mut made = self.names[key.number()].newest;
-        let mut last_age = None;
         loop {
             let age = usize::from(self.made.wrapping_sub(made));
             // An entry that is gone may seem to be one that was made later: that has another key, or was seen.
-            let Some((its_key, older)) = self.table.key(age) else {
-                break;
+            let entry = self.table.entry(age).filter(|entry| entry.key == key);
+            let Some(entry) = entry.filter(|_| last_age.is_none_or(|last| last < age)) else {
+                return (None, of_name);
             };
-            if its_key != key || last_age.is_some_and(|last| age <= last) {
-                break;
-            }
-            if let Some(entry) = self.table.get(age)
-                && is_same_name(entry.name, line.name)
-            {
-                if entry.value == line.value {
-                    return (Some(age), Some(age));
+            let its = self.table.line(entry);
+            if is_same_name(its.name, line.name) {
+                if its.value == line.value {
+                    return (Some(age), of_name);
                 }
                 of_name = of_name.or(Some(age));
             }
             last_age = Some(age);
-            made = older;
+            made = entry.tag;
         }
-        (None, of_name)
+    }
+
+    /// Writes a field that the dynamic table does not have. `of_name` is the age of an entry that has its name.
+    fn write_other(
+        &mut self,
+        line: &FieldLine<'_>,
+        key: Key,
+        of_name: Option<usize>,
+        out: &mut BytesMut,
+    ) {
+        let indexing = self.indexing(line, key);
+        let (first, count) = key.static_indices();
+        let mut of_static = STATIC[first..first + count].iter();
+        if indexing != Indexing::Never
+            && let Some(at) = of_static.position(|entry| entry.value == line.value)
+        {
+            return integer(INDEXED, 7, first + at, out);
+        }
+        let (pattern, prefix) = match indexing {
+            Indexing::With => (WITH_INDEXING, 6),
+            Indexing::Without => (0, 4),
+            Indexing::Never => (NEVER_INDEXED, 4),
+        };
+        let index = match (first, of_name) {
+            (0, Some(age)) => STATIC.len() + age,
+            _ => first,
+        };
+        integer(pattern, prefix, index, out);
+        if index == 0 {
+            string(line.name.as_bytes().iter().map(u8::to_ascii_lowercase), out);
+        }
+        string(line.value.iter().copied(), out);
+        if indexing == Indexing::With {
+            self.insert(line, key);
+        }
     }
 
     fn insert(&mut self, line: &FieldLine<'_>, key: Key) {
@@ -174,36 +204,16 @@ impl Block<'_> {
     pub fn line(&mut self, line: &FieldLine<'_>) {
         let Self { encoder, out } = self;
         let key = Key::of(line.name);
-        let (first, count) = key.static_indices();
-        let indexing = encoder.indexing(line, key);
-        let mut index_of_name = first;
-        if indexing != Indexing::Never {
-            let mut entries = STATIC[first..first + count].iter();
-            if let Some(at) = entries.position(|entry| entry.value == line.value) {
-                return integer(INDEXED, 7, first + at, out);
-            }
-            let (of_line, of_name) = encoder.find(line, key);
+        let mut of_name = None;
+        if !line.is_never_indexed {
+            let of_line;
+            (of_line, of_name) = encoder.find(line, key);
             if let Some(age) = of_line {
                 encoder.names[key.number()].unused = 0;
                 return integer(INDEXED, 7, STATIC.len() + age, out);
             }
-            if first == 0 {
-                index_of_name = of_name.map_or(0, |age| STATIC.len() + age);
-            }
         }
-        let (pattern, prefix) = match indexing {
-            Indexing::With => (WITH_INDEXING, 6),
-            Indexing::Without => (0, 4),
-            Indexing::Never => (NEVER_INDEXED, 4),
-        };
-        integer(pattern, prefix, index_of_name, out);
-        if index_of_name == 0 {
-            string(line.name.as_bytes().iter().map(u8::to_ascii_lowercase), out);
-        }
-        string(line.value.iter().copied(), out);
-        if indexing == Indexing::With {
-            encoder.insert(line, key);
-        }
+        encoder.write_other(line, key, of_name, out);
     }
 }
 

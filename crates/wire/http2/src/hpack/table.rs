@@ -24,14 +24,16 @@ pub(super) struct Table {
     size_max: usize,
 }
 
+/// An entry of a table.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+pub(super) struct Entry {
     /// Where its name and value are, counted from the first byte there ever was.
     at: u32,
     name_len: u32,
     value_len: u32,
-    key: Key,
-    tag: u8,
+    pub(super) key: Key,
+    /// What the encoder remembers of it.
+    pub(super) tag: u8,
 }
 
 /// What is compared of a name before its bytes are.
@@ -78,7 +80,7 @@ impl Key {
     }
 }
 
-/// An entry of a table.
+/// What an entry of a table says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableLine<'t> {
     pub(super) name: LineName<'t>,
@@ -108,25 +110,27 @@ impl Table {
 
     /// The entry of this age.
     #[inline]
-    pub(super) fn get(&self, age: usize) -> Option<TableLine<'_>> {
-        let entry = self.entries.get(age)?;
+    pub(super) fn entry(&self, age: usize) -> Option<&Entry> {
+        self.entries.get(age)
+    }
+
+    /// The name and the value of an entry.
+    #[inline]
+    pub(super) fn line(&self, entry: &Entry) -> TableLine<'_> {
         let at = entry.at.wrapping_sub(self.passed) as usize;
-        let text = self.text.get(at..)?;
-        let (name, rest) = text.split_at_checked(entry.name_len as usize)?;
-        Some(TableLine {
+        let value_at = at + entry.name_len as usize;
+        let end = value_at + entry.value_len as usize;
+        TableLine {
             name: match entry.key {
                 Key::Pseudo(pseudo) => LineName::Pseudo(pseudo),
                 Key::Known(id) => LineName::Field(NameRef::Known(id)),
-                Key::Other(_) => LineName::Field(NameRef::Other(name)),
+                Key::Other(_) => {
+                    let name = self.text.get(at..value_at);
+                    LineName::Field(NameRef::Other(name.unwrap_or_default()))
+                }
             },
-            value: rest.get(..entry.value_len as usize)?,
-        })
-    }
-
-    /// The key of the entry of this age, and the tag that it was given.
-    #[inline]
-    pub(super) fn key(&self, age: usize) -> Option<(Key, u8)> {
-        self.entries.get(age).map(|entry| (entry.key, entry.tag))
+            value: self.text.get(value_at..end).unwrap_or_default(),
+        }
     }
 
     /// Adds an entry. One that is larger than the table leaves it empty (RFC 7541, section 4.4).
