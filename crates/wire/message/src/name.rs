@@ -202,13 +202,13 @@ impl Id {
     }
 
     /// How many there are.
-    pub const COUNT: usize = COUNT;
+    pub const COUNT: u8 = COUNT as u8;
 
     /// Its number, below [`Self::COUNT`].
     #[inline]
     #[must_use]
-    pub fn number(self) -> usize {
-        self.0.into()
+    pub const fn number(self) -> u8 {
+        self.0
     }
 
     #[inline]

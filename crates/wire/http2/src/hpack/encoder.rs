@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use catamaran_message::{NameRef, Traits};
 
-use super::table::{KEYS, Key, STATIC, Table};
+use super::table::{FIRST_OTHER, KEYS, Key, STATIC, Table};
 use super::{
     FieldLine, HUFFMAN, INDEXED, LineName, NEVER_INDEXED, Pseudo, SIZE_UPDATE, TABLE_SIZE,
     WITH_INDEXING,
@@ -98,7 +98,7 @@ impl Encoder {
         }
         let is_kept = !traits.has_any(Traits::UNIQUE)
             && line.size() <= self.table.size_max() / 4
-            && self.names[key.number()].unused < UNUSED_MAX;
+            && self.names[usize::from(key.number())].unused < UNUSED_MAX;
         match is_kept {
             true => Indexing::With,
             false => Indexing::Without,
@@ -107,29 +107,34 @@ impl Encoder {
 
     /// The ages of the newest entry that is this field, and of the newest one that has its name.
     #[inline]
-    fn find(&self, line: &FieldLine<'_>, key: Key) -> (Option<usize>, Option<usize>) {
-        let (mut of_name, mut last_age) = (None, None);
-        let mut made = self.names[key.number()].newest;
+    fn find(&self, line: &FieldLine<'_>, number: u8) -> (Option<usize>, Option<usize>) {
+        let (mut of_name, mut least_age) = (None, 0);
+        let mut made = self.names[usize::from(number)].newest;
         loop {
             let age = usize::from(self.made.wrapping_sub(made));
-            // An entry that is gone may seem to be one that was made later: that has another key, or was seen.
-            let entry = self.table.entry(age).filter(|entry| entry.key == key);
-            let Some(entry) = entry.filter(|_| last_age.is_none_or(|last| last < age)) else {
-                return (None, of_name);
+            // An entry that is gone may seem to be one that was made later: that has another number, or was seen.
+            let entry = match self.table.entry(age) {
+                Some(entry) if entry.number == number && age >= least_age => entry,
+                _ => return (None, of_name),
             };
-            let its = self.table.line(entry);
-            if is_same_name(its.name, line.name) {
-                if its.value == line.value {
+            if number < FIRST_OTHER
+                || self
+                    .table
+                    .other_name(entry)
+                    .eq_ignore_ascii_case(line.name.as_bytes())
+            {
+                if self.table.value(entry) == line.value {
                     return (Some(age), of_name);
                 }
                 of_name = of_name.or(Some(age));
             }
-            last_age = Some(age);
+            least_age = age + 1;
             made = entry.tag;
         }
     }
 
-    /// Writes a field that the dynamic table does not have. `of_name` is the age of an entry that has its name.
+    /// Writes a field that the dynamic table does not have. Apart from those that repeat, which need few registers. `of_name` is the age of an entry that has its name.
+    #[inline(never)]
     fn write_other(
         &mut self,
         line: &FieldLine<'_>,
@@ -165,7 +170,7 @@ impl Encoder {
     }
 
     fn insert(&mut self, line: &FieldLine<'_>, key: Key) {
-        let state = &mut self.names[key.number()];
+        let state = &mut self.names[usize::from(key.number())];
         self.table.insert(line.name, line.value, state.newest);
         self.made = self.made.wrapping_add(1);
         state.newest = self.made;
@@ -207,9 +212,9 @@ impl Block<'_> {
         let mut of_name = None;
         if !line.is_never_indexed {
             let of_line;
-            (of_line, of_name) = encoder.find(line, key);
+            (of_line, of_name) = encoder.find(line, key.number());
             if let Some(age) = of_line {
-                encoder.names[key.number()].unused = 0;
+                encoder.names[usize::from(key.number())].unused = 0;
                 return integer(INDEXED, 7, STATIC.len() + age, out);
             }
         }
@@ -217,25 +222,19 @@ impl Block<'_> {
     }
 }
 
-fn is_same_name(one: LineName<'_>, other: LineName<'_>) -> bool {
-    match (one, other) {
-        (LineName::Field(NameRef::Other(one)), LineName::Field(NameRef::Other(other))) => {
-            one.eq_ignore_ascii_case(other)
-        }
-        // All others have keys of their own, which are the same.
-        _ => true,
-    }
-}
-
 /// Writes an integer whose first byte has this many bits of it, behind a pattern (RFC 7541, section 5.1).
 #[inline]
 fn integer(pattern: u8, prefix: u32, value: usize, out: &mut BytesMut) {
     let max = (1 << prefix) - 1;
-    if value < max {
-        return out.extend_from_slice(&[pattern | value as u8]);
+    match value < max {
+        true => out.extend_from_slice(&[pattern | value as u8]),
+        false => large_integer(pattern | max as u8, value - max, out),
     }
-    out.extend_from_slice(&[pattern | max as u8]);
-    let mut rest = value - max;
+}
+
+#[cold]
+fn large_integer(first: u8, mut rest: usize, out: &mut BytesMut) {
+    out.extend_from_slice(&[first]);
     while rest >= 0x80 {
         out.extend_from_slice(&[rest as u8 | 0x80]);
         rest >>= 7;

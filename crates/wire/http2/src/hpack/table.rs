@@ -1,7 +1,5 @@
 //! The tables of HPACK: the static one, and the dynamic one of either direction.
 
-use std::collections::VecDeque;
-
 use catamaran_message::name::OF_HPACK;
 use catamaran_message::{Id, NameRef};
 
@@ -9,15 +7,17 @@ use super::{LineName, Pseudo, entry_size};
 
 /// A dynamic table. Entries are numbered by their age: 0 is the newest.
 ///
-/// Text of all entries is in one piece of memory, oldest first. Bytes of evicted ones stay in front of it until they are
-/// as many as the others, so that a byte is moved once at most for each byte that is added, and the memory is at most
+/// Text of all entries is in one piece of memory. What is evicted stays in front of the others until it is
+/// as much, so that a byte is moved once at most for each byte that is added, and the memory is at most
 /// twice the table's size. Names that are known have no text.
 #[derive(Debug)]
 pub(super) struct Table {
-    entries: VecDeque<Entry>,
+    /// The oldest first, as the text.
+    entries: Vec<Entry>,
     text: Vec<u8>,
-    /// Bytes at the beginning of the text that belong to no entry.
+    /// Entries at the beginning that are evicted, and bytes of the text that were theirs.
     evicted: usize,
+    evicted_text: usize,
     /// Bytes that were in front of the text, modulo 2^32.
     passed: u32,
     size: usize,
@@ -31,7 +31,9 @@ pub(super) struct Entry {
     at: u32,
     name_len: u32,
     value_len: u32,
-    pub(super) key: Key,
+    key: Key,
+    /// The key's.
+    pub(super) number: u8,
     /// What the encoder remembers of it.
     pub(super) tag: u8,
 }
@@ -46,6 +48,7 @@ pub(super) enum Key {
 }
 
 impl Key {
+    #[inline]
     pub(super) fn of(name: LineName<'_>) -> Self {
         match name {
             LineName::Pseudo(pseudo) => Self::Pseudo(pseudo),
@@ -58,11 +61,12 @@ impl Key {
     }
 
     /// Its number, below [`KEYS`].
-    pub(super) fn number(self) -> usize {
+    #[inline]
+    pub(super) fn number(self) -> u8 {
         match self {
             Self::Known(id) => id.number(),
-            Self::Pseudo(pseudo) => Id::COUNT + pseudo as usize,
-            Self::Other(number) => Id::COUNT + Pseudo::ALL.len() + usize::from(number),
+            Self::Pseudo(pseudo) => Id::COUNT + pseudo as u8,
+            Self::Other(number) => FIRST_OTHER + number,
         }
     }
 
@@ -90,9 +94,10 @@ pub(super) struct TableLine<'t> {
 impl Table {
     pub(super) const fn new(size_max: usize) -> Self {
         Self {
-            entries: VecDeque::new(),
+            entries: Vec::new(),
             text: Vec::new(),
             evicted: 0,
+            evicted_text: 0,
             passed: 0,
             size: 0,
             size_max,
@@ -111,26 +116,36 @@ impl Table {
     /// The entry of this age.
     #[inline]
     pub(super) fn entry(&self, age: usize) -> Option<&Entry> {
-        self.entries.get(age)
+        let at = self.entries.len().checked_sub(age + 1)?;
+        self.entries.get(at).filter(|_| at >= self.evicted)
     }
 
     /// The name and the value of an entry.
     #[inline]
     pub(super) fn line(&self, entry: &Entry) -> TableLine<'_> {
-        let at = entry.at.wrapping_sub(self.passed) as usize;
-        let value_at = at + entry.name_len as usize;
-        let end = value_at + entry.value_len as usize;
         TableLine {
             name: match entry.key {
                 Key::Pseudo(pseudo) => LineName::Pseudo(pseudo),
                 Key::Known(id) => LineName::Field(NameRef::Known(id)),
-                Key::Other(_) => {
-                    let name = self.text.get(at..value_at);
-                    LineName::Field(NameRef::Other(name.unwrap_or_default()))
-                }
+                Key::Other(_) => LineName::Field(NameRef::Other(self.other_name(entry))),
             },
-            value: self.text.get(value_at..end).unwrap_or_default(),
+            value: self.value(entry),
         }
+    }
+
+    /// The value of an entry.
+    #[inline]
+    pub(super) fn value(&self, entry: &Entry) -> &[u8] {
+        let at = entry.at.wrapping_sub(self.passed) + entry.name_len;
+        let value = self.text.get(at as usize..(at + entry.value_len) as usize);
+        value.unwrap_or_default()
+    }
+
+    /// The name of an entry, if it is written there.
+    pub(super) fn other_name(&self, entry: &Entry) -> &[u8] {
+        let at = entry.at.wrapping_sub(self.passed);
+        let name = self.text.get(at as usize..(at + entry.name_len) as usize);
+        name.unwrap_or_default()
     }
 
     /// Adds an entry. One that is larger than the table leaves it empty (RFC 7541, section 4.4).
@@ -140,15 +155,17 @@ impl Table {
         if size > self.size_max {
             return;
         }
+        let key = Key::of(name);
         let name_text = match name {
             LineName::Field(NameRef::Other(text)) => text,
             _ => b"",
         };
-        self.entries.push_front(Entry {
+        self.entries.push(Entry {
             at: self.passed.wrapping_add(self.text.len() as u32),
             name_len: name_text.len() as u32,
             value_len: value.len() as u32,
-            key: Key::of(name),
+            key,
+            number: key.number(),
             tag,
         });
         self.text.extend_from_slice(name_text);
@@ -158,7 +175,7 @@ impl Table {
 
     fn evict_down_to(&mut self, size: usize) {
         while self.size > size
-            && let Some(entry) = self.entries.pop_back()
+            && let Some(entry) = self.entries.get(self.evicted)
         {
             let text_len = (entry.name_len + entry.value_len) as usize;
             self.size -= match entry.key {
@@ -166,12 +183,17 @@ impl Table {
                 Key::Known(id) => entry_size(id.spelling().len(), text_len),
                 Key::Other(_) => entry_size(0, text_len),
             };
-            self.evicted += text_len;
+            self.evicted += 1;
+            self.evicted_text += text_len;
         }
-        if self.evicted > self.text.len() / 2 {
-            self.text.drain(..self.evicted);
-            self.passed = self.passed.wrapping_add(self.evicted as u32);
+        if self.evicted > self.entries.len() / 2 {
+            self.entries.drain(..self.evicted);
             self.evicted = 0;
+        }
+        if self.evicted_text > self.text.len() / 2 {
+            self.text.drain(..self.evicted_text);
+            self.passed = self.passed.wrapping_add(self.evicted_text as u32);
+            self.evicted_text = 0;
         }
     }
 }
@@ -229,6 +251,9 @@ const fn static_value(index: usize) -> &'static [u8] {
 }
 
 /// How many numbers keys have.
-pub(super) const KEYS: usize = Id::COUNT + Pseudo::ALL.len() + OTHER_KEYS as usize;
+pub(super) const KEYS: usize = (FIRST_OTHER + OTHER_KEYS) as usize;
+
+/// The first number of those that several names may have.
+pub(super) const FIRST_OTHER: u8 = Id::COUNT + Pseudo::ALL.len() as u8;
 
 const OTHER_KEYS: u8 = 16;
