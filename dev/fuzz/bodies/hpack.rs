@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 use catamaran_http2::hpack::{Decoder, Encoder, Fault, FieldLine, LineName, Scratch};
+use catamaran_message::NameRef;
 
 /// A field as it was shown: name, value, whether it is never indexed.
 pub(crate) type Shown = (Vec<u8>, Vec<u8>, bool);
@@ -28,7 +29,6 @@ pub(crate) fn decode_all(
 }
 
 fn is_as_it_came(name: LineName<'_>) -> bool {
-    use catamaran_message::NameRef;
     matches!(name, LineName::Field(NameRef::Other(_)))
 }
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use catamaran_http2::hpack::{Decoder, Fault, LineName, Pseudo, Scratch};
 use catamaran_message::{NameRef, name};
+use catamaran_testkit::replay_corpus;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -341,6 +342,11 @@ fn the_table_has_what_fits() {
             }
         }
     }
+}
+
+#[test]
+fn corpus_of_decoding() {
+    replay_corpus("hpack_decode", bodies::decode);
 }
 
 proptest! {

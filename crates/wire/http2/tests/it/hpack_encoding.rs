@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use catamaran_http2::hpack::{Decoder, Encoder, FieldLine, Pseudo};
 use catamaran_message::NameRef;
+use catamaran_testkit::replay_corpus;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -151,6 +152,11 @@ fn the_size_that_the_peer_allows_is_heeded_and_said() {
         block(&mut encoder, &fields),
         [b"\x3f\xa9\x01", &literal[..]].concat()
     );
+}
+
+#[test]
+fn corpus_of_encoding() {
+    replay_corpus("hpack_round_trip", bodies::round_trip);
 }
 
 proptest! {
