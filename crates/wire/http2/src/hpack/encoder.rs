@@ -135,13 +135,8 @@ impl Encoder {
 
     /// Writes a field that the dynamic table does not have. Apart from those that repeat, which need few registers. `of_name` is the age of an entry that has its name.
     #[inline(never)]
-    fn write_other(
-        &mut self,
-        line: &FieldLine<'_>,
-        key: Key,
-        of_name: Option<usize>,
-        out: &mut BytesMut,
-    ) {
+    fn write_other(&mut self, line: &FieldLine<'_>, of_name: Option<usize>, out: &mut BytesMut) {
+        let key = Key::of(line.name);
         let indexing = self.indexing(line, key);
         let (first, count) = key.static_indices();
         let mut of_static = STATIC[first..first + count].iter();
@@ -207,18 +202,17 @@ impl Block<'_> {
 
     /// Writes either.
     pub fn line(&mut self, line: &FieldLine<'_>) {
-        let Self { encoder, out } = self;
-        let key = Key::of(line.name);
+        let number = Key::of(line.name).number();
         let mut of_name = None;
         if !line.is_never_indexed {
             let of_line;
-            (of_line, of_name) = encoder.find(line, key.number());
+            (of_line, of_name) = self.encoder.find(line, number);
             if let Some(age) = of_line {
-                encoder.names[usize::from(key.number())].unused = 0;
-                return integer(INDEXED, 7, STATIC.len() + age, out);
+                self.encoder.names[usize::from(number)].unused = 0;
+                return integer(INDEXED, 7, STATIC.len() + age, self.out);
             }
         }
-        encoder.write_other(line, key, of_name, out);
+        self.encoder.write_other(line, of_name, self.out);
     }
 }
 
