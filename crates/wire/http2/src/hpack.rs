@@ -2,12 +2,47 @@
 //!
 //! A name that `catamaran_message` has a number for is looked up once, when its bytes are received: entries of both
 //! tables keep the number. Whether a name or a value may be in a message at all is not judged here.
+//!
+//! # Example
+//!
+//! A field that repeats takes one byte:
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use bytes::BytesMut;
+//! use catamaran_http2::hpack::{Decoder, Encoder, LineName, Pseudo, Scratch};
+//! use catamaran_message::NameRef;
+//! use catamaran_message::name::SERVER;
+//!
+//! # fn main() -> Result<(), catamaran_http2::hpack::Fault> {
+//! let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+//! for expected_len in [9, 2] {
+//!     let mut out = BytesMut::new();
+//!     let mut block = encoder.block(&mut out);
+//!     block.field(Pseudo::Status, b"200");
+//!     block.field(NameRef::from(SERVER), b"catamaran");
+//!     assert_eq!(out.len(), expected_len);
+//!
+//!     let mut servers = 0;
+//!     let list_size = decoder.decode(&out, 65_536, &mut Scratch::default(), |line| {
+//!         if let LineName::Field(NameRef::Known(SERVER)) = line.name {
+//!             assert_eq!(line.value, b"catamaran");
+//!             servers += 1;
+//!         }
+//!         ControlFlow::Continue(())
+//!     })?;
+//!     assert_eq!((servers, list_size), (1, 7 + 3 + 32 + 6 + 9 + 32));
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod decoder;
 mod encoder;
 mod table;
 
-use catamaran_message::{Id, NameRef, name};
+use catamaran_message::{NameRef, name};
 use thiserror::Error;
 
 pub use self::decoder::{Decoder, Scratch};
@@ -25,7 +60,17 @@ pub struct FieldLine<'b> {
     pub is_never_indexed: bool,
 }
 
-impl FieldLine<'_> {
+impl<'b> FieldLine<'b> {
+    /// One that may be indexed.
+    #[must_use]
+    pub const fn new(name: LineName<'b>, value: &'b [u8]) -> Self {
+        Self {
+            name,
+            value,
+            is_never_indexed: false,
+        }
+    }
+
     /// What it counts in the size of a list and of a table (RFC 9113, section 6.5.2).
     #[must_use]
     pub fn size(&self) -> usize {
@@ -83,9 +128,15 @@ impl<'n> LineName<'n> {
     }
 }
 
-impl From<Id> for LineName<'_> {
-    fn from(id: Id) -> Self {
-        Self::Field(id.into())
+impl<'n> From<NameRef<'n>> for LineName<'n> {
+    fn from(name: NameRef<'n>) -> Self {
+        Self::Field(name)
+    }
+}
+
+impl From<Pseudo> for LineName<'_> {
+    fn from(pseudo: Pseudo) -> Self {
+        Self::Pseudo(pseudo)
     }
 }
 
@@ -107,7 +158,7 @@ pub enum Pseudo {
 }
 
 impl Pseudo {
-    const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Authority,
         Self::Method,
         Self::Path,

@@ -120,7 +120,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "cli", may_use: &["admin-api", "config", "front", "connector", "http-client", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
-    Row { folder: "nights", may_use: &["ajp", "e2e", "gauge", "stats", "testkit", "tier"] },
+    Row { folder: "nights", may_use: &["ajp", "e2e", "gauge", "http2", "message", "stats", "testkit", "tier"] },
     Row { folder: "xtask", may_use: &["gauge", "http-client", "stats", "testkit", "tier", "units"] },
 ];
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::table::{STATIC, Table, TableLine};
+use super::table::{STATIC, Table};
 use super::{
     Fault, FieldLine, HUFFMAN, INDEXED, LineName, NEVER_INDEXED, SIZE_UPDATE, TABLE_SIZE,
     WITH_INDEXING,
@@ -77,12 +77,7 @@ impl Decoder {
         while let Some(&first) = rest.first() {
             let prefix = match first {
                 INDEXED.. => {
-                    let TableLine { name, value } = self.line(integer(&mut rest, 7)?)?;
-                    show(FieldLine {
-                        name,
-                        value,
-                        is_never_indexed: false,
-                    });
+                    show(self.line(integer(&mut rest, 7)?)?);
                     continue;
                 }
                 WITH_INDEXING.. => 6,
@@ -122,7 +117,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn line(&self, index: usize) -> Result<TableLine<'_>, Fault> {
+    fn line(&self, index: usize) -> Result<FieldLine<'_>, Fault> {
         let line = match index.checked_sub(STATIC.len()) {
             Some(age) => self.table.entry(age).map(|entry| self.table.line(entry)),
             None if index == 0 => None,

@@ -1,7 +1,7 @@
 //! Fields become blocks.
 
 use bytes::BytesMut;
-use catamaran_message::{NameRef, Traits};
+use catamaran_message::Traits;
 
 use super::table::{FIRST_OTHER, KEYS, Key, STATIC, Table};
 use super::{
@@ -117,12 +117,9 @@ impl Encoder {
                 Some(entry) if entry.number == number && age >= least_age => entry,
                 _ => return (None, of_name),
             };
-            if number < FIRST_OTHER
-                || self
-                    .table
-                    .other_name(entry)
-                    .eq_ignore_ascii_case(line.name.as_bytes())
-            {
+            let is_same_name = number < FIRST_OTHER
+                || (self.table.other_name(entry)).eq_ignore_ascii_case(line.name.as_bytes());
+            if is_same_name {
                 if self.table.value(entry) == line.value {
                     return (Some(age), of_name);
                 }
@@ -133,7 +130,8 @@ impl Encoder {
         }
     }
 
-    /// Writes a field that the dynamic table does not have. Apart from those that repeat, which need few registers. `of_name` is the age of an entry that has its name.
+    /// Writes a field that the dynamic table does not have; `of_name` is the age of an entry that has its name. Not
+    /// inlined, since a field that repeats needs few registers.
     #[inline(never)]
     fn write_other(&mut self, line: &FieldLine<'_>, of_name: Option<usize>, out: &mut BytesMut) {
         let key = Key::of(line.name);
@@ -181,26 +179,13 @@ pub struct Block<'e> {
 }
 
 impl Block<'_> {
-    /// Writes a pseudo-field.
-    pub fn pseudo(&mut self, name: Pseudo, value: &[u8]) {
-        self.line(&FieldLine {
-            name: LineName::Pseudo(name),
-            value,
-            is_never_indexed: false,
-        });
-    }
-
-    /// Writes a field, its name in lower case.
+    /// Writes a field, its name in lower case, or a pseudo-field.
     #[inline]
-    pub fn field(&mut self, name: NameRef<'_>, value: &[u8]) {
-        self.line(&FieldLine {
-            name: LineName::Field(name),
-            value,
-            is_never_indexed: false,
-        });
+    pub fn field<'l>(&mut self, name: impl Into<LineName<'l>>, value: &'l [u8]) {
+        self.line(&FieldLine::new(name.into(), value));
     }
 
-    /// Writes either.
+    /// The same, and whether it is never indexed.
     pub fn line(&mut self, line: &FieldLine<'_>) {
         let number = Key::of(line.name).number();
         let mut of_name = None;

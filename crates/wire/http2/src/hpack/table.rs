@@ -3,7 +3,7 @@
 use catamaran_message::name::OF_HPACK;
 use catamaran_message::{Id, NameRef};
 
-use super::{LineName, Pseudo, entry_size};
+use super::{FieldLine, LineName, Pseudo, entry_size};
 
 /// A dynamic table. Entries are numbered by their age: 0 is the newest.
 ///
@@ -84,13 +84,6 @@ impl Key {
     }
 }
 
-/// What an entry of a table says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TableLine<'t> {
-    pub(super) name: LineName<'t>,
-    pub(super) value: &'t [u8],
-}
-
 impl Table {
     pub(super) const fn new(size_max: usize) -> Self {
         Self {
@@ -122,15 +115,13 @@ impl Table {
 
     /// The name and the value of an entry.
     #[inline]
-    pub(super) fn line(&self, entry: &Entry) -> TableLine<'_> {
-        TableLine {
-            name: match entry.key {
-                Key::Pseudo(pseudo) => LineName::Pseudo(pseudo),
-                Key::Known(id) => LineName::Field(NameRef::Known(id)),
-                Key::Other(_) => LineName::Field(NameRef::Other(self.other_name(entry))),
-            },
-            value: self.value(entry),
-        }
+    pub(super) fn line(&self, entry: &Entry) -> FieldLine<'_> {
+        let name = match entry.key {
+            Key::Pseudo(pseudo) => LineName::Pseudo(pseudo),
+            Key::Known(id) => LineName::Field(NameRef::Known(id)),
+            Key::Other(_) => LineName::Field(NameRef::Other(self.other_name(entry))),
+        };
+        FieldLine::new(name, self.value(entry))
     }
 
     /// The value of an entry.
@@ -199,18 +190,11 @@ impl Table {
 }
 
 /// The static table (RFC 7541, appendix A), whose first index is 1.
-pub(super) static STATIC: [TableLine<'static>; 62] = {
-    let none = TableLine {
-        name: LineName::Pseudo(Pseudo::Authority),
-        value: b"",
-    };
-    let mut table = [none; 62];
+pub(super) static STATIC: [FieldLine<'static>; 62] = {
+    let mut table = [FieldLine::new(LineName::Pseudo(Pseudo::Authority), b""); 62];
     let mut index = 1;
     while index < table.len() {
-        table[index] = TableLine {
-            name: static_name(index),
-            value: static_value(index),
-        };
+        table[index] = FieldLine::new(static_name(index), static_value(index));
         index += 1;
     }
     table

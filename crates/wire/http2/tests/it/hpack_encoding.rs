@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use catamaran_http2::hpack::{Decoder, Encoder, FieldLine, Pseudo};
 use catamaran_message::NameRef;
+use catamaran_message::name::SERVER;
 use catamaran_testkit::replay_corpus;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,11 +18,11 @@ fn block(encoder: &mut Encoder, fields: &[(&str, &str)]) -> Vec<u8> {
     for (name, value) in fields {
         let value = value.as_bytes();
         match *name {
-            ":status" => block.pseudo(Pseudo::Status, value),
-            ":method" => block.pseudo(Pseudo::Method, value),
-            ":scheme" => block.pseudo(Pseudo::Scheme, value),
-            ":path" => block.pseudo(Pseudo::Path, value),
-            ":authority" => block.pseudo(Pseudo::Authority, value),
+            ":status" => block.field(Pseudo::Status, value),
+            ":method" => block.field(Pseudo::Method, value),
+            ":scheme" => block.field(Pseudo::Scheme, value),
+            ":path" => block.field(Pseudo::Path, value),
+            ":authority" => block.field(Pseudo::Authority, value),
             name => block.field(NameRef::read(name.as_bytes()), value),
         }
     }
@@ -73,7 +74,7 @@ fn what_is_secret_or_unique_is_in_no_table() {
     }
     let mut out = BytesMut::new();
     encoder.block(&mut out).line(&FieldLine {
-        name: catamaran_message::name::SERVER.into(),
+        name: NameRef::from(SERVER).into(),
         value: b"x",
         is_never_indexed: true,
     });

@@ -4,6 +4,15 @@
 /// The bodies of the fuzz targets.
 #[path = "../../../../../dev/fuzz/bodies/hpack.rs"]
 mod bodies;
+mod client;
+#[path = "../../../../../dev/fuzz/bodies/http2.rs"]
+mod connection_bodies;
+mod dialogue;
+mod differential;
+mod flow;
+mod hostile;
 mod hpack_decoding;
 mod hpack_encoding;
 mod huffman;
+mod server;
+mod transcript;

@@ -1,0 +1,153 @@
+//! The client role: requests go out on streams, responses come in.
+
+use bytes::BytesMut;
+use catamaran_message::{
+    BodyLength, Request, ResponseHead, Scheme, is_clean_target, is_sendable_host,
+};
+use http::Method;
+
+use crate::conn::{Connection, Role};
+use crate::encode;
+use crate::error::{Fault, SendError};
+use crate::event::Event;
+use crate::limits::Limits;
+use crate::response;
+use crate::settings::Config;
+use crate::streams::Half;
+
+/// One connection as its client sees it. Streams are told by their numbers.
+#[derive(Debug)]
+pub struct Client {
+    /// What both roles share.
+    pub connection: Connection,
+    /// The number of the next stream.
+    next: u32,
+}
+
+impl Client {
+    /// A fresh connection; what it begins with is written.
+    pub fn new(limits: Limits, config: Config, out: &mut BytesMut) -> Self {
+        Self {
+            connection: Connection::new(Role::Client, limits, config, out),
+            next: 1,
+        }
+    }
+
+    /// Takes the next event out of `input`; `None` means: more bytes, please. What the protocol answers by itself
+    /// (settings, PING, resets) is written to `out`.
+    ///
+    /// # Errors
+    /// A [`Fault`] is final: say so with [`Connection::go_away`], then close. Further calls return it again.
+    pub fn receive(
+        &mut self,
+        input: &mut BytesMut,
+        out: &mut BytesMut,
+    ) -> Result<Option<Event<ResponseHead>>, Fault> {
+        let Some(received) = self.connection.receive(input, out)? else {
+            return Ok(None);
+        };
+        Ok(Some(Event::new(received, &mut self.connection, out, begin)))
+    }
+
+    /// Whether another request can be sent now.
+    pub fn can_open(&self) -> bool {
+        let max = self.connection.peer.streams_max as usize;
+        self.next <= self.connection.last_processed && self.connection.streams.len() < max
+    }
+
+    /// Writes the head of a request, and returns its stream. `ends`: it has no body.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was written.
+    pub fn send_request(
+        &mut self,
+        request: &Request<'_>,
+        scheme: Scheme,
+        out: &mut BytesMut,
+    ) -> Result<u32, SendError> {
+        if !self.can_open() {
+            return Err(SendError::NoStream);
+        }
+        check(request)?;
+        let stream = self.next;
+        self.next += 2;
+        let ends = request.body == BodyLength::Known(0);
+        let length = match request.body {
+            // Methods without a meaning for a body say nothing of one (RFC 9110, section 8.6).
+            BodyLength::Known(0) if !expects_body(request.method) => None,
+            BodyLength::Known(length) => Some(length),
+            BodyLength::Unknown => None,
+        };
+        let scheme: &[u8] = match scheme {
+            Scheme::Http => b"http",
+            Scheme::Https => b"https",
+        };
+        let outbound = if ends { Half::Ended } else { Half::Body };
+        self.connection.open(stream, Half::Awaited, outbound);
+        if let Some(it) = self.connection.streams.get(stream) {
+            it.is_head = request.method == Method::HEAD;
+            it.unsent = length;
+        }
+        encode::request(
+            &mut self.connection,
+            stream,
+            request,
+            scheme,
+            length,
+            ends,
+            out,
+        );
+        Ok(stream)
+    }
+}
+
+/// Reads the block as the head of a response.
+fn begin(
+    connection: &mut Connection,
+    id: u32,
+    ends: bool,
+    out: &mut BytesMut,
+) -> Event<ResponseHead> {
+    let is_head = connection.streams.get(id).is_some_and(|it| it.is_head);
+    let mut head = Box::new(ResponseHead::default());
+    let limits = connection.limits;
+    let missing = match response::read(&mut connection.block, ends, is_head, &limits, &mut head) {
+        Ok(missing) => missing,
+        Err(fault) => return Event::fail(connection, id, fault, out),
+    };
+    if !head.status.is_informational() {
+        if let Some(stream) = connection.streams.get(id) {
+            stream.inbound = Half::Body;
+            stream.missing = missing;
+        }
+        if ends {
+            connection.end_inbound(id, out);
+        }
+    }
+    Event::Head {
+        stream: id,
+        head,
+        ends,
+    }
+}
+
+/// Checks what would be read in another way than it is meant.
+fn check(request: &Request<'_>) -> Result<(), SendError> {
+    if *request.method == Method::CONNECT {
+        return Err(SendError::Connect);
+    }
+    let is_origin = request.path.first() == Some(&b'/') && is_clean_target(request.path, false);
+    let is_whole_server = request.path == b"*" && request.method == Method::OPTIONS;
+    let is_query = request
+        .query
+        .is_none_or(|query| is_clean_target(query, true));
+    if !(is_origin || is_whole_server && request.query.is_none()) || !is_query {
+        return Err(SendError::Target);
+    }
+    let is_host = is_sendable_host(request.host);
+    is_host.then_some(()).ok_or(SendError::Host)
+}
+
+fn expects_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}

@@ -1,0 +1,119 @@
+//! What is sent on streams, and of the connection.
+
+use bytes::BytesMut;
+use catamaran_message::Fields;
+
+use super::{Connection, PING_LEN, Role, count};
+use crate::encode;
+use crate::error::{Code, SendError};
+use crate::frame::{self, FrameHead, PAYLOAD_MAX};
+use crate::streams::Half;
+
+impl Connection {
+    /// How many bytes of a body may be sent now, in one frame.
+    #[inline]
+    pub fn room(&mut self, id: u32) -> usize {
+        let connection = self.windows.send;
+        let Some(stream) = self.streams.get(id) else {
+            return 0;
+        };
+        if stream.outbound != Half::Body {
+            return 0;
+        }
+        let narrower = stream.send_window.min(connection).max(0);
+        let window = usize::try_from(narrower).unwrap_or(usize::MAX);
+        window.min(self.peer.payload_max).min(PAYLOAD_MAX)
+    }
+
+    /// Announces at most `len` bytes of a body. Returns how many of them the caller must write to the connection
+    /// next: no more than the windows allow. `ends` if nothing follows them all.
+    ///
+    /// # Errors
+    /// The stream has no body to send, or one that is not as long as announced; nothing was written.
+    pub fn begin_data(
+        &mut self,
+        id: u32,
+        len: usize,
+        ends: bool,
+        out: &mut BytesMut,
+    ) -> Result<usize, SendError> {
+        let taken = len.min(self.room(id));
+        let stream = self.streams.get(id).filter(|it| it.outbound == Half::Body);
+        let stream = stream.ok_or(SendError::OutOfTurn)?;
+        if let Some(unsent) = &mut stream.unsent {
+            let left = unsent.checked_sub(len as u64).ok_or(SendError::Length)?;
+            if ends && left > 0 {
+                return Err(SendError::Length);
+            }
+            *unsent -= taken as u64;
+        }
+        let ends = ends && taken == len;
+        if taken == 0 && !ends {
+            return Ok(0);
+        }
+        let bytes = i64::from(count(taken));
+        stream.send_window -= bytes;
+        self.windows.send -= bytes;
+        let head = FrameHead {
+            len: taken,
+            kind: frame::DATA,
+            flags: if ends { frame::END_STREAM } else { 0 },
+            stream: id,
+        };
+        head.write(out);
+        if ends {
+            self.end_outbound(id, out);
+        }
+        Ok(taken)
+    }
+
+    /// Writes a block of fields that stands in `block`.
+    pub(crate) fn write_block(&self, id: u32, ends: bool, block: &[u8], out: &mut BytesMut) {
+        let max = self.peer.payload_max.min(PAYLOAD_MAX);
+        let mut kind = frame::HEADERS;
+        let mut flags = if ends { frame::END_STREAM } else { 0 };
+        let mut rest = block;
+        loop {
+            let (payload, behind) = rest.split_at(rest.len().min(max));
+            if behind.is_empty() {
+                flags |= frame::END_HEADERS;
+            }
+            frame::write(kind, flags, id, payload, out);
+            if behind.is_empty() {
+                return;
+            }
+            (kind, flags, rest) = (frame::CONTINUATION, 0, behind);
+        }
+    }
+
+    /// Says that the connection ends. `is_final`: no stream is taken any more that has not begun; before, some may
+    /// be on their way (RFC 9113, section 6.8).
+    pub fn go_away(&mut self, code: Code, is_final: bool, out: &mut BytesMut) {
+        if is_final {
+            self.last_taken = self.last_taken.min(match self.role {
+                Role::Server => self.streams.last,
+                // Servers open none.
+                Role::Client => 0,
+            });
+        }
+        frame::write_go_away(self.last_taken, code, &[], out);
+    }
+
+    /// Asks for an answer, which is [`Event::Pong`](crate::Event).
+    pub fn ping(&mut self, out: &mut BytesMut) {
+        frame::write(frame::PING, 0, 0, &[0; PING_LEN], out);
+    }
+
+    /// Writes fields behind a body, which end it.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was written.
+    pub fn send_trailers(
+        &mut self,
+        id: u32,
+        fields: &Fields,
+        out: &mut BytesMut,
+    ) -> Result<(), SendError> {
+        encode::trailers(self, id, fields, out)
+    }
+}

@@ -1,0 +1,104 @@
+//! Heads and trailers as they are sent.
+
+use bytes::BytesMut;
+use catamaran_message::name::{CONTENT_LENGTH, HOST, TE, TRAILER};
+use catamaran_message::{Fields, NameRef, Request, Traits};
+use http::StatusCode;
+
+use crate::conn::Connection;
+use crate::error::SendError;
+use crate::hpack::{Block, Pseudo};
+use crate::streams::Half;
+
+/// Writes the head of a response. Of its fields those that concern a connection of HTTP/1.1, and Content-Length, are
+/// left out.
+pub(crate) fn response(
+    conn: &mut Connection,
+    id: u32,
+    status: StatusCode,
+    headers: &Fields,
+    length: Option<u64>,
+    ends: bool,
+    out: &mut BytesMut,
+) {
+    let mut bytes = BytesMut::new();
+    let mut block = conn.encoder.block(&mut bytes);
+    block.field(Pseudo::Status, status.as_str().as_bytes());
+    write_fields(headers, false, &mut block);
+    write_length(length, &mut block);
+    conn.write_block(id, ends, &bytes, out);
+}
+
+/// Writes the head of a request.
+pub(crate) fn request(
+    conn: &mut Connection,
+    id: u32,
+    request: &Request<'_>,
+    scheme: &[u8],
+    length: Option<u64>,
+    ends: bool,
+    out: &mut BytesMut,
+) {
+    let mut bytes = BytesMut::new();
+    let mut block = conn.encoder.block(&mut bytes);
+    block.field(Pseudo::Method, request.method.as_str().as_bytes());
+    block.field(Pseudo::Scheme, scheme);
+    block.field(Pseudo::Authority, request.host);
+    match request.query {
+        None => block.field(Pseudo::Path, request.path),
+        Some(query) => block.field(Pseudo::Path, &[request.path, query].join(&b'?')),
+    }
+    write_fields(request.headers, true, &mut block);
+    write_length(length, &mut block);
+    conn.write_block(id, ends, &bytes, out);
+}
+
+/// Writes fields behind a body, which end it.
+pub(crate) fn trailers(
+    conn: &mut Connection,
+    id: u32,
+    trailers: &Fields,
+    out: &mut BytesMut,
+) -> Result<(), SendError> {
+    let stream = conn.streams.get(id).filter(|it| it.outbound == Half::Body);
+    let stream = stream.ok_or(SendError::OutOfTurn)?;
+    if stream.unsent.is_some_and(|unsent| unsent > 0) {
+        return Err(SendError::Length);
+    }
+    let mut bytes = BytesMut::new();
+    let mut block = conn.encoder.block(&mut bytes);
+    write_fields(trailers, true, &mut block);
+    conn.write_block(id, true, &bytes, out);
+    conn.end_outbound(id, out);
+    Ok(())
+}
+
+/// Writes fields but for those that the codec says in another way.
+fn write_fields(fields: &Fields, without_host: bool, block: &mut Block<'_>) {
+    for field in fields.iter() {
+        let is_left_out = match field.id() {
+            Some(TRAILER) => false,
+            // All that it may say here.
+            Some(TE) => !field.value().eq_ignore_ascii_case(b"trailers"),
+            Some(HOST) => without_host,
+            Some(_) | None => field.traits().has_any(NOT_SENT),
+        };
+        if !is_left_out {
+            block.field(field.name_ref(), field.value());
+        }
+    }
+}
+
+fn write_length(length: Option<u64>, block: &mut Block<'_>) {
+    if let Some(length) = length {
+        let mut digits = itoa::Buffer::new();
+        block.field(
+            NameRef::from(CONTENT_LENGTH),
+            digits.format(length).as_bytes(),
+        );
+    }
+}
+
+const NOT_SENT: Traits = Traits::HOP_BY_HOP
+    .with(Traits::FRAMING)
+    .with(Traits::NOMINATED);

@@ -1,0 +1,121 @@
+//! Frames: the nine bytes in front of each (RFC 9113, section 4.1), and those whose payload is a few numbers.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::error::Code;
+
+/// Bytes in front of each payload.
+pub(crate) const HEAD_LEN: usize = 9;
+
+/// What is in front of a frame's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHead {
+    /// Bytes of its payload.
+    pub(crate) len: usize,
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    /// The stream it belongs to; 0 is the connection.
+    pub(crate) stream: u32,
+}
+
+impl FrameHead {
+    /// The head at the front of `input`, if all of it is there.
+    #[inline]
+    pub(crate) fn read(input: &[u8]) -> Option<Self> {
+        let [a, b, c, kind, flags, stream @ ..] = *input.first_chunk::<HEAD_LEN>()?;
+        Some(Self {
+            len: u32::from_be_bytes([0, a, b, c]) as usize,
+            kind,
+            flags,
+            // The highest bit means nothing.
+            stream: number(stream),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// The same for its place in front of a payload.
+    #[inline]
+    pub(crate) fn write(self, out: &mut BytesMut) {
+        let [_, a, b, c] = u32::try_from(self.len).unwrap_or(u32::MAX).to_be_bytes();
+        let [s0, s1, s2, s3] = self.stream.to_be_bytes();
+        out.extend_from_slice(&[a, b, c, self.kind, self.flags, s0, s1, s2, s3]);
+    }
+}
+
+/// A number of 31 bits.
+#[inline]
+pub(crate) fn number(bytes: [u8; 4]) -> u32 {
+    u32::from_be_bytes(bytes) & MAX_31_BITS
+}
+
+/// Writes a frame whose payload is `payload`.
+pub(crate) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut BytesMut) {
+    let len = payload.len();
+    let head = FrameHead {
+        len,
+        kind,
+        flags,
+        stream,
+    };
+    head.write(out);
+    out.extend_from_slice(payload);
+}
+
+/// Ends a stream at once.
+pub(crate) fn write_reset(stream: u32, code: Code, out: &mut BytesMut) {
+    write(RST_STREAM, 0, stream, &code.0.to_be_bytes(), out);
+}
+
+/// Widens a window.
+pub(crate) fn write_window_update(stream: u32, increment: u32, out: &mut BytesMut) {
+    write(WINDOW_UPDATE, 0, stream, &increment.to_be_bytes(), out);
+}
+
+/// Says that streams beyond `last` are not processed.
+pub(crate) fn write_go_away(last: u32, code: Code, words: &[u8], out: &mut BytesMut) {
+    let len = 8 + words.len();
+    let head = FrameHead {
+        len,
+        kind: GOAWAY,
+        flags: 0,
+        stream: 0,
+    };
+    head.write(out);
+    out.put_u32(last);
+    out.put_u32(code.0);
+    out.extend_from_slice(words);
+}
+
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PUSH_PROMISE: u8 = 5;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
+/// RFC 9218, section 7.1.
+pub(crate) const PRIORITY_UPDATE: u8 = 16;
+
+/// Of DATA and HEADERS: the message ends.
+pub(crate) const END_STREAM: u8 = 1;
+/// Of SETTINGS and PING: the peer's were received.
+pub(crate) const ACK: u8 = 1;
+/// Of HEADERS and CONTINUATION: the block ends.
+pub(crate) const END_HEADERS: u8 = 4;
+/// Of DATA and HEADERS: a byte says how many bytes at the end mean nothing.
+pub(crate) const PADDED: u8 = 8;
+/// Of HEADERS: what RFC 7540 said of priorities stands in front.
+pub(crate) const HAS_PRIORITY: u8 = 32;
+
+/// The largest window, increment and stream.
+pub(crate) const MAX_31_BITS: u32 = 0x7fff_ffff;
+
+/// Largest payload until a peer says otherwise.
+pub(crate) const PAYLOAD_MAX: usize = 16 * 1024;

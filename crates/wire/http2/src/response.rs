@@ -1,0 +1,43 @@
+//! The head of a response as received (RFC 9113, section 8.3.2).
+
+use catamaran_message::ResponseHead;
+use http::StatusCode;
+
+use crate::block::ReceivedBlock;
+use crate::error::StreamFault;
+use crate::hpack::Pseudo;
+use crate::limits::Limits;
+
+/// Reads the block into `head`. `is_head` says that the request was HEAD. Returns the length of the body that is to
+/// come, if it is known.
+pub(crate) fn read(
+    block: &mut ReceivedBlock,
+    ends: bool,
+    is_head: bool,
+    limits: &Limits,
+    head: &mut ResponseHead,
+) -> Result<Option<u64>, StreamFault> {
+    block.check(limits)?;
+    if block.has_pseudo_but(&[Pseudo::Status]) {
+        return Err(StreamFault::Pseudo);
+    }
+    let status = block.pseudo(Pseudo::Status).unwrap_or_default();
+    head.status = StatusCode::from_bytes(status).map_err(|_| StreamFault::Pseudo)?;
+    let is_interim = head.status.is_informational();
+    // There is no switching of protocols, and an interim head ends nothing (section 8.1).
+    if head.status == StatusCode::SWITCHING_PROTOCOLS || is_interim && ends {
+        return Err(StreamFault::Pseudo);
+    }
+    let length = block.take_content_length()?;
+    let is_bodiless =
+        is_head || head.status == StatusCode::NO_CONTENT || head.status == StatusCode::NOT_MODIFIED;
+    let has_no_length = is_interim || head.status == StatusCode::NO_CONTENT;
+    head.content_length = length.filter(|_| !has_no_length);
+    std::mem::swap(&mut head.headers, &mut block.fields);
+    match length {
+        _ if is_interim => Ok(None),
+        _ if is_bodiless => Ok(Some(0)),
+        Some(1..) if ends => Err(StreamFault::LengthMismatch),
+        length => Ok(length),
+    }
+}

@@ -1,0 +1,136 @@
+//! What each side tells the other of itself (RFC 9113, section 6.5).
+
+use bytes::{BufMut, BytesMut};
+
+use crate::error::Fault;
+use crate::frame::{self, FrameHead, MAX_31_BITS, PAYLOAD_MAX};
+
+/// How one connection is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Streams that the peer may have open at a time. Default 100. A client's server has none.
+    pub streams_max: u32,
+    /// Bytes of one body that may come before they are credited. Default 65,535 (what every peer assumes).
+    pub window: u32,
+    /// The same of all bodies of the connection together. Default 65,535, which is the least.
+    pub connection_window: u32,
+    /// Whether clients may ask for tunnels by extended CONNECT (RFC 8441).
+    pub takes_tunnels: bool,
+    /// Streams that were reset by this side and are remembered, so that what was on its way for them is no
+    /// fault. Default 128.
+    pub resets_remembered: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            streams_max: 100,
+            window: DEFAULT_WINDOW,
+            connection_window: DEFAULT_WINDOW,
+            takes_tunnels: false,
+            resets_remembered: 128,
+        }
+    }
+}
+
+impl Config {
+    /// Writes the settings, and widens the window of the connection.
+    pub(crate) fn write(&self, is_server: bool, head_max: usize, out: &mut BytesMut) {
+        let head_max = u32::try_from(head_max).unwrap_or(u32::MAX);
+        let mut settings = vec![
+            (INITIAL_WINDOW_SIZE, self.window),
+            (MAX_HEADER_LIST_SIZE, head_max),
+        ];
+        if is_server {
+            settings.push((MAX_CONCURRENT_STREAMS, self.streams_max));
+            settings.push((NO_RFC7540_PRIORITIES, 1));
+        } else {
+            settings.push((ENABLE_PUSH, 0));
+        }
+        if self.takes_tunnels {
+            settings.push((ENABLE_CONNECT_PROTOCOL, 1));
+        }
+        let head = FrameHead {
+            len: settings.len() * SETTING_LEN,
+            kind: frame::SETTINGS,
+            flags: 0,
+            stream: 0,
+        };
+        head.write(out);
+        for (id, value) in settings {
+            out.put_u16(id);
+            out.put_u32(value);
+        }
+        let widened = self.connection_window.saturating_sub(DEFAULT_WINDOW);
+        if widened > 0 {
+            frame::write_window_update(0, widened, out);
+        }
+    }
+}
+
+/// What the peer has said of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeerSettings {
+    pub(crate) table_max: u32,
+    /// Streams that it lets this side open.
+    pub(crate) streams_max: u32,
+    pub(crate) window: u32,
+    pub(crate) payload_max: usize,
+    pub(crate) takes_tunnels: bool,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            table_max: 4096,
+            streams_max: u32::MAX,
+            window: DEFAULT_WINDOW,
+            payload_max: PAYLOAD_MAX,
+            takes_tunnels: false,
+        }
+    }
+}
+
+impl PeerSettings {
+    /// Takes over the settings of a frame's payload. Those that are not known mean nothing.
+    pub(crate) fn read(&mut self, payload: &[u8], of_server: bool) -> Result<(), Fault> {
+        let (settings, rest) = payload.as_chunks::<SETTING_LEN>();
+        if !rest.is_empty() {
+            return Err(Fault::FrameSize);
+        }
+        for &[i0, i1, v0, v1, v2, v3] in settings {
+            let value = u32::from_be_bytes([v0, v1, v2, v3]);
+            match u16::from_be_bytes([i0, i1]) {
+                HEADER_TABLE_SIZE => self.table_max = value,
+                // No server may push to a client that said so, and no client can.
+                ENABLE_PUSH if value > u32::from(!of_server) => return Err(Fault::Protocol),
+                MAX_CONCURRENT_STREAMS => self.streams_max = value,
+                INITIAL_WINDOW_SIZE if value > MAX_31_BITS => return Err(Fault::FlowControl),
+                INITIAL_WINDOW_SIZE => self.window = value,
+                MAX_FRAME_SIZE if !PAYLOADS_MAX.contains(&value) => return Err(Fault::Protocol),
+                MAX_FRAME_SIZE => self.payload_max = value as usize,
+                ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(Fault::Protocol),
+                ENABLE_CONNECT_PROTOCOL => self.takes_tunnels = value == 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The window of a connection, and of its streams, until something else is said.
+pub(crate) const DEFAULT_WINDOW: u32 = 65_535;
+
+const SETTING_LEN: usize = 6;
+const PAYLOADS_MAX: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
+
+const HEADER_TABLE_SIZE: u16 = 1;
+const ENABLE_PUSH: u16 = 2;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const MAX_FRAME_SIZE: u16 = 5;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+/// RFC 8441, section 3.
+const ENABLE_CONNECT_PROTOCOL: u16 = 8;
+/// RFC 9218, section 2.1.
+const NO_RFC7540_PRIORITIES: u16 = 9;

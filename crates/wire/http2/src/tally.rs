@@ -1,0 +1,13 @@
+//! What a peer has sent that costs this side work and the peer nothing.
+
+/// Frames since the last [`Connection::take_tally`](crate::Connection::take_tally). This crate has no clock: how many are too many in which time
+/// is for the caller. What no time allows, such as a head in many frames, is a [`Fault`](crate::Fault).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Streams that the peer has reset.
+    pub resets: u32,
+    /// Streams that this side had to reset for what the peer sent.
+    pub provoked_resets: u32,
+    /// SETTINGS, PING, priorities, empty DATA, and frames that are not known.
+    pub useless: u32,
+}

@@ -1,0 +1,128 @@
+//! The codec of HTTP/2 alone: answers each request in clear with its body, until it is ended.
+//!
+//! ```text
+//! cargo run --release -p catamaran-nights --bin http2_echo -- 127.0.0.1:8080
+//! h2spec -h 127.0.0.1 -p 8080
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use catamaran_http2::{Code, Config, Event, Limits, Server};
+use catamaran_message::{BodyLength, Fields, Response};
+use http::StatusCode;
+
+fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1);
+    let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0"))?;
+    for client in listener.incoming() {
+        let client = client?;
+        client.set_read_timeout(Some(Duration::from_secs(30)))?;
+        thread::spawn(move || serve(client));
+    }
+    Ok(())
+}
+
+/// What waits to be sent on a stream, and whether it is all.
+type Queue = (BytesMut, bool);
+
+fn serve(mut client: TcpStream) -> std::io::Result<()> {
+    let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
+    let mut server = Server::new(Limits::request(), Config::default(), &mut out);
+    let mut queues = BTreeMap::<u32, Queue>::new();
+    loop {
+        client.write_all(&out.split())?;
+        let mut buffer = [0; 16 * 1024];
+        let len = client.read(&mut buffer)?;
+        if len == 0 {
+            return Ok(());
+        }
+        input.extend_from_slice(&buffer[..len]);
+        loop {
+            match server.receive(&mut input, &mut out) {
+                Ok(Some(event)) => handle(event, &mut server, &mut queues, &mut out),
+                Ok(None) => break,
+                Err(fault) => {
+                    server.connection.go_away(fault.code(), true, &mut out);
+                    return client.write_all(&out);
+                }
+            }
+        }
+        queues.retain(|stream, queue| !flush(*stream, queue, &mut server, &mut out));
+    }
+}
+
+fn handle(
+    event: Event<catamaran_message::RequestHead>,
+    server: &mut Server,
+    queues: &mut BTreeMap<u32, Queue>,
+    out: &mut BytesMut,
+) {
+    match event {
+        Event::Head { stream, ends, .. } => {
+            respond(server, stream, StatusCode::OK, out);
+            let body = if ends { &b"hello"[..] } else { b"" };
+            queues.insert(stream, (body.into(), ends));
+        }
+        Event::Refused { stream, fault, .. } => {
+            let status = fault.status().unwrap_or(StatusCode::BAD_REQUEST);
+            respond(server, stream, status, out);
+            queues.insert(stream, (BytesMut::new(), true));
+        }
+        Event::Body { stream, data, ends } => echo(stream, &data, ends, server, queues, out),
+        Event::Trailers { stream, .. } => echo(stream, &Bytes::new(), true, server, queues, out),
+        Event::Reset { stream, .. } | Event::Failed { stream, .. } => drop(queues.remove(&stream)),
+        Event::GoAway { .. } => server.connection.go_away(Code::NO_ERROR, true, out),
+        Event::Window { .. } | Event::Pong => {}
+    }
+}
+
+fn respond(server: &mut Server, stream: u32, status: StatusCode, out: &mut BytesMut) {
+    let response = Response {
+        status,
+        reason: None,
+        headers: &Fields::from_iter([("content-type", "text/plain")]),
+        body: BodyLength::Unknown,
+    };
+    server.send_head(stream, &response, false, out).ok();
+}
+
+fn echo(
+    stream: u32,
+    data: &Bytes,
+    ends: bool,
+    server: &mut Server,
+    queues: &mut BTreeMap<u32, Queue>,
+    out: &mut BytesMut,
+) {
+    let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    server.connection.credit(stream, bytes, out);
+    if let Some((queue, is_whole)) = queues.get_mut(&stream) {
+        queue.extend_from_slice(data);
+        *is_whole |= ends;
+    }
+}
+
+/// Whether a response is over.
+fn flush(stream: u32, queue: &mut Queue, server: &mut Server, out: &mut BytesMut) -> bool {
+    let (bytes, is_whole) = queue;
+    loop {
+        let Ok(taken) = server
+            .connection
+            .begin_data(stream, bytes.len(), *is_whole, out)
+        else {
+            return true;
+        };
+        out.extend_from_slice(&bytes.split_to(taken));
+        if bytes.is_empty() {
+            return *is_whole;
+        }
+        if taken == 0 {
+            return false;
+        }
+    }
+}
