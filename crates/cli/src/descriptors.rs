@@ -17,7 +17,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
     if raised.is_ok() { maximum } else { current }
 }
 
-/// Raises the limit, and warns when `needed` may not be had, with what else than raising it further
+/// Raises the limit, and warns when `needed` is not available, with what else than raising it further
 /// would help.
 pub(crate) fn raise_limit_to(needed: usize, remedy: &str) {
     if let Some(message) = shortage(raise_limit(), needed, remedy) {

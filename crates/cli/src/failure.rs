@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     Fault(String),
     /// As `Fault`, and everything has been said already: these words.
     Said(String),
-    /// Whoever reads our output has seen enough, which is fine.
+    /// The reader of our output closed the pipe, which is fine.
     OutputClosed,
 }
 

@@ -1,7 +1,7 @@
 //! What this process says on standard error: events, messages, panics.
 //!
 //! Commands that serve put their lines in a queue, so that neither a request nor the end waits for
-//! whoever reads them; `main` has the queue written before it returns. Other commands write at once.
+//! a slow reader; `main` has the queue written before it returns. Other commands write at once.
 
 mod limit;
 

@@ -104,12 +104,12 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
 }
 
 /// The process group of the process that started this one to take over, if it did. To be asked for before this one
-/// serves: then the other one may end at once, and whoever is the parent afterwards is somebody else.
+/// serves: then the other one may end at once, and its parent is another process afterwards.
 pub(crate) fn group_of_predecessor() -> Option<Pid> {
     group_of(getppid().filter(|_| is_successor())?)
 }
 
-/// Goes to that group, now that this process serves: a terminal, and whoever started the front, reach it there.
+/// Goes to that group, now that this process serves: a terminal, and the process that started the front, reach it there.
 pub(crate) fn join_group(group: Pid) {
     // It is gone if the last of its processes has ended and was waited for.
     setpgid(None, Some(group)).ok();

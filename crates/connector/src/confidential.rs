@@ -28,7 +28,7 @@ impl ConfidentialPaths {
     /// Whether `path`, as the client wrote it, may be meant for one of these.
     #[must_use]
     pub fn contains(&self, path: &[u8]) -> bool {
-        // Nothing to resolve for whoever lists nothing.
+        // Nothing to resolve for an empty list.
         !self.0.is_empty() && {
             let mut covered = false;
             resolve(path, |resolved| {

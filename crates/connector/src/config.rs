@@ -91,7 +91,7 @@ pub struct Config {
     /// either. Default: this machine; listing a network trusts every host in it.
     pub trusted_peers: TrustedPeers,
     /// Whether the application authenticates users itself: then `remote_user` and `auth_type` of
-    /// a front are not passed on, whoever says so. Default `false`; Tomcat's `tomcatAuthentication`
+    /// a front are not passed on, also from a trusted front. Default `false`; Tomcat's `tomcatAuthentication`
     /// is `true`, for it has no list of [trusted peers](Self::trusted_peers).
     pub tomcat_authentication: bool,
     /// How AJP fronts write paths. Must be what they do: an encoded path that is taken for a

@@ -64,7 +64,7 @@ impl Counters {
         }
     }
 
-    /// A connection has come to this stage.
+    /// A connection has reached this stage.
     pub(crate) fn enter(&self, stage: Stage) {
         self.stages[stage as usize].fetch_add(1, Relaxed);
     }

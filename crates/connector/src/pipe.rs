@@ -32,7 +32,7 @@ use crate::handler::BodyLength;
 /// How an application tells a driver that a connection has something to do.
 pub(crate) trait Wake: fmt::Debug + Send + Sync {
     /// Has the connection that the driver knows as `key` polled soon. May be called from any
-    /// thread, for connections that are gone, and in vain.
+    /// thread, for connections that are gone, and without need.
     fn wake(&self, key: usize);
 }
 
@@ -324,7 +324,7 @@ impl ResponseEnd {
         self.0.lock().head = Some(head);
     }
 
-    /// Adds a piece of the body. Whoever respects the bound asks [`poll_room`](Self::poll_room)
+    /// Adds a piece of the body. To respect the bound, ask [`poll_room`](Self::poll_room)
     /// first.
     ///
     /// # Errors

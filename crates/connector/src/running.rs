@@ -19,7 +19,7 @@ pub enum StartError {
     NoListeners,
     /// AJP beyond loopback without a secret: anybody who reaches the port would be believed.
     #[error(
-        "AJP on {address} without a secret: whoever reaches this port could pretend to be the front \
+        "AJP on {address} without a secret: everybody who reaches this port could pretend to be the front \
          (CVE-2020-1938); set a secret, or listen on 127.0.0.1 or a Unix socket"
     )]
     SecretRequired {

@@ -108,7 +108,7 @@ impl Group {
         self.limited.as_ref().map(Controller::stops).transpose()
     }
 
-    /// Where groups of version 1 below this one are, if the controller `cpu` is of that version: whoever removes this
+    /// Where groups of version 1 below this one are, if the controller `cpu` is of that version: who removes this
     /// group in the place of this process removes that one, too. It may not exist.
     #[must_use]
     pub fn twin(&self) -> Option<PathBuf> {

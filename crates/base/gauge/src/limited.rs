@@ -1,7 +1,7 @@
 //! A declared part of a core for a group of processes, by the controller `cpu`: a quota, or a weight.
 //!
 //! A quota stops the processes once they have run for their time in a period. A weight divides a core among those
-//! who want it: whoever leaves his part gives it to the others. So a group has its part of a core by a quota, and at
+//! who want it: the others get a part that one does not use. So a group has its part of a core by a quota, and at
 //! least its part by a weight.
 
 use std::fs;

@@ -23,7 +23,7 @@ pub struct Memory {
 /// Memory of several processes, each page counted by who else has it, from `smaps_rollup`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// `Pss`: a page that n processes have counts as 1/n, whoever the other processes are. It depends on who else
+    /// `Pss`: a page that n processes share counts as 1/n, also if the others are foreign. It depends on who else
     /// runs the same program: no figure to compare servers by.
     pub proportional: u64,
     /// `Pss_Anon`, `Pss_Shmem` and `SwapPss`: what the processes allocated, in memory or swapped out. A page that n

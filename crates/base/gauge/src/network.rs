@@ -62,7 +62,7 @@ impl Counters {
         self.of_tcp(["ListenOverflows", "TCPReqQFullDrop", "TCPReqQFullDoCookies"])
     }
 
-    /// Connections that ended in TIME_WAIT (`TW`, counted as they come to it, not as they leave; `TWKilled`,
+    /// Connections that ended in TIME_WAIT (`TW`, counted as they enter it, not as they leave; `TWKilled`,
     /// those that stay for a shorter time), or would have but for `tcp_max_tw_buckets`
     /// (`TCPTimeWaitOverflow`).
     #[must_use]

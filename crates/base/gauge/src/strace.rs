@@ -62,7 +62,7 @@ impl Strace {
         let (sender, lines) = sync_channel(LINES);
         std::thread::spawn(move || {
             let lines = BufReader::new(stderr).lines();
-            // What it says later of new threads is read, too, lest it wait for room in the pipe.
+            // Later lines about new threads are read too: strace stops when its pipe is full.
             for line in lines.map_while(Result::ok) {
                 let _ = sender.send(line);
             }

@@ -1,7 +1,7 @@
 //! Latencies of a server that goes on for ever: counted by one thread, read by others, and forgotten
 //! after a while.
 //!
-//! A [`Tally`] is what a thread counts, in 2 KiB and without a lock. Whoever reads takes the [`Sum`]
+//! A [`Tally`] is what a thread counts, in 2 KiB and without a lock. A reader takes the [`Sum`]
 //! of the tallies of several threads now and then, and a [`Window`] keeps what came between the last
 //! few of them. Buckets are coarse: sixteen for each power of two, so a percentile is right to some
 //! 3 %, which is enough to see that a server has become slow. [`crate::Histogram`] is for measuring.

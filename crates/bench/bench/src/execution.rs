@@ -97,7 +97,7 @@ fn conclude(
 ) -> Result<u8, BenchFailure> {
     let has_heartbeat = display.has_heartbeat();
     match report.ending {
-        // ab has no last line for runs that do not come to their end.
+        // ab has no last line for runs that are stopped.
         Ending::Failure(_) | Ending::Idle | Ending::Stopped if settings.mode == Mode::Ab => {}
         _ => display.finish(ab::done(&report)),
     }

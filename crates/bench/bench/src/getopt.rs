@@ -136,7 +136,7 @@ impl<'a> Iterator for Line<'a> {
             if !self.ended {
                 return Some(self.letter(letter));
             }
-            // ab does not move past letters that it did not come to: they count as an operand.
+            // ab does not skip letters that it has not read: they count as an operand.
             return Some(Ok(Part::Operand(std::mem::take(&mut self.letters))));
         }
         let argument = self.take()?;

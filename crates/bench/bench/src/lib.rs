@@ -78,7 +78,7 @@ pub enum BenchFailure {
     /// Something could not be done.
     #[error("{0}")]
     Fault(String),
-    /// Whoever reads the output has seen enough.
+    /// The reader of the output closed the pipe.
     #[error("the output is closed")]
     OutputClosed,
 }

@@ -193,7 +193,7 @@ mod tests {
     use crate::gate::{self, Condition};
     use crate::report::Warning;
 
-    /// Searches where `judge` says what a step at a rate and its repetition come to.
+    /// Searches; `judge` decides about a step at a rate and its repetition.
     fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {
         let mut search = Search::new(first, max);
         let mut tried = Vec::new();

@@ -51,7 +51,7 @@ pub(crate) struct Feed {
 pub(crate) enum Mode {
     /// Clients numbered below this may send.
     Closed { clients: usize },
-    /// Whoever is free sends what is due.
+    /// Any free client sends what is due.
     Open(Open),
 }
 

@@ -24,7 +24,7 @@ use crate::stream::Address;
 use crate::tls::TlsTarget;
 use crate::worker::{Outcome, Part, Worker};
 
-/// What a run has done so far, for whoever shows it while it lasts.
+/// What a run has done so far, to be shown while it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Since the run began; once measuring has begun, since then.
@@ -179,7 +179,7 @@ impl RunHandle {
         progress
     }
 
-    /// Waits for the end, at most so long; `true` if it has come. For whoever shows progress.
+    /// Waits for the end, at most so long; `true` if it has come. Used to show progress.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = after(self.board.clock.now(), Some(timeout));
         while self.missing > 0 {

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 ///
 /// As SIGUSR2 does: the front starts its command again, for a new version of the program, and hands its
 /// listeners over without a refused connection. This command waits until the new process serves. If that
-/// does not come to pass, the front goes on as before, and its reason is printed.
+/// does not happen, the front goes on as before, and its reason is printed.
 #[derive(clap::Args)]
 pub(crate) struct Upgrade {
     /// Give up waiting after so long, with exit code 1

@@ -188,7 +188,7 @@ const TARGET: &str = "target";
 
 const STATUS: &str = "/api/v1/status";
 
-/// Whoever presses Tab waits no longer.
+/// How long completion by Tab may wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const BASH: &str = r#"_catamaran_live() {

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     admin: Option<ListenAddress>,
 
-    /// A file that the secrets of all TLS sessions are appended to, for Wireshark; whoever reads it
+    /// A file that the secrets of all TLS sessions are appended to, for Wireshark; everybody who can read it
     /// can decrypt them
     #[arg(long, value_name = "FILE")]
     tls_key_log: Option<PathBuf>,

@@ -56,7 +56,7 @@ impl<S: Subscriber> Layer<S> for Limit {
         let mut kinds = self.lock();
         // Commands that do not serve have no thread for it.
         for summary in summaries(&mut kinds, now, PERIOD) {
-            // Whoever reads the log may have left.
+            // The reader of the log may be gone.
             say(summary).ok();
         }
         let window = kinds.entry(metadata.callsite()).or_insert_with(|| Window {

@@ -1,4 +1,4 @@
-//! Addresses that are taken or may not be had: exit code 1 and a plain line.
+//! Addresses that are taken or not permitted: exit code 1 and a plain line.
 
 use std::net::TcpListener;
 

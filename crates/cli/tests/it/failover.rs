@@ -87,7 +87,7 @@ impl Tier {
 fn f2_killing_and_restarting_one_of_three_fails_no_request() {
     let mut tier = Tier::start();
     let http = tier.http;
-    // Whoever says that it is over may have failed.
+    // The thread that says so may have failed.
     let (over, limit) = (AtomicBool::new(false), Deadline::after(LIMIT));
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -122,7 +122,7 @@ fn f3_an_application_that_stands_still_is_left_out_until_it_moves() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) && limit.remaining().is_some() {
-                // Whoever waits for it is served by another when it is out.
+                // Requests that wait for it are served by another when it is out.
                 assert_eq!(get(http, "/").0, 200);
             }
         });

@@ -197,7 +197,7 @@ impl Worker {
 
     fn look_at_the_stop(&mut self) {
         if self.core.sees_stop() {
-            // Whoever was let into the queue before the stop is still served.
+            // Connections queued before the stop are still served.
             self.accept();
             self.acceptors.clear();
             self.drain_all();

@@ -56,7 +56,7 @@ pub(crate) fn spawn(
         .name(format!("connector-{index}"))
         .spawn(move || match Worker::new(listeners, shared, counters) {
             Ok((worker, wakeups)) => {
-                // Whoever started us waits for this, so it is received.
+                // The starting thread waits for this, so it is received.
                 let _ = report.send(Ok(wakeups));
                 worker.run();
             }
@@ -272,7 +272,7 @@ impl Worker {
         self.drain_all();
     }
 
-    /// Closes the listeners once no accept is under way. Whoever was let into the queue before the
+    /// Closes the listeners once no accept is under way. A client that entered the queue before the
     /// stop is still served.
     fn finish_accepting(&mut self) {
         if self
@@ -338,7 +338,7 @@ mod tests {
         // The sysctl, and the profiles of Docker and Podman.
         assert_eq!(fault(libc::EPERM), Some(NoUring::Forbidden));
         assert_eq!(fault(libc::EACCES), Some(NoUring::Forbidden));
-        // Whoever lacks descriptors or memory has an io_uring all the same.
+        // A lack of descriptors or memory does not mean that the kernel has no io_uring.
         assert_eq!(fault(libc::EMFILE), None);
         assert_eq!(fault(libc::ENOMEM), None);
     }

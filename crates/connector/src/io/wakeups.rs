@@ -38,7 +38,7 @@ impl Wake for Wakeups {
     fn wake(&self, key: usize) {
         let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(key);
-        // The worker takes all keys at once, so whoever left the first one has told it.
+        // The worker takes all keys at once, so the thread that added the first key has woken it.
         let first = waiting.len() == 1;
         drop(waiting);
         if first {

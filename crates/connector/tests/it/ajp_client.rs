@@ -175,7 +175,7 @@ impl AjpClient {
         self.socket.write_all(bytes)
     }
 
-    /// Everything up to the end of stream. A reset ends it, too: whoever is dropped in the middle of
+    /// Everything up to the end of stream. A reset ends it, too: a client that is dropped in the middle of
     /// what it sends is told so, and what was lost by it is missing here.
     pub(crate) fn receive_to_end(&mut self) -> Vec<u8> {
         loop {

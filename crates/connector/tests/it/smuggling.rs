@@ -12,7 +12,7 @@ fn hidden() -> Vec<u8> {
     forward().uri(text("/status/299")).packet()
 }
 
-/// A DATA packet that reads as a GET to whoever does not expect a body: inner length 0x0202.
+/// A DATA packet that a parser reads as a GET if it expects no body: inner length 0x0202.
 fn disguised() -> Vec<u8> {
     let mut inside = forward().uri(text("/status/299")).payload()[2..].to_vec();
     inside.resize(0x0202, 0);

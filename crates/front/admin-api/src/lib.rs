@@ -3,7 +3,7 @@
 //! The front makes these objects, the commands read them, and docs/admin-api.md is written from them, so a member
 //! has one name and one meaning. Objects are declared by the macro of `object`, which keeps the text of each
 //! member for the page. The page in the browser is JavaScript: a test of the front holds its names against
-//! [`member_names`].
+//! [`objects`].
 //!
 //! A member that is missing in an answer has its default, so that a command can ask an older front. Moments are in
 //! UTC, as `2030-01-31T04:00:00Z`.
@@ -21,8 +21,6 @@ mod reference;
 mod site;
 mod status;
 mod tls;
-
-use std::collections::BTreeSet;
 
 pub use backend::{
     Backend, BackendBytes, BackendConnections, BackendControls, BackendFailure, BackendLatency,
@@ -59,12 +57,4 @@ pub fn objects() -> Vec<ObjectDoc> {
         operation::OBJECTS,
     ]
     .concat()
-}
-
-/// The name of every member of an object.
-#[must_use]
-pub fn member_names() -> BTreeSet<&'static str> {
-    let objects = objects();
-    let members = objects.iter().flat_map(|object| object.members);
-    members.map(|member| member.name).collect()
 }

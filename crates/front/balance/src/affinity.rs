@@ -89,7 +89,7 @@ pub enum Step {
     OwnUnknown,
 }
 
-/// Whoever wants to see how a decision comes about; `()` does not.
+/// Receives the steps of a decision; `()` ignores them.
 pub trait Trace {
     /// One step: for each id that was read, in their order, then for the front's own cookie, up to
     /// the step that decided.

@@ -89,7 +89,7 @@ impl Maglev {
                 return Some(member);
             }
         }
-        // Few are left: whoever may be picked is found by looking at all, from a place of the key's.
+        // Few are left: one that may be picked is found by looking at all, from a place of the key's.
         let count = u64::try_from(self.count).unwrap_or(u64::MAX);
         let first = usize::try_from(key.salted(SCAN_SALT) % count).unwrap_or_default();
         let all = (first..self.count).chain(0..first);

@@ -296,7 +296,7 @@ impl Health {
         suspected
     }
 
-    /// Whether somebody must begin to do what [`Self::next`] says. `true` is said once; whoever
+    /// Whether somebody must begin to do what [`Self::next`] says. `true` is returned once; the caller that
     /// hears it is the keeper, until it is told to rest or [resigns](Self::resign).
     pub fn needs_keeper(&mut self) -> bool {
         let needed = (self.state != State::Up || self.watch.is_some()) && !self.kept;

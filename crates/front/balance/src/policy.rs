@@ -15,10 +15,10 @@ pub enum Policy {
     /// backends; among more the better of two random ones, by weight. nginx: `least_conn`; mod_jk:
     /// `method=B`; httpd: `bybusyness`.
     LeastInFlight,
-    /// Round robin by weights that are corrected once a second, so that each backend comes to have
+    /// Round robin by weights that are corrected once a second, so that in time each backend has
     /// its share of the sessions seen lately. mod_jk: `method=S`.
     Sessions,
-    /// Round robin by weights that are corrected once a second, so that each backend comes to have
+    /// Round robin by weights that are corrected once a second, so that in time each backend has
     /// its share of the bytes moved lately. mod_jk: `method=T`; httpd: `bytraffic`.
     Traffic,
     /// The same key leads to the same backend ([`crate::hash::Maglev`]); requests without a key take

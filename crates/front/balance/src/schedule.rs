@@ -111,7 +111,7 @@ impl Schedule {
         if let Some(member) = self.choose(members, tried) {
             return Some(member);
         }
-        // Nobody is left: whoever has come back meanwhile must be found now.
+        // Nobody is left: members that have come back meanwhile must be found now.
         self.readmit(members, self.out.len());
         self.choose(members, tried)
     }

@@ -28,7 +28,7 @@ pub struct FreshnessRules {
     /// Seconds for which a stale response is used while another is fetched, if the response says nothing
     /// of it. Default 0. nginx: `proxy_cache_background_update`.
     pub stale_while_revalidate: u32,
-    /// Seconds for which a stale response is used if another cannot be had, if the response says nothing
+    /// Seconds for which a stale response is used if no fresh one can be fetched, if the response says nothing
     /// of it. Default 0. nginx: `proxy_cache_use_stale`.
     pub stale_if_error: u32,
     /// Fields with directives for this cache alone, the most important first. Default

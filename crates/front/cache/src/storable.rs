@@ -111,7 +111,7 @@ pub struct Terms {
     pub source: LifetimeSource,
     /// Seconds for which it is used stale while another is fetched.
     pub stale_while_revalidate: u32,
-    /// Seconds for which it is used stale if another cannot be had.
+    /// Seconds for which it is used stale if no fresh one can be fetched.
     pub stale_if_error: u32,
     /// It is validated at each use.
     pub no_cache: bool,

@@ -42,7 +42,7 @@ pub enum Verdict {
 pub struct StaleUse {
     /// At once, while another is fetched.
     pub at_once: bool,
-    /// If another cannot be had.
+    /// If no fresh one can be fetched.
     pub on_error: bool,
     /// Seconds for which it stays fresh: less than 0, unless the client or a purge has it validated.
     pub left: i64,
@@ -87,7 +87,7 @@ impl StoredFacts<'_> {
         })
     }
 
-    /// Whether the client wants it to be validated. Once a second is enough, whoever asks.
+    /// Whether the client wants it to be validated. Once a second is enough for all clients.
     fn is_validation_demanded(&self, demand: &Demand, age: i64, left: i64, now: Millis) -> bool {
         let Directives {
             no_cache,

@@ -332,7 +332,7 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
     open.then(|| {
         let address = &backend.address;
         format!(
-            "AJP goes to {address} without a secret: whoever reaches that port is believed whatever \
+            "AJP goes to {address} without a secret: everybody who reaches that port is believed whatever \
              it says of its clients; set `secret` here and in the connector"
         )
     })
@@ -351,7 +351,7 @@ pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String>
     };
     (!address.ip().is_loopback()).then(|| {
         format!(
-            "the admin listener is at {address}: whoever reaches it reads every counter and the \
+            "the admin listener is at {address}: everybody who reaches it reads every counter and the \
              names of all backends{token}; use a loopback address, or keep others out by a firewall"
         )
     })
@@ -540,7 +540,7 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
     })
 }
 
-/// Whether the backends that `activation` names exist, and redirects come to an end.
+/// Checks that the backends that `activation` names exist, and that redirects end.
 fn rules(file: &File, report: &mut Report) {
     let by_name: HashMap<&str, &Upstream> = file
         .upstreams

@@ -51,7 +51,7 @@ impl MemberSource {
         }
     }
 
-    /// Whether whoever wrote its answers may change this machine's configuration anyway, so that any address
+    /// Whether the writer of its answers may change this machine's configuration anyway, so that any address
     /// is believed.
     #[must_use]
     pub fn is_trusted(&self) -> bool {

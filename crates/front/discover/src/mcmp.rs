@@ -1,7 +1,7 @@
 //! MCMP: WildFly's and Tomcat's mod_cluster nodes announce themselves.
 //!
 //! [`message`] reads what they say, [`nodes`] is what is known of them, [`table`] keeps that for a further
-//! listener, [`advert`] tells them where the front is. Here is the listener. Whoever is not among `peers` is closed
+//! listener, [`advert`] tells them where the front is. Here is the listener. A client that is not among `peers` is closed
 //! at once; each connection is limited in bytes, in time and in messages, and everything refused is counted by its
 //! reason.
 
@@ -52,7 +52,7 @@ pub struct McmpSource {
     pub advertise: Option<AdvertConfig>,
 }
 
-/// What the listener needs of whoever runs it.
+/// What the listener needs of its owner.
 pub struct McmpHooks {
     /// How many requests a member of that name has in flight.
     pub in_flight: Box<dyn Fn(&str) -> u64 + Send + Sync>,
@@ -220,7 +220,7 @@ fn bind(at: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 async fn attend(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) {
-    // Whoever breaks off comes again.
+    // A node that breaks off connects again.
     converse(&desk, &mut stream, peer).await.ok();
     desk.release(peer);
 }

@@ -32,7 +32,7 @@ pub struct FileBody {
     warming: Option<(Reading, usize)>,
     /// Bytes given since others last had their turn.
     given: usize,
-    /// Whether the end of a segment is read. Whoever sends one part alone holds the last bytes back.
+    /// Whether the end of a segment is read. A sender of one part alone holds the last bytes back.
     reads_end: bool,
     /// The kernel was given the last part, and the file was not looked at since.
     is_unproved: bool,
@@ -62,7 +62,7 @@ pub struct FilePart {
     pub len: usize,
 }
 
-/// Why the rest of a body cannot be had.
+/// Why the rest of a body cannot be read.
 #[derive(Debug, Error)]
 pub enum FileBodyError {
     /// The file is not the one any more that the head has announced.
@@ -97,7 +97,7 @@ impl FileBody {
         self.thread_reads
     }
 
-    /// Whether it is read with one call, so that it can be had whole before its head is sent.
+    /// Whether it is read with one call, so that all of it is there before its head is sent.
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.segments.iter().map(Segment::len).sum::<u64>() <= PIECE_MAX as u64
@@ -199,7 +199,7 @@ impl FileBody {
     }
 
     /// The next piece for a connection to which the kernel can send it itself; `None` at the end. There is no end if the
-    /// file was changed meanwhile: of a long one the last bytes are read, and whoever sends a part that is all there is
+    /// file was changed meanwhile: of a long one the last bytes are read, and a sender of a part that is all there is
     /// holds the last segment back until then.
     ///
     /// # Errors
@@ -372,7 +372,7 @@ fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Byte
 
 /// Has the kernel read a window into its memory.
 fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyError> {
-    // What is read ahead beyond the window would be waited for by whoever sends it.
+    // The sender would have to wait for what is read ahead beyond the window.
     fadvise(fd, 0, None, Advice::Random).ok();
     let mut scratch = vec![0; len.min(PIECE_MAX)];
     let mut done = 0;

@@ -93,7 +93,7 @@ impl Directory {
     /// Opens what a request is for.
     ///
     /// # Errors
-    /// It cannot be had. That there is none is no error.
+    /// It cannot be opened. A missing file is no error.
     pub fn search(&self, query: &FileQuery, access: Access) -> Result<Finding, FindError> {
         let root = self.root(access)?;
         let mut search = Search {

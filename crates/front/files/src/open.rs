@@ -1,7 +1,7 @@
 //! Opening a file beneath a directory.
 //!
 //! The kernel itself keeps the path inside (`RESOLVE_BENEATH`), at every step of its walk: to check a path
-//! first and to open it then would show what is outside to whoever swaps a directory for a link in between.
+//! first and to open it then would show what is outside to a user who swaps a directory for a link in between.
 
 use std::ffi::CStr;
 use std::io;

@@ -152,7 +152,7 @@ impl FileTable {
         had_any
     }
 
-    /// Closes files that nobody has asked for lately: whoever unmounts or deletes them waits for that.
+    /// Closes files that nobody has asked for lately, so that they can be unmounted or deleted.
     pub fn sweep(&mut self, now: Instant) {
         if !self.descriptors.is_empty() {
             let is_used = |it: &KeptDescriptor| now.duration_since(it.used.get()) < UNUSED_MAX;

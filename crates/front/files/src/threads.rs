@@ -17,7 +17,7 @@ pub struct FileThreads {
     waiting: Arc<AtomicUsize>,
 }
 
-/// Whoever waits for some work.
+/// A task that waits for some work.
 #[derive(Clone, Debug)]
 pub struct Waiter(Weak<()>);
 

@@ -149,7 +149,7 @@ async fn run(
     tokio::select! {
         () = all_handed_over => {}
         () = tick(&desk.shared) => {}
-        // Whoever dropped the other end wants the front to go on.
+        // Dropping the other end means that the front goes on.
         Ok(()) = stopped => {}
     }
 }

@@ -75,7 +75,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A front that hands all that comes to these listeners to one upstream, with every default and without
+    /// A front that passes all requests of these listeners to one upstream, with every default and without
     /// a log.
     #[must_use]
     pub fn of_one(listeners: Vec<ListenerConfig>, upstream: UpstreamConfig) -> Self {
@@ -113,7 +113,7 @@ impl Config {
 pub struct AdminConfig {
     /// Where it listens; at least one address.
     pub addresses: Vec<ListenAddress>,
-    /// The permissions of the file of a Unix socket, as `chmod` takes them. Default 0600: whoever
+    /// The permissions of the file of a Unix socket, as `chmod` takes them. Default 0600: who
     /// may connect may change everything.
     pub socket_mode: u32,
     /// What a client of TCP must know to change anything. Default: none, so that such clients only
@@ -124,12 +124,12 @@ pub struct AdminConfig {
     pub hosts: Vec<String>,
     /// Where changes are kept for a restart. Default: nowhere. HAProxy: `server-state-file`.
     pub state_file: Option<PathBuf>,
-    /// Whether nothing can be changed, whoever asks. Default off.
+    /// Whether nobody can change anything. Default off.
     pub read_only: bool,
     /// The upstreams without which the front says at `/readyz` that it is not ready, while they accept no
     /// new clients. Default: `None`, all of them.
     pub ready: Option<Vec<String>>,
-    /// Values of variables and of files that the file names, which are shown only to whoever has the token, runs the
+    /// Values of variables and of files that the file names, which are shown only to clients that have the token, run the
     /// front, or is root. Default: none.
     pub hidden: Vec<HiddenValue>,
 }

@@ -81,7 +81,7 @@ pub struct ReloadRequest(oneshot::Sender<Result<String, String>>);
 impl ReloadRequest {
     /// Says what was changed, or what is wrong with the configuration.
     pub fn answer(self, outcome: Result<String, String>) {
-        // Whoever asked may have left.
+        // The caller may have left.
         self.0.send(outcome).ok();
     }
 }

@@ -148,7 +148,7 @@ pub enum FileResult {
     Thread,
     /// There is none, or it is none that is served.
     Missing,
-    /// It cannot be had.
+    /// It could not be fetched.
     Failed,
 }
 

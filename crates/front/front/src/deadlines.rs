@@ -293,7 +293,7 @@ impl Drop for Deadline {
         self.entry.deadline.store(Tick::NEVER.0, Ordering::Relaxed);
         let mut places = self.deadlines.lock();
         if places.spare.len() < SPARE_MAX {
-            // Not taken off the list: whoever comes next would be listed again.
+            // Not taken off the list: the next one would be listed again.
             return places.spare.push(Arc::clone(&self.entry));
         }
         places.unlist(&self.entry);

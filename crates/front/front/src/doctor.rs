@@ -48,7 +48,7 @@ pub fn examine(
 /// Connects to every backend and asks it, by CPING or a request.
 ///
 /// # Errors
-/// No event loop can be had.
+/// The event loop cannot be started.
 pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
     let builder = tokio::runtime::Builder::new_current_thread();
     let runtime = { builder }.enable_all().build()?;

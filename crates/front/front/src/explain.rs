@@ -63,7 +63,7 @@ impl DerefMut for Draft {
 }
 
 /// Explains what a front with this configuration would do with a request while all its backends are
-/// up. The files of TLS profiles are read; of a profile that cannot be had it is supposed that it serves
+/// up. The files of TLS profiles are read; a profile that cannot be read is supposed to serve
 /// every name and asks for no certificate. Members are those that files list.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ pub struct Offer {
     taken: bool,
 }
 
-/// Whoever may change something again, if nobody took over.
+/// Lets changes through again, if nobody took over.
 impl Drop for Offer {
     fn drop(&mut self) {
         if !self.taken {
@@ -89,7 +89,7 @@ impl Running {
     /// Prepares to hand the listening sockets over; the second part is the other process's end.
     ///
     /// # Errors
-    /// The pair of sockets cannot be had.
+    /// The pair of sockets cannot be made.
     pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
         let mut listeners = self.listeners().clone();
         let admin = self.admin.iter().flat_map(Admin::listeners);
@@ -111,7 +111,7 @@ impl Offer {
     /// Prepares to hand the sockets of `listeners` over; the second part is the other process's end.
     ///
     /// # Errors
-    /// The pair of sockets cannot be had.
+    /// The pair of sockets cannot be made.
     fn new(listeners: Vec<Arc<Listener>>, shared: &Arc<FrontState>) -> io::Result<(Self, OwnedFd)> {
         let (channel, theirs) = socketpair(
             AddressFamily::UNIX,

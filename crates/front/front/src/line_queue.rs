@@ -1,5 +1,5 @@
 //! A log whose lines wait in memory for the thread that writes them, so that no thread which serves
-//! waits for whoever reads them.
+//! waits for their reader.
 //!
 //! Putting a line in takes a copy of it. The queue has a limit: while its target takes nothing (a pipe
 //! that nobody reads, a terminal that is stopped) further lines are dropped and counted. Once lines are

@@ -145,7 +145,7 @@ impl Progress {
     }
 }
 
-/// How often whoever waits for a thread that writes looks whether it is stuck.
+/// How often a waiting thread checks whether the writing thread is stuck.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long the end of the process waits for a thread that is slow, but not stuck.

@@ -325,7 +325,7 @@ impl Site {
         self.upstreams.iter().flat_map(of_upstream).collect()
     }
 
-    /// Closes what is unused for too long on `worker`, and lets go of what its caches hold for it in vain.
+    /// Closes what is unused for too long on `worker`, and frees what its caches hold for it without need.
     pub(crate) fn sweep(&self, worker: usize) {
         for backend in self.backends() {
             backend.sweep(worker);

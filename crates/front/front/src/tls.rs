@@ -105,7 +105,7 @@ pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
 /// is told the secrets of every session.
 ///
 /// # Errors
-/// The first profile that cannot be had.
+/// The first profile that cannot be built.
 pub(crate) fn profiles(
     configs: &[TlsConfig],
     listeners: &[ListenerConfig],
@@ -257,7 +257,7 @@ pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>>
     let lines = LineQueue::start_at("tls-key-log", LogTarget::append_to(path, 0o600)?)?;
     tracing::warn!(
         path = %path.display(),
-        "the secrets of all TLS sessions are written to a file: whoever reads it can decrypt them"
+        "the secrets of all TLS sessions are written to a file: everybody who can read it can decrypt them"
     );
     Ok(Some(lines))
 }

@@ -56,7 +56,7 @@ pub(crate) struct FrontState {
     /// What it has to write.
     pub(crate) key_lines: Option<LineQueue>,
     pub(crate) access_log: AccessLog,
-    /// Where this process' events go, if whoever started the front said so.
+    /// Where this process' events go, if its command set it.
     pub(crate) own_log: OnceLock<LineQueue>,
     pub(crate) failure_log: FailureLog,
     /// What operators change.

@@ -55,7 +55,7 @@ pub(crate) struct When {
     pub(crate) capture: Option<String>,
 }
 
-/// What a condition comes to while virtual hosts are not known.
+/// What is known of a condition before the virtual hosts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledCondition {
     /// It holds for no request.
@@ -68,7 +68,7 @@ pub(crate) enum SettledCondition {
     Unsaid,
 }
 
-/// Port of a listener, and whether clients come to it over TLS.
+/// Port of a listener, and whether clients connect over TLS.
 pub(crate) type Port = (u16, bool);
 
 impl Condition {
@@ -132,7 +132,7 @@ impl Condition {
         }
     }
 
-    /// What it comes to.
+    /// Its value for a host and a port.
     pub(crate) fn settled(&self) -> SettledCondition {
         if self.asks_host() {
             return SettledCondition::Waits;

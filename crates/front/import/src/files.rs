@@ -1,4 +1,4 @@
-//! Where texts come from. The crate opens no file itself: whoever calls it lends a [`Files`].
+//! Where texts come from. The crate opens no file itself: the caller lends a [`Files`].
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     for id in ledger.address_guards.left() {
         if !ledger.is_dropped(id) {
             let text = format!(
-                "the old server asks here for clients' addresses, and all requests come to it from the front: \
+                "the old server asks here for clients' addresses, and the front sends it all requests: \
                  give it {remedy}, or it may let in everybody"
             );
             ledger.risk(id, text);

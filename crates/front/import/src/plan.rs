@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) hosts: Vec<VirtualHost>,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Whether a status page of the source is to be had from the front's admin listener.
+    /// Whether the front's admin listener has the source's status page.
     pub(crate) has_status: bool,
     /// Proxies before the source, whose word on clients' addresses counts.
     pub(crate) trusted: Vec<String>,
@@ -497,7 +497,7 @@ impl Plan {
         self.upstreams.iter().any(of)
     }
 
-    /// Whoever is let in by a network is let in no more: addresses of clients cannot be told.
+    /// Networks that were admitted are closed: the addresses of clients are unknown.
     pub(crate) fn hide_networks(&mut self) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {

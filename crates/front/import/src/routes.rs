@@ -282,7 +282,7 @@ impl Earlier {
     }
 }
 
-/// What a rule comes to, with what it says of access.
+/// The action of a rule, after its rules of access.
 pub(crate) fn outcome(rule: &Rule) -> Action {
     match rule.settings.access {
         Access::Nobody => Action::Answer(403),

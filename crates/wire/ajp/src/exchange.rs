@@ -1,4 +1,4 @@
-//! One exchange: what may come next, whoever says it.
+//! One exchange: what may come next, from either side.
 //!
 //! The state machine follows the messages themselves, not a role: the client role records what it
 //! sends and checks what it receives, the server role the other way round, and both run this code.

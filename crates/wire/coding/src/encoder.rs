@@ -1,7 +1,7 @@
 //! Codes a body piece by piece, or as a whole.
 //!
 //! What an encoder was given comes out some time later, at the latest when it is flushed. Its memory is
-//! known beforehand ([`StreamCoding::memory`]), so that whoever makes encoders can limit their number.
+//! known beforehand ([`StreamCoding::memory`]), so that the number of encoders can be limited.
 
 mod whole;
 

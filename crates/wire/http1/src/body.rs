@@ -162,7 +162,7 @@ impl Decoder {
         }
     }
 
-    /// Takes as much of the body as `input` holds, for whoever does not want it.
+    /// Discards as much of the body as `input` holds.
     pub(crate) fn skip(
         &mut self,
         input: &[u8],

@@ -38,7 +38,7 @@ impl Traits {
     pub const CONDITION: Self = Self(1 << 5);
     /// In a request over HTTP/1.1 the codec itself writes it, or nobody.
     pub const OF_CODEC: Self = Self(1 << 6);
-    /// It is in no table: whoever treats names in a way of his own looks at its bytes.
+    /// It is in no table: callers with rules of their own for names look at its bytes.
     pub const UNKNOWN: Self = Self(1 << 7);
     /// `Connection` names it, so it concerns one connection only.
     pub const NOMINATED: Self = Self(1 << 8);

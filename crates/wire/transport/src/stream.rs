@@ -31,7 +31,7 @@ use crate::tls_stream::TlsStream;
 /// A connected TCP or Unix stream socket, with or without TLS.
 #[derive(Debug)]
 pub enum Stream {
-    /// TCP, with `TCP_NODELAY` set by whoever connected or accepted it.
+    /// TCP, with `TCP_NODELAY` set by the code that connected or accepted it.
     Tcp(TcpStream),
     /// A Unix stream socket.
     Unix(UnixStream),

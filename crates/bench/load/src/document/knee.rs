@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a search has come to, as a JSON document.
+/// The result of a search, as a JSON document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// [`SCHEMA`].

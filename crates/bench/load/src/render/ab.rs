@@ -1,7 +1,7 @@
 //! The report of `ab` 2.4, in its words, order and number formats.
 //!
 //! The text is the one that scripts parse: whole milliseconds, and failed requests as ab counts
-//! them, one event up to three times. Two of its figures cannot be had from histograms and differ
+//! them, one event up to three times. Two of its figures cannot be computed from histograms and differ
 //! within the rounding: the median of an odd number of requests (ab averages the middle one and the
 //! next) and times beyond three digits.
 

@@ -175,7 +175,7 @@ pub enum Warning {
     /// The run was shorter than a second: start and end weigh more than what is between.
     Short,
     /// The generator was not built for figures that are compared or published: the name of cargo's
-    /// profile. Whoever starts the run knows it, so `run` never adds it.
+    /// profile. The command knows it, so `run` never adds it.
     Build(&'static str),
     /// One of a report that was read: what it was computed from is not written.
     Written {

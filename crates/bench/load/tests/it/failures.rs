@@ -141,7 +141,7 @@ fn nobody_there() {
     assert_eq!(report.bytes.sent, 0);
 }
 
-/// Whoever waits for a connection that was never made learns at once that nobody is there.
+/// A request that waits for a connection fails at once if the connection is refused.
 #[test]
 fn nobody_there_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ fn what_finds_no_place_to_wait_fails() {
     assert_eq!(report.requests.started, 50);
 }
 
-/// A server that closes unannounced after each answer: whoever is told of it in time connects
+/// A server that closes unannounced after each answer: a client that notices in time connects
 /// anew. Who sends at the same moment meets a reset, which nobody can tell from a real one.
 #[test]
 fn connections_closed_between_requests_are_replaced() {

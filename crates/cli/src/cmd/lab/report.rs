@@ -66,7 +66,7 @@ fn traces(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the runs of a directory come to, second by second where their samples are there.
+/// The results of the runs of a directory, second by second where samples exist.
 pub(super) fn document(store: &Store, stored: &StoredResult, is_complete: bool) -> ResultDocument {
     let mut document = ResultDocument::of(stored, is_complete);
     document.add_over_time(&stored.runs, |run| store.samples(run));

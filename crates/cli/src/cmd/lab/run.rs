@@ -226,7 +226,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, ResumedRe
     Ok((store, experiment, resumed))
 }
 
-/// Runs go to the store, and a line for each to whoever waits.
+/// Writes each run to the store, and prints a line for it.
 struct RunKeeper<'a> {
     store: &'a mut Store,
     experiment: &'a Experiment,

@@ -71,7 +71,7 @@ impl Acceptor {
         }
     }
 
-    /// Accepts until the connector is stopped and the kernel's queue is empty: whoever was let in
+    /// Accepts until the connector is stopped and the kernel's queue is empty: a client accepted into it
     /// before the stop is still served.
     pub(super) fn run(mut self) {
         loop {

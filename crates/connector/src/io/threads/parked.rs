@@ -49,7 +49,7 @@ impl Bell {
             return false;
         }
         if let Some(signal) = &self.signal {
-            // Rung again since? Then the signal may go unread, and one look is made in vain.
+            // Rung again since? Then the signal may go unread, and one check finds nothing.
             let _ = rustix::io::read(signal, &mut [0; 8]);
         }
         true
@@ -278,7 +278,7 @@ impl State<'_> {
             if let Action::Close(close) = &action {
                 connection.account_for(*close);
             }
-            // The application may be busy for long before the thread comes to this again.
+            // The application may be busy for long before the thread reaches this again.
             connection.send_now()?;
             Ok(action)
         });

@@ -5,7 +5,7 @@
 //! it. Here every operation has an entry in [`Ring`]'s table, from before it is submitted until its
 //! last completion has been taken from the queue, and the entry owns all of it: the descriptor, the
 //! bytes to be sent, the message that lists them. Received bytes go to memory of the ring itself.
-//! Whoever started an operation keeps only its number, and may vanish at any time. When the ring is
+//! The owner of an operation keeps only its number, and may be dropped at any time. When the ring is
 //! dropped it cancels what is left and waits for it; should that fail, it leaks the memory.
 //!
 //! The entry owns the descriptor as well, because the number of a descriptor that is closed while an
@@ -58,7 +58,7 @@ pub(super) struct Ring {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OperationId(usize);
 
-/// What has become of an operation, for whoever started it as `owner`.
+/// The result of an operation, for the `owner` that started it.
 #[derive(Debug)]
 pub(super) enum Completion {
     /// A connection, or why there was none.

@@ -195,7 +195,7 @@ fn what_may_be_pardoned_is_suspect_when_too_many_others_are_out() {
         assert_eq!(is_out(&health), expected);
     }
     assert_eq!(health.condition(), Condition::Suspect);
-    // Whoever cannot be connected to is out whatever the others are.
+    // A backend that cannot be connected to is out whatever the others are.
     health.probed(ms(90_000), Failed);
     assert_eq!(health.standing(), Standing::Out(Cause::Unreachable));
 }

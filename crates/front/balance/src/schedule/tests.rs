@@ -443,7 +443,7 @@ proptest! {
 }
 
 proptest! {
-    /// Whoever is picked next was foreseen, nobody is foreseen who may not be picked, and seeing
+    /// The next pick was foreseen, no member is foreseen that may not be picked, and seeing
     /// changes nothing.
     #[test]
     fn what_is_picked_was_foreseen(
@@ -499,7 +499,7 @@ fn what_is_foreseen_is_in_proportion_to_weights_and_shares() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Each member that is up gets its weight of the picks, within 1 % or two picks, whoever is out.
+    /// Each member that is up gets its weight of the picks, within 1 % or two picks, whichever are out.
     #[test]
     fn each_has_its_weight_of_the_picks(
         members in prop::collection::vec((1_u32..=100, prop::bool::weighted(0.8)), 1..50),

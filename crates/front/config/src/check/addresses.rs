@@ -53,7 +53,7 @@ struct ListenerAddresses<'f> {
 }
 
 impl<'f> ListenerAddresses<'f> {
-    /// What to say of an address, if it cannot be had beside those taken.
+    /// The message for an address that cannot be bound beside those before it.
     fn beside(
         &self,
         address: &ListenAddress,

@@ -29,7 +29,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
         if let Some((url, location)) = values.find_map(|value| front.trap(number, value)) {
             let message = format!(
                 "this redirect leads to itself: a client that asks for {url} is sent to {location}, and \
-                 comes to this route again"
+                 reaches this route again"
             );
             let place = route.target_place.clone();
             let hint = way_out(file, number, route);

@@ -98,7 +98,7 @@ pub(super) fn build(
 ) -> Option<Arc<Trust>> {
     if !keys.verify {
         let message = format!(
-            "the certificate of {} is not verified: whoever can answer in its place reads and \
+            "the certificate of {} is not verified: everybody who can answer in its place reads and \
              changes everything",
             address
         );

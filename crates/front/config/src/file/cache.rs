@@ -273,7 +273,7 @@ static KEYS: &[Key<RawCache>] = &[
         value: fill!(Map(LONG, whole), RawCache.cache.freshness.ttl_max),
         preset: Preset::Value("\"720h\""),
         sample: "\"1h\"",
-        effect: "The longest time for which anything is fresh, whoever says so.",
+        effect: "The longest time for which anything is fresh, whatever says so.",
         extremes: "A short one asks the application again although it said how long a response lasts.",
         elsewhere: "httpd `CacheMaxExpire`",
     },
@@ -354,7 +354,7 @@ static KEYS: &[Key<RawCache>] = &[
         value: fill!(SHORT, RawCache.cache.stale_retry),
         preset: Preset::Value("\"1s\""),
         sample: "\"5s\"",
-        effect: "How long no backend is asked for a page again after it could not be had, while a stale one \
+        effect: "How long no backend is asked for a page again after it could not be fetched, while a stale one \
                  may be sent.",
         extremes: "A long one notices late that the application is back.",
         elsewhere: "",

@@ -120,7 +120,7 @@ const PORT_USUAL: u16 = 23364;
 pub(crate) static SECTION: Section = Section {
     header: "[mcmp]",
     intro: "Where nodes of mod_cluster (WildFly, JBoss EAP, Tomcat) announce themselves: they are the members of \
-            the upstream with from = \"mcmp\". The front is told by nobody who a node is, so it believes whoever \
+            the upstream with from = \"mcmp\". The front is told by nobody who a node is, so it believes every client that \
             is among `peers`. [fleet.md](fleet.md) has what WildFly needs.",
     keys: &[Part::all(&KEYS)],
     later: &[("use_alias", "write `hosts` in a [[route]]")],
@@ -160,7 +160,7 @@ static KEYS: &[Key<RawMcmp>] = &[
         preset: Preset::Required,
         sample: "\"10.0.0.0/24\"",
         effect: "Who may connect. Connections of others are closed at once, and counted as `peer`.",
-        extremes: "Whoever is among them can get a part of the requests: name the nodes' network alone.",
+        extremes: "Every client among them can get a part of the requests: name the nodes' network alone.",
         elsewhere: "httpd `Require ip` of the `<VirtualHost>` for MCMP",
     },
     Key {

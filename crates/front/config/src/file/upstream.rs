@@ -374,7 +374,7 @@ static KEYS: &[Key<RawUpstream>] = &[
                  `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
                  empty one is none.",
         extremes: "The field is removed from every request of this upstream, and not believed from others. \
-                   Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
+                   Everybody who reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
         elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
     },
     Key {

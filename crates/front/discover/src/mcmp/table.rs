@@ -1,4 +1,4 @@
-//! The nodes of one upstream, kept by whoever runs the listener: another listener, or another process, goes on with
+//! The nodes of one upstream, kept by the owner of the listener: another listener, or another process, goes on with
 //! them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -184,7 +184,7 @@ async fn the_end_of_a_changed_file_is_not_sent_after_its_parts() {
     }
 }
 
-/// The kernel has all bytes, and whoever sends them holds the last ones back.
+/// The kernel has all bytes, and the sender holds the last ones back.
 #[tokio::test]
 async fn a_file_that_was_changed_after_its_last_part_has_no_end() {
     for len in [PIECE_MAX + 1, WINDOW_MAX] {

@@ -294,7 +294,7 @@ fn a_fallback_stands_in_for_a_missing_page() {
     }
 }
 
-/// Whoever swaps a directory for a link between two steps of the walk gains nothing.
+/// Swapping a directory for a link between two steps of the walk shows nothing.
 #[test]
 fn a_swap_of_directory_and_link_never_shows_the_outside() {
     let tree = Tree::new();

@@ -295,7 +295,7 @@ fn a_fallback_is_one_file_for_all_pages() {
     assert_eq!(stage.table.bodies.len(), 1);
 }
 
-/// Whoever asks for many names displaces neither files nor others' memory.
+/// A client that asks for many names displaces neither files nor others' memory.
 #[test]
 fn few_missing_names_are_remembered() {
     let mut stage = Stage::new();

@@ -1,6 +1,6 @@
 //! Who may ask the admin listener what. Pure decisions.
 //!
-//! Whoever may connect to the Unix socket may do everything. A client of TCP may only read, and needs
+//! A client that may connect to the Unix socket may do everything. A client of TCP may only read, and needs
 //! the token to change anything, and to see which keys of a cache are asked for; beyond the loopback address it needs the token for all but the pages of
 //! [`super::health`] and the files of [`super::page`], which hold nothing of this front. Any client may
 //! be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
@@ -48,7 +48,7 @@ pub(super) fn check(
     check_kind(&head.headers)
 }
 
-/// Whether whoever asks may see values of variables and files: over TCP with the token, over the Unix socket root and the
+/// Whether the client may see values of variables and files: over TCP with the token, over the Unix socket root and the
 /// user of this process, who can read them anyway. The mode of the socket may let others steer the front.
 pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &Fields) -> bool {
     match peer {

@@ -288,7 +288,7 @@ async fn probe(shared: &FrontState, upstream: &str, backend: &str) -> Reply {
             Err(refusal) => return refused(&refusal),
         }
     };
-    // Whoever asked may leave, and the probe counts all the same.
+    // The client may leave, and the probe counts all the same.
     let made = tokio::spawn(probe);
     match timeout(PROBE_WAIT, made).await {
         Ok(Ok(probe)) => Reply::json(&ProbeResult {

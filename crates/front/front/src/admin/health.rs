@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`: for machines that watch, whoever they are.
+//! `/healthz`, `/readyz` and `/metrics`: for monitoring, without a token.
 
 use catamaran_gauge::process;
 use catamaran_message::RequestHead;

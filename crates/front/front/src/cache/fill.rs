@@ -108,7 +108,7 @@ struct State {
     /// Readers that are there, and whom to wake.
     readers: Slab<Option<Waker>>,
     filler: Option<Waker>,
-    /// What can be stored of it is wanted whoever reads it.
+    /// What can be stored of it is fetched, also if nobody reads it.
     is_wanted: bool,
     /// Since when its one reader takes nothing.
     idle_since: Option<Tick>,
@@ -195,7 +195,7 @@ impl Fill {
         }
     }
 
-    /// It is received to its end whoever reads it, as long as it can be stored.
+    /// It is received to its end, also if nobody reads it, as long as it can be stored.
     pub(crate) fn want(&self) {
         self.lock().is_wanted = true;
     }
@@ -358,7 +358,7 @@ impl Fill {
     }
 
     /// Whether nobody reads the rest, and it is not worth being received: it cannot be stored, or it is not
-    /// wanted and too much to be had for its own sake.
+    /// wanted, and too long to be fetched for nobody.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = self.lock();
         if !state.readers.is_empty() {

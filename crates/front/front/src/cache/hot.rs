@@ -1,6 +1,6 @@
 //! What one worker is asked for most: a table of its own before the store that all workers share.
 //!
-//! Whoever takes a reference to what is shared writes to its counter, and workers that send one page wait for each
+//! Taking a reference to a shared object writes to its counter, and workers that send one page wait for each
 //! other's writes. A [`WorkerEntry`] is a worker's own hold on an entry, and
 //! its references are counted in memory of that worker alone. An entry that is no longer the one of its key says so
 //! itself, so nothing is to be removed here in time. The table is small, and holds nothing large.

@@ -188,7 +188,7 @@ impl Store {
         Some(Arc::new(WorkerEntry::new(entry)))
     }
 
-    /// Lets go of what a worker, whose thread asks, holds in vain.
+    /// Frees entries that the calling worker holds and no longer needs.
     pub(crate) fn sweep(&self, worker: usize) {
         lock(&self.hot[worker]).sweep();
     }

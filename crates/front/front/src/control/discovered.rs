@@ -1,7 +1,7 @@
 //! The members of upstreams that were found, and how well their sources answer.
 //!
 //! `catamaran_discover` has the rules. Here is the last list of each upstream, and what administrators are
-//! told of it. Whoever holds this lock takes no other.
+//! told of it. A thread that holds this lock takes no other.
 
 pub(crate) mod record;
 

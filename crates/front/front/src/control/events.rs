@@ -1,4 +1,4 @@
-//! The last changes and failures, for whoever asks what happened.
+//! The last changes and failures, to show what happened.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};

@@ -20,7 +20,7 @@ pub struct SourceReport {
 /// Asks each source once, and adds what it names to the configuration.
 ///
 /// # Errors
-/// No event loop can be had.
+/// The event loop cannot be started.
 pub fn find_members(config: &mut Config) -> std::io::Result<Vec<SourceReport>> {
     let builder = tokio::runtime::Builder::new_current_thread();
     let runtime = { builder }.enable_all().build()?;

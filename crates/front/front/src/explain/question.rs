@@ -402,7 +402,7 @@ fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
     let mut head = format!("{method} {slash}{} HTTP/1.1\r\n", url.target);
     let is_host = |line: &String| strip(line, "host:").is_some();
     match (url.authority, question.headers.iter().any(is_host)) {
-        // Whoever writes it means it.
+        // A listener that is named is meant.
         (_, true) => {}
         (authority, false) => head += &format!("Host: {}\r\n", authority.unwrap_or(HOST)),
     }

@@ -591,7 +591,7 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
 }
 
 proptest! {
-    /// Whoever is explained to get a request gets it, whatever was served and explained before.
+    /// The backend that is explained is the one that gets the request, whatever was served and explained before.
     #[test]
     fn what_is_explained_is_what_is_served(
         config in sites(),

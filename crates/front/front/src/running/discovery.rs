@@ -218,7 +218,7 @@ impl Discoverer {
             .into_iter()
             .chain(progress.deadlines.gone.map(at))
             .min();
-        // Whoever waits for the first answer waits for nothing else.
+        // A caller that waits for the first answer waits for nothing else.
         if !std::mem::replace(&mut asked.is_answered, true) {
             self.publish();
             self.shared.control.discovered.is_answered(upstream);

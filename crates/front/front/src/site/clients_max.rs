@@ -50,7 +50,7 @@ impl Site {
     }
 
     /// Says how many connections clients may have if the limit of open files leaves fewer than wanted, and if that is
-    /// another number than `before`. Only whoever wanted more is warned.
+    /// another number than `before`. A warning is logged only if more was wanted.
     pub(crate) fn say_clients_max(&self, before: Option<&Self>) {
         let (share, wanted) = (self.server.clients_max(), self.wanted);
         let known = before.map(|it| (it.server.clients_max(), it.wanted.connections_max));

@@ -20,7 +20,7 @@ pub(crate) struct WorkerFiles {
     pub(crate) outside: LogPace,
     /// Compressed files that are older than the plain ones.
     pub(crate) siblings: LogPace,
-    /// Files that cannot be had.
+    /// Files that cannot be opened.
     pub(crate) failures: LogPace,
 }
 

@@ -125,7 +125,7 @@ impl State {
     /// Gives up the handshake whose client has done nothing for longest, of the kind that would have more
     /// than its half of the places.
     fn make_room(&mut self, max: usize) {
-        // Whoever begins is silent, too.
+        // A handshake that begins is silent, too.
         let (first, second) = if self.silent.len() >= max / 2 {
             (&mut self.silent, &mut self.greeted)
         } else {
@@ -317,7 +317,7 @@ mod tests {
         };
         assert_eq!(turns(&mut all), (0..8).collect::<Vec<_>>());
         assert_eq!(turns(&mut all[8..]), Vec::<usize>::new());
-        // Whoever leaves the queue makes room in it.
+        // Leaving the queue makes room in it.
         all.remove(8);
         assert!(handshakes.refill());
         assert_eq!(turns(&mut all[8..]), (0..8).collect::<Vec<_>>());

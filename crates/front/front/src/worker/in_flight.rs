@@ -1,4 +1,4 @@
-//! The requests that a worker is serving, for whoever asks what takes so long.
+//! The requests that a worker is serving, to show what takes long.
 //!
 //! Each request has a slot while it is served, of which its worker writes some words and the admin's
 //! thread reads them, without a lock: a version tells whether the words that were read belong together.

@@ -233,7 +233,7 @@ fn is_target(text: &str) -> bool {
             .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|".contains(it))
 }
 
-/// What a `RewriteRule` comes to.
+/// The route that a `RewriteRule` becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rewrite {
     /// It decides.
@@ -308,7 +308,7 @@ impl TunnelRule {
 /// What conditions of a virtual host are about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients<'a> {
-    /// Where they come to.
+    /// Where they lead.
     pub(crate) ports: &'a [Port],
     /// Whether `SERVER_NAME` is the name of the virtual host, whatever they asked for.
     pub(crate) is_canonical: bool,

@@ -6,7 +6,7 @@ use crate::ledger::{Id, Ledger};
 use crate::plan::Plan;
 
 /// Reads what the server and its virtual hosts say of proxies before them. If the front cannot tell clients'
-/// addresses as they do, whoever is let in by a network is let in no more.
+/// addresses as they do, networks that were admitted are closed.
 pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let own = scope(main, ledger);
     let others: Vec<Scope> = hosts
@@ -44,7 +44,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
         return;
     }
     let text = "who clients are cannot be told as here: name the proxies in `trusted_proxies` if they send \
-                X-Forwarded-For. Whoever was let in by a network is answered 403";
+                X-Forwarded-For. Clients that a network admitted are answered 403";
     ledger.risk(first.ids[0], text);
     for it in &all {
         it.ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));

@@ -373,7 +373,7 @@ impl Senders {
 }
 
 /// Reads what the servers say of proxies before them. If the front cannot tell clients' addresses as they do,
-/// whoever is let in by a network is let in no more.
+/// networks that were admitted are closed.
 pub(crate) fn senders<'d>(
     servers: impl Iterator<Item = &'d Directive>,
     outer: &[Directive],
@@ -412,7 +412,7 @@ pub(crate) fn senders<'d>(
     }
     let text = "who clients are cannot be told as here: name the proxies in `trusted_proxies` if they send \
                 X-Forwarded-For; of a list of several the front passes over all that it trusts, as `real_ip_recursive on` \
-                does. Whoever was let in by a network is answered 403";
+                does. Clients that a network admitted are answered 403";
     ledger.risk(ids[0], text);
     ids.iter().for_each(|&id| ledger.kept_or_risk(id, text));
     ledger.address_guards.void_all();

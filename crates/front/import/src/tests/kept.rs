@@ -1,4 +1,4 @@
-//! What the old server no longer guards once all requests come to it from the front (`--keep`).
+//! What the old server no longer guards once all its requests are sent by the front (`--keep`).
 
 use super::*;
 

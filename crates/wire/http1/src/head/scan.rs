@@ -96,7 +96,7 @@ impl Scan {
             }
             if self.lines == 0 {
                 if role == Role::Server && !has_version(&input[..end]) {
-                    // Whoever speaks HTTP/0.9 waits for an answer to this line, not for more lines.
+                    // A client of HTTP/0.9 sends no more lines and waits for an answer.
                     request_line::decode(&input[..end])?;
                 }
                 self.start_line = end;

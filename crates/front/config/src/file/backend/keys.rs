@@ -95,7 +95,7 @@ pub(crate) static KEYS: &[Key<RawBackend>] = &[
         effect: "Protocol and address of the backend. A host name is resolved beside the \
                  traffic, every 3 s and after a dial that failed. While resolving fails, the last \
                  addresses stay in use. Of several addresses the next one is tried after 250 ms.",
-        extremes: "AJP carries no encryption and trusts whoever may connect: keep it on loopback, a \
+        extremes: "AJP carries no encryption and trusts everybody who may connect: keep it on loopback, a \
                    Unix socket or a private network, and give it a `secret`.",
         elsewhere: "nginx `server`; httpd `BalancerMember`; mod_jk `type`, `host`, `port`; Tomcat \
                     `unixDomainSocketPath`",
@@ -449,7 +449,7 @@ pub(crate) static KEYS: &[Key<RawBackend>] = &[
                  `Client-Cert-Chain`; `\"tomcat\"` is what Tomcat's `SSLValve` reads, \
                  `ssl_client_escaped_cert`, `ssl_cipher` and `ssl_cipher_usekeysize`. Such fields of \
                  a client are removed whatever this says (tls.md).",
-        extremes: "The backend must take requests from the front only: whoever else reaches it can \
+        extremes: "The backend must take requests from the front only: everybody else who reaches it can \
                    write these fields, too. A certificate takes 2 to 3 KiB of a head.",
         elsewhere: "nginx `proxy_set_header ... $ssl_client_escaped_cert`; httpd `RequestHeader set \
                     ... %{SSL_CLIENT_CERT}s`",

@@ -64,7 +64,7 @@ pub(super) static KEYS: &[Key<RawListen>] = &[
         sample: "[\"10.0.0.0/8\"]",
         effect: "The proxies that may send the header; connections of others are closed \
                  (`proxy-untrusted`). A listener on a Unix socket does not need it.",
-        extremes: "Whoever is in it can pretend to be any client.",
+        extremes: "Every client in it can pretend to be any other client.",
         elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
     },
     Key {
@@ -78,7 +78,7 @@ pub(super) static KEYS: &[Key<RawListen>] = &[
                  their scheme is `https`, and clients may speak HTTP/2 if `protocols` has it. A proxy that \
                  tells of TLS itself (HAProxy `send-proxy-v2-ssl`) does not need it: what it tells wins. \
                  What the proxy itself sends (`LOCAL`), such as health checks, counts as sent in clear.",
-        extremes: "On, though clients come to the proxy in clear: applications set cookies that are not sent \
+        extremes: "On, though clients reach the proxy in clear: applications set cookies that are not sent \
                    back, and `redirect_https` redirects nobody.",
         elsewhere: "nginx and httpd have none; applications are told by `X-Forwarded-Proto`",
     },

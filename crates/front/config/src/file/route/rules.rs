@@ -225,7 +225,7 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         sample: "[\"192.0.2.0/24\"]",
         effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
                  What counts is the client's address, as for `allow`.",
-        extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
+        extremes: "Clients that can choose another address are not kept out: to serve a few, write `allow`.",
         elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
                     `RemoteAddrValve deny`",
     },

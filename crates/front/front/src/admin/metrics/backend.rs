@@ -355,7 +355,7 @@ static HISTOGRAMS: &[HistogramFamily] = &[
         &Family {
             name: "catamaran_backend_queue_seconds",
             kind: Kind::Histogram,
-            help: "Waits for a connection because `connections_max` was reached, those in vain \
+            help: "Waits for a connection because `connections_max` was reached, those that got none \
                    included; not those of clients that left meanwhile.",
             labels: OF_BACKEND,
         },

@@ -86,7 +86,7 @@ pub(super) static FILES_REQUESTS: Family = Family {
     labels: &[(
         "result",
         "`hit` if the front remembered the file, `open` if it was opened at once, `thread` if a thread had to wait for the disk, `missing` \
-         if there is none that is served, `failed` if it cannot be had",
+         if there is none that is served, `failed` if it cannot be fetched",
     )],
 };
 
