@@ -32,7 +32,7 @@ pub struct Syscalls {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<String, Call>);
 
-/// What one system call came to.
+/// The result of one system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// How often it was made.
@@ -64,13 +64,13 @@ impl Counts {
         self.call(name).calls
     }
 
-    /// What the call `name` came to.
+    /// The result of the call `name`.
     #[must_use]
     pub fn call(&self, name: &str) -> Call {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Names and what they came to, by name; calls that were never made are left out.
+    /// Names and results, by name; calls that were never made are left out.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Call)> {
         self.0.iter().map(|(name, call)| (name.as_str(), *call))
     }

@@ -142,7 +142,7 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 }
 
 impl Flag {
-    /// What a record says that says nothing of it: a flag of ours without a value and without a hint.
+    /// The fields that a record leaves out: a flag of ours without a value and without a hint.
     const OURS: Self = Self {
         short: None,
         long: "",

@@ -2,7 +2,7 @@
 //!
 //! The command line is parsed by own rules and not by clap, because ab's must hold exactly: `getopt`
 //! splits it by the records in `flag`, which fill the `settings`, and `plan` turns these into a plan.
-//! `load` runs the plan; `progress` and `output` print what came of it, `knee` and `versus` run several
+//! `load` runs the plan; `progress` and `output` print the result, `knee` and `versus` run several
 //! plans. Signals, the limit of open files and the name of the build are the program's ([`Program`]); what
 //! comes back is an exit code.
 

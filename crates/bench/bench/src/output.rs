@@ -175,7 +175,7 @@ fn text_of(settings: &Settings, report: &Report) -> String {
     }
 }
 
-/// What the conditions of `--fail-if` came to.
+/// The results of the conditions of `--fail-if`.
 fn judge(settings: &Settings, report: &Report) -> Option<Gate> {
     let is_wanted = !settings.checks.gate.conditions.is_empty();
     is_wanted.then(|| settings.checks.gate.judge(report))
@@ -266,7 +266,7 @@ fn done_before_death(report: &Report) -> u64 {
     ab::done(report).saturating_sub(fatal)
 }
 
-/// What ab says instead of a report, and the exit code that comes of the error's number.
+/// What ab says instead of a report, and the exit code that the error's number gives.
 fn dying_words(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
         Ending::Failure(error) => Some(fatal(settings, plan, error)),

@@ -48,7 +48,7 @@ pub(crate) fn is_text(settings: &Settings) -> bool {
     settings.output.json != Some(Sink::Stdout)
 }
 
-/// Writes what came of all: the text or the JSON on standard output, and the JSON's file.
+/// Writes the results of all: the text or the JSON on standard output, and the JSON's file.
 pub(crate) fn write(settings: &Settings, text: &str, json: &str) -> Result<(), BenchFailure> {
     let shown = if is_text(settings) { text } else { json };
     io::stdout().lock().write_all(shown.as_bytes())?;

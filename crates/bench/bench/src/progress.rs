@@ -71,7 +71,7 @@ impl Display {
         }
     }
 
-    /// Says what is still to be said of `done` requests, and takes the lines away.
+    /// Prints the last progress of `done` requests, and takes the lines away.
     pub(crate) fn finish(mut self, done: u64) {
         if let Some(lines) = self.lines.take() {
             lines.bar.finish_and_clear();

@@ -162,7 +162,7 @@ pub(crate) enum AbEnd {
     Usage(String),
     /// This, exit code 1.
     Fatal(String),
-    /// This, and the exit code that comes of APR's error number.
+    /// This, and the exit code that APR's error number gives.
     Apr(String, u8),
 }
 

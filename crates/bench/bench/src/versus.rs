@@ -1,4 +1,4 @@
-//! `--versus`: runs the blocks of a comparison in turn and says what came of it.
+//! `--versus`: runs the blocks of a comparison in turn and says the result.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -210,7 +210,7 @@ impl Board {
         dynamic.is_some_and(|dynamic| dynamic.varies())
     }
 
-    /// Whether what came of a body that was cut is as long as the first one by chance.
+    /// Whether what arrived of a body that was cut is as long as the first one by chance.
     pub(crate) fn differs(&self, place: u32, len: u64) -> bool {
         let first = self.lengths[place as usize].load(Relaxed);
         first != UNKNOWN && first != len

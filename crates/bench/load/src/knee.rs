@@ -75,7 +75,7 @@ impl Search {
         }
     }
 
-    /// The step at the next rate came to this.
+    /// Takes the result of the step at the next rate.
     pub fn note(&mut self, verdict: Verdict) {
         let Some(rate) = self.next else { return };
         if verdict == Verdict::Undecided && !self.is_repeat {

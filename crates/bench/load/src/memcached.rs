@@ -19,7 +19,7 @@ use crate::pace;
 use crate::plan::{KeyOrder, Memcached, Operation};
 use crate::report::FailureKind;
 
-/// What an answered operation came to.
+/// The result of an answered operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Hit,
@@ -180,7 +180,7 @@ impl Client {
         self.skimmer.is_idle()
     }
 
-    /// What the last operation came to, or what it failed of although the connection goes on.
+    /// The result of the last operation, or what it failed of although the connection goes on.
     pub(crate) fn outcome(&self) -> Result<Outcome, FailureKind> {
         match self.reply {
             Some(Reply::Value { is_own: true }) if self.check.is_right() => Ok(Outcome::Hit),

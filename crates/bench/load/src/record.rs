@@ -53,7 +53,7 @@ pub(crate) struct Flight {
     pub(crate) retried: bool,
     /// Part of what is measured.
     pub(crate) counted: bool,
-    /// What an operation on memcached came to, in place of a status.
+    /// The result of an operation on memcached, in place of a status.
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -221,7 +221,7 @@ impl Record {
         }
     }
 
-    /// A request failed at `now`. `length_differs`: what came of its body is not as long as
+    /// A request failed at `now`. `length_differs`: what arrived of its body is not as long as
     /// expected, which is what ab looks at.
     pub(crate) fn fail(
         &mut self,

@@ -89,7 +89,7 @@ pub struct Report {
     pub rate_asked_per_s: Option<f64>,
     /// Whom the run talked to.
     pub server: Server,
-    /// How many requests came to which end.
+    /// How many requests ended in which way.
     pub requests: Requests,
     /// Answers by status; empty of memcached, which has none.
     pub statuses: BTreeMap<u16, u64>,
@@ -131,10 +131,10 @@ pub struct Report {
     pub curves: Curves,
     /// What would fool a reader who is not told.
     pub warnings: Vec<Warning>,
-    /// What the conditions of `--fail-if` came to; `None`: there were none.
+    /// The results of the conditions of `--fail-if`; `None`: there were none.
     #[serde(default)]
     pub gate: Option<Gate>,
-    /// What came of the requests of each name, in the order of the plan; empty: they have none.
+    /// The results of the requests of each name, in the order of the plan; empty: they have none.
     #[serde(default)]
     pub by_name: Vec<NamedFacts>,
     /// What `--replay` took of its log; `None`: none was replayed.
@@ -146,7 +146,7 @@ pub struct Report {
     /// The same errors, counted as ab 2.4 does.
     #[serde(skip)]
     pub ab: AbCounts,
-    /// What operations on memcached came to; `None`: another protocol was spoken.
+    /// The results of operations on memcached; `None`: another protocol was spoken.
     #[serde(skip)]
     pub operations: Option<Operations>,
     /// What came within the span, without the drain.
@@ -353,7 +353,7 @@ pub struct TlsFacts {
     pub server_name: Option<String>,
 }
 
-/// How many requests came to which end: `started = ok + failed + unfinished`, always.
+/// How many requests ended in which way: `started = ok + failed + unfinished`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Requests that clients began or that a schedule made due.
@@ -383,7 +383,7 @@ pub struct Requests {
     pub without_length: u64,
 }
 
-/// What operations on memcached came to, of those that were answered and did not fail.
+/// The results of operations on memcached, of those that were answered and did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     /// Gets that found a value, and the right one.

@@ -51,7 +51,7 @@ pub struct Progress {
     pub waiting: u64,
     /// Answers by the first digit of their status, from 1 on; up to a second old.
     pub statuses: [u64; 5],
-    /// What operations on memcached came to; up to a second old.
+    /// The results of operations on memcached; up to a second old.
     pub operations: Operations,
     /// The median and the 99th percentile of about the last second, corrected where there is a
     /// schedule; `None` without answers, and while warming up.

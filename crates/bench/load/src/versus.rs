@@ -16,7 +16,7 @@ use crate::document::versus::{
 use crate::plan::{Plan, Stop, WarmUp};
 use crate::report::{Report, Warning};
 
-/// A comparison under way: what is to be run next, and what came of the blocks so far.
+/// A comparison under way: what is to be run next, and the results of the blocks so far.
 #[derive(Debug)]
 pub struct Duel {
     urls: [String; 2],
@@ -105,7 +105,7 @@ impl Duel {
             .push(block_of(report, self.blocks.len() / 2, target));
     }
 
-    /// What came of it.
+    /// Its result.
     #[must_use]
     pub fn finish(self) -> Versus {
         Versus {

@@ -69,7 +69,7 @@ pub(super) fn fresh(
     Ok(probe)
 }
 
-/// What was asked and what came of it.
+/// What was asked, and the answer.
 pub(super) fn words(probe: &BackendProbe) -> String {
     let asked = match (&probe.kind[..], &probe.method, &probe.path) {
         ("request", Some(method), Some(path)) => format!("{} {}", word(method), word(path)),

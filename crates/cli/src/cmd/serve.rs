@@ -191,7 +191,7 @@ fn obey(
                 request.answer(Err("an upgrade is under way".to_owned()));
             }
             Event::Asked(SignalRequest::Reload) => {
-                // What came of it is in the log.
+                // Its result is in the log.
                 reload(running, args, manager).ok();
             }
             Event::Reload(request) => request.answer(reload(running, args, manager)),

@@ -131,7 +131,7 @@ impl Window {
     }
 }
 
-/// Ends the periods that are as old as that; what is to be said of them.
+/// Ends the periods that are as old as that, and returns the lines about them.
 fn summaries(kinds: &mut Kinds, now: Instant, old: Duration) -> Vec<String> {
     let mut summaries = Vec::new();
     kinds.retain(|_, window| {

@@ -67,7 +67,7 @@ objects! {
         pub responses: usize,
     }
 
-    /// What came of a purge.
+    /// The result of a purge.
     pub struct PurgeResult {
         /// Purges since the start, this one included.
         pub purges: u64,

@@ -1,9 +1,9 @@
-//! What came of an operation, and why it was refused.
+//! The result of an operation, and why it was refused.
 
 use crate::BackendProbe;
 
 objects! {
-    /// What came of a reload, or of opening the log again.
+    /// The result of a reload, or of opening the log again.
     pub struct OperationReport {
         /// In words.
         pub report: String,
@@ -23,7 +23,7 @@ objects! {
         pub probing: bool,
         /// Its number.
         pub number: u64,
-        /// What came of it, if it ended within 5 seconds. Absent while it is under way.
+        /// Its result, if it ended within 5 seconds. Absent while it is under way.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub probe: Option<BackendProbe>,
     }

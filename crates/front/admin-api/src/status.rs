@@ -56,7 +56,7 @@ objects! {
         pub in_flight: InFlight,
     }
 
-    /// What came of the last upgrade.
+    /// The result of the last upgrade.
     pub struct UpgradeStatus {
         /// How many were begun.
         pub number: u64,

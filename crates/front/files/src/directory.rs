@@ -51,7 +51,7 @@ pub enum FindError {
     Open(#[from] OpenError),
 }
 
-/// What a search came to: what the name stands for, whatever codings the client takes.
+/// The result of a search: what the name stands for, whatever codings the client takes.
 #[derive(Debug)]
 pub struct Finding {
     pub(crate) root: RootId,

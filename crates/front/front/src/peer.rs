@@ -29,7 +29,7 @@ pub(crate) struct ToldTls {
 }
 
 impl ToldTls {
-    /// `None` if the client came to the proxy in clear; `secure` says whether it did if the header does not.
+    /// `None` if the client reached the proxy in clear; `secure` says whether it did if the header does not.
     pub(crate) fn new(header: Option<ProxyTls>, secure: bool) -> Option<Box<Self>> {
         let is_used = header.as_ref().map_or(secure, |tls| tls.is_used);
         let facts =

@@ -104,7 +104,7 @@ pub struct BackendStatus {
     pub counts: BackendCounts,
     /// How long ago the addresses of its name came, if it has one that was resolved.
     pub name_age: Option<Duration>,
-    /// What came of its requests.
+    /// The result of its requests.
     pub totals: FiguresTotals,
     /// Whether it takes new sessions as far as operators are concerned (`activation`).
     pub active: bool,

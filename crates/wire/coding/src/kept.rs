@@ -37,7 +37,7 @@ impl CodedBodies {
         !self.is_under_way.swap(true, Ordering::Relaxed)
     }
 
-    /// What was begun came to nothing: others may begin.
+    /// What was begun failed: others may begin.
     pub fn end(&self) {
         self.is_under_way.store(false, Ordering::Relaxed);
     }

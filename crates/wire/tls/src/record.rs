@@ -46,7 +46,7 @@ impl fmt::Debug for Role {
     }
 }
 
-/// What came of received bytes.
+/// The result of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordInput {
     /// Bytes that were used up, from the front. The others are to be passed again, with more.

@@ -25,7 +25,7 @@ pub struct ProxyHeader {
 /// A client's TLS with a proxy. Texts with control characters are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyTls {
-    /// Whether there was any; not if the client came to the proxy in clear.
+    /// Whether there was any; not if the client reached the proxy in clear.
     pub is_used: bool,
     /// The version, such as `TLSv1.3`.
     pub version: Option<String>,

@@ -15,7 +15,7 @@ pub(crate) enum Schedule {
     Listed(ArrivalList),
 }
 
-/// Start times that come of a rate.
+/// Start times that follow from a rate.
 #[derive(Debug)]
 pub(crate) struct RateSchedule {
     level: Level,

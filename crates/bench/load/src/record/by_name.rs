@@ -23,7 +23,7 @@ pub(crate) struct ByName {
     pub(crate) list: Vec<NameCounts>,
 }
 
-/// What came of the requests of one name.
+/// The results of the requests of one name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameCounts {
     pub(crate) completed: u64,

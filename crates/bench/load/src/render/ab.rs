@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
     page.into_text()
 }
 
-/// Requests that came to an end, ab's "Complete requests": answered, or cut off by the server.
+/// Requests that ended, ab's "Complete requests": answered, or cut off by the server.
 pub fn done(report: &Report) -> u64 {
     let cut: u64 = report
         .failures

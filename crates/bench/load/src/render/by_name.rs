@@ -1,4 +1,4 @@
-//! What came of the requests of each name: for people, for programs and for the page.
+//! The results of the requests of each name: for people, for programs and for the page.
 
 use std::fmt::Write as _;
 

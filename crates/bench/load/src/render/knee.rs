@@ -1,4 +1,4 @@
-//! The search for a knee, for people: a row for each step, and what it came to.
+//! The search for a knee, for people: a row for each step, with its result.
 
 use crate::document::knee::{Knee, Step};
 use crate::gate::Verdict;
@@ -24,7 +24,7 @@ pub fn step(step: &Step) -> String {
     row
 }
 
-/// What the search came to.
+/// The result of the search.
 pub fn conclusion(knee: &Knee) -> String {
     let mut text = sustained(knee);
     text.push_str(&passed_above(knee).unwrap_or_default());

@@ -31,7 +31,7 @@ pub struct Facts {
     pub requests: u64,
     /// Answers by the first digit of their status, from 1 on.
     pub statuses: [u64; 5],
-    /// What operations on memcached came to, in place of statuses.
+    /// The results of operations on memcached, in place of statuses.
     pub operations: Option<Operations>,
     /// The first line, its label and its text: the verdict, or how long the run will last.
     pub first: (&'static str, String),

@@ -157,7 +157,7 @@ impl From<Histogram> for Times {
     }
 }
 
-/// What came of the requests of one name. Requests that were never sent are in none.
+/// The results of the requests of one name. Requests that were never sent are in none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NamedFacts {
     /// Their name.

@@ -34,7 +34,7 @@ pub(super) struct Task {
     pub(super) queued: bool,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The task waits for its socket, or for this instant.

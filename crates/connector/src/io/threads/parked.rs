@@ -123,7 +123,7 @@ impl Connection {
         Ok(())
     }
 
-    /// One look at the socket and the bell; `None` if only room to write came of it.
+    /// One look at the socket and the bell; `None` if it only found room to write.
     fn park_once(
         &mut self,
         reads: Option<WaitClass>,

@@ -65,14 +65,14 @@ pub(super) enum Completion {
     Accepted {
         owner: usize,
         socket: io::Result<OwnedFd>,
-        /// Nothing more comes of this operation.
+        /// This operation has no further results.
         last: bool,
     },
     /// Something, or the end of it, was received.
     Received {
         owner: usize,
         what: ReceiveResult,
-        /// Nothing more comes of this operation.
+        /// This operation has no further results.
         last: bool,
     },
     /// Some of what was to be sent was, or it cannot be; here it is back.
@@ -87,7 +87,7 @@ pub(super) enum Completion {
     Woken,
 }
 
-/// What a receive came to.
+/// The result of a receive.
 #[derive(Debug)]
 pub(super) enum ReceiveResult {
     /// Bytes; to be taken by [`Ring::take`] or [`Ring::discard`].

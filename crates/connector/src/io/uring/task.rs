@@ -42,7 +42,7 @@ pub(super) struct Task {
     gone: bool,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The task waits for one of its operations, or for this instant.
@@ -67,7 +67,7 @@ impl Task {
         }
     }
 
-    /// Takes note of what the receive under way came to.
+    /// Takes note of the result of the receive under way.
     pub(super) fn handle_received(
         &mut self,
         what: ReceiveResult,
@@ -102,7 +102,7 @@ impl Task {
         self.gone |= gone;
     }
 
-    /// Takes note of what the send under way came to; what is left of it is sent on.
+    /// Takes note of the result of the send under way; what is left of it is sent on.
     pub(super) fn handle_sent(
         &mut self,
         mut out: Output,

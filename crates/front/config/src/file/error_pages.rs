@@ -117,13 +117,13 @@ fn by_status(
     pages
 }
 
-/// A page, and what is to be said of its file.
+/// A page, and the message about its file.
 struct PageFile {
     page: Option<Page>,
     finding: Option<(bool, String, &'static str)>,
 }
 
-/// Passes on what is to be said of a file; `None` if that is a fault.
+/// Passes on the message about a file; `None` if that is a fault.
 fn keep(
     read: PageFile,
     key: &str,

@@ -33,7 +33,7 @@ impl std::fmt::Debug for AdvertConfig {
     }
 }
 
-/// Tells of a listener for ever. Without a configuration it tells nobody.
+/// Announces a listener again and again. Without a configuration it announces nothing.
 pub(super) async fn advertise(config: Option<AdvertConfig>, listen: SocketAddr) {
     let Some(config) = config else {
         return std::future::pending().await;

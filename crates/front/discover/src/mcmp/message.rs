@@ -14,7 +14,7 @@ use crate::member::Speech;
 pub enum Message {
     /// It is there, and so it is reached.
     Config(Box<NodeConfig>),
-    /// Something becomes of one of its contexts, or of all.
+    /// One of its contexts changes, or all do.
     App(AppMessage),
     /// It lives, and has this load.
     Status {

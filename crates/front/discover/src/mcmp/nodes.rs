@@ -618,7 +618,7 @@ mod tests {
             next.says_from(stranger, "CONFIG", &node("n1", 9)),
             Err(McmpRefusal::Forged)
         );
-        // Who is announced after that is told from those before.
+        // A node that is announced after that differs from those before.
         next.says("CONFIG", &node("n1", 1)).unwrap();
         let told = next.says("STATUS", "JVMRoute=n1&Load=1").unwrap();
         assert!(told.ends_with("&id=3"), "{told}");

@@ -91,7 +91,7 @@ async fn reload(shared: &FrontState) -> Reply {
     }
 }
 
-/// Has another process started in place of this one. `GET /api/v1/status` says what came of it.
+/// Has another process started in place of this one. `GET /api/v1/status` says the result.
 fn upgrade(shared: &FrontState) -> Reply {
     let begun = if shared.is_leaving() {
         None

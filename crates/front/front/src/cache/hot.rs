@@ -146,7 +146,7 @@ impl HotTable {
         entry
     }
 
-    /// Lets go of what is no longer known of its key.
+    /// Drops what is no longer known of its key.
     pub(super) fn sweep(&mut self) {
         let is_over = |slot: &Slot| slot.entry.is_over();
         for slot in &mut self.slots {
