@@ -1,6 +1,6 @@
 //! The `catamaran` binary: arguments, signals, exit codes.
 //!
-//! Each command is a module of `cmd` with its `Args` and a `run`; the other crates do the work. The
+//! Each command is a module of `cmd` with its arguments and a `run`; the other crates do the work. The
 //! exit codes are stable: 0 as asked, 1 faults or failed checks, 2 usage, 3 no verdict, 130 interrupted.
 //!
 //! # The crates
@@ -82,27 +82,27 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Serve(cmd::serve::Args),
-    Check(cmd::check::Args),
-    Doctor(cmd::doctor::Args),
-    Status(cmd::status::Args),
+    Serve(cmd::serve::ServeArgs),
+    Check(cmd::check::CheckArgs),
+    Doctor(cmd::doctor::DoctorArgs),
+    Status(cmd::status::StatusArgs),
     Drain(cmd::operate::Drain),
     Stop(cmd::operate::Stop),
     Activate(cmd::operate::Activate),
-    Probe(cmd::probe::Args),
+    Probe(cmd::probe::ProbeArgs),
     Weight(cmd::operate::Weight),
     Reset(cmd::operate::Reset),
     Reload(cmd::operate::Reload),
-    Purge(cmd::purge::Args),
+    Purge(cmd::purge::PurgeArgs),
     Upgrade(cmd::front::Upgrade),
     Log(cmd::front::Log),
     Certificates(cmd::front::Certificates),
-    Explain(cmd::explain::Args),
-    Import(cmd::import::Args),
-    App(Box<cmd::app::Args>),
-    Demo(cmd::demo::Args),
-    Bench(cmd::bench::Args),
-    Lab(cmd::lab::Args),
+    Explain(cmd::explain::ExplainArgs),
+    Import(cmd::import::ImportArgs),
+    App(Box<cmd::app::AppArgs>),
+    Demo(cmd::demo::DemoArgs),
+    Bench(cmd::bench::BenchArgs),
+    Lab(cmd::lab::LabArgs),
     Completions(cmd::generate::Completions),
     #[command(hide = true)]
     Generate(cmd::generate::Generate),

@@ -28,9 +28,9 @@ use crate::{Config, StartError};
 /// What answers requests.
 ///
 /// A [`Handler`] is converted by itself; the others say what they are.
-pub struct Application(Kind);
+pub struct Application(ApplicationKind);
 
-enum Kind {
+enum ApplicationKind {
     Inline(Box<dyn Handler>),
     Blocking(Arc<dyn BlockingHandler>),
     Service(Box<dyn Spawn>),
@@ -54,13 +54,13 @@ impl Application {
         S::Future: Send + 'static,
         B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
-        Self(Kind::Service(service::spawner(service)))
+        Self(ApplicationKind::Service(service::spawner(service)))
     }
 
     /// Runs on the threads of the connector's executor, one request on each; see
     /// [`Config::max_threads`].
     pub fn blocking(handler: impl BlockingHandler) -> Self {
-        Self(Kind::Blocking(Arc::new(handler)))
+        Self(ApplicationKind::Blocking(Arc::new(handler)))
     }
 
     /// Plays the answers of `handler` on those threads: its delays and pauses, and a peer that is
@@ -72,16 +72,16 @@ impl Application {
 
 impl<H: Handler> From<H> for Application {
     fn from(handler: H) -> Self {
-        Self(Kind::Inline(Box::new(handler)))
+        Self(ApplicationKind::Inline(Box::new(handler)))
     }
 }
 
 impl fmt::Debug for Application {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.0 {
-            Kind::Inline(_) => "Inline",
-            Kind::Blocking(_) => "Blocking",
-            Kind::Service(_) => "Service",
+            ApplicationKind::Inline(_) => "Inline",
+            ApplicationKind::Blocking(_) => "Blocking",
+            ApplicationKind::Service(_) => "Service",
         };
         f.debug_tuple("Application").field(&kind).finish()
     }
@@ -122,12 +122,12 @@ impl Runner {
     /// [`StartError::Worker`] if the system refuses a thread, [`StartError::NoRuntime`].
     pub(crate) fn start(application: Application, config: &Config) -> Result<Self, StartError> {
         Ok(match application.0 {
-            Kind::Service(service) => {
+            ApplicationKind::Service(service) => {
                 let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
                 Self::Service(Tasks::new(service, runtime))
             }
-            Kind::Inline(handler) => Self::Inline(Inline(handler)),
-            Kind::Blocking(handler) => {
+            ApplicationKind::Inline(handler) => Self::Inline(Inline(handler)),
+            ApplicationKind::Blocking(handler) => {
                 let mut limits = Limits::of(config);
                 if config.io.has_thread_per_connection() {
                     // Handlers run on the threads of their connections.

@@ -45,7 +45,7 @@ use crate::source::{Piece, Source};
 #[derive(Debug)]
 pub(crate) struct Conn {
     wire: Wire,
-    state: State,
+    state: ConnState,
     exchange: Exchange,
     peer: Peer,
     config: Arc<Config>,
@@ -147,7 +147,7 @@ impl WaitClass {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ConnState {
     Idle,
     Serving,
     Receiving,
@@ -195,7 +195,7 @@ impl Conn {
     pub(crate) fn new(protocol: Protocol, peer: Peer, config: Arc<Config>) -> Self {
         Self {
             wire: Wire::new(protocol, &config),
-            state: State::Idle,
+            state: ConnState::Idle,
             exchange: Exchange::default(),
             peer,
             config,
@@ -208,26 +208,26 @@ impl Conn {
     /// Goes on as far as the bytes at hand allow.
     pub(crate) fn poll(&mut self, io: &mut Io<'_>) -> Action {
         let action = match self.state {
-            State::Idle => self.poll_head(io),
+            ConnState::Idle => self.poll_head(io),
             // Nothing to do before `respond`; a driver that polls all the same just waits.
-            State::Serving => Ok(Action::Write),
-            State::Receiving => self.poll_receiving(io),
-            State::Delayed => self.poll_delayed(io),
-            State::Piped => self.poll_piped(io),
-            State::Sending => self.poll_source(io),
-            State::Leftover => self.poll_leftover(io),
-            State::Closing(close) => Ok(Action::Close(close)),
+            ConnState::Serving => Ok(Action::Write),
+            ConnState::Receiving => self.poll_receiving(io),
+            ConnState::Delayed => self.poll_delayed(io),
+            ConnState::Piped => self.poll_piped(io),
+            ConnState::Sending => self.poll_source(io),
+            ConnState::Leftover => self.poll_leftover(io),
+            ConnState::Closing(close) => Ok(Action::Close(close)),
         };
         action.unwrap_or_else(|refusal| self.refuse(refusal, io))
     }
 
     /// The application's answer to the request that [`Action::Serve`] delivered.
     pub(crate) fn respond(&mut self, response: Response, io: &mut Io<'_>) -> Action {
-        debug_assert_eq!(self.state, State::Serving);
+        debug_assert_eq!(self.state, ConnState::Serving);
         if response.after_body && self.exchange.length != BodyLength::Known(0) {
             self.wire.send_continue(io.out);
             self.exchange.delayed = Some(Box::new(response));
-            self.state = State::Receiving;
+            self.state = ConnState::Receiving;
             return self.poll(io);
         }
         self.answer(response, io)
@@ -243,7 +243,7 @@ impl Conn {
         }
         let delay = response.delay;
         self.exchange.delayed = Some(Box::new(response));
-        self.state = State::Delayed;
+        self.state = ConnState::Delayed;
         Action::Wait(delay)
     }
 
@@ -264,8 +264,8 @@ impl Conn {
     /// The deadline of [`Action::Read`] passed.
     pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
         match self.state {
-            State::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
-            State::Idle => {
+            ConnState::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
+            ConnState::Idle => {
                 let status = self.wire.is_http().then_some(StatusCode::REQUEST_TIMEOUT);
                 self.refuse(
                     Refusal {
@@ -275,16 +275,16 @@ impl Conn {
                     io,
                 )
             }
-            State::Leftover => {
+            ConnState::Leftover => {
                 self.wire.end_now(io.out);
                 self.close(Close {
                     linger: true,
                     reason: Some("leftover-timeout"),
                 })
             }
-            State::Piped if self.exchange.hung_up => self.close(Close::PEER_GONE),
+            ConnState::Piped if self.exchange.hung_up => self.close(Close::PEER_GONE),
             // Who is not waiting for the body has not been kept waiting.
-            State::Piped if !self.awaits_body() => self.poll(io),
+            ConnState::Piped if !self.awaits_body() => self.poll(io),
             _ => self.refuse(
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, "body-timeout"),
                 io,
@@ -298,10 +298,10 @@ impl Conn {
     pub(crate) fn handle_hangup(&mut self, io: &mut Io<'_>) -> Option<Action> {
         let is_over = !self.wire.is_http();
         match self.state {
-            State::Delayed | State::Sending | State::Piped if is_over => {
+            ConnState::Delayed | ConnState::Sending | ConnState::Piped if is_over => {
                 Some(self.close(Close::PEER_GONE))
             }
-            State::Piped if !self.exchange.hung_up => {
+            ConnState::Piped if !self.exchange.hung_up => {
                 self.exchange.hung_up = true;
                 Some(self.poll(io))
             }
@@ -313,7 +313,10 @@ impl Conn {
     /// [`poll`](Self::poll), although nothing asked for them: over AJP, a response whose end finds
     /// any is the last one of its connection, for no front sends its next request before that end.
     pub(crate) fn watches_input(&self) -> bool {
-        let under_way = matches!(self.state, State::Delayed | State::Piped | State::Sending);
+        let under_way = matches!(
+            self.state,
+            ConnState::Delayed | ConnState::Piped | ConnState::Sending
+        );
         under_way && !self.wire.is_http()
     }
 
@@ -324,7 +327,7 @@ impl Conn {
 
     /// Whether no request is being received or answered.
     pub(crate) fn is_idle(&self) -> bool {
-        self.state == State::Idle
+        self.state == ConnState::Idle
     }
 
     /// Whether closing now would make a response that has not ended look whole: to a client of
@@ -366,7 +369,7 @@ impl Conn {
             self.exchange.length = request.body;
             self.heard = true;
             self.served += 1;
-            self.state = State::Serving;
+            self.state = ConnState::Serving;
             return Ok(match request::redirect(&request, &self.config) {
                 Some(redirect) => self.respond(redirect, io),
                 None => Action::Serve(request),
@@ -429,7 +432,7 @@ impl Conn {
         } else {
             Source::new(response.body)
         };
-        self.state = State::Sending;
+        self.state = ConnState::Sending;
         Ok(())
     }
 
@@ -514,7 +517,7 @@ impl Conn {
             Leaves::Idle => self.become_idle(io),
             Leaves::Closed { linger } => Ok(self.close(Close::orderly(linger))),
             Leaves::Leftover => {
-                self.state = State::Leftover;
+                self.state = ConnState::Leftover;
                 self.poll_leftover(io)
             }
         }
@@ -543,7 +546,7 @@ impl Conn {
 
     fn become_idle(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         self.exchange = Exchange::default();
-        self.state = State::Idle;
+        self.state = ConnState::Idle;
         if self.draining {
             return Ok(self.close(Close::orderly(!io.input.is_empty())));
         }
@@ -570,7 +573,7 @@ impl Conn {
     fn close(&mut self, close: Close) -> Action {
         self.exchange = Exchange::default();
         self.exchange.head_sent = true;
-        self.state = State::Closing(close);
+        self.state = ConnState::Closing(close);
         Action::Close(close)
     }
 }

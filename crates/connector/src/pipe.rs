@@ -110,11 +110,11 @@ pub(crate) struct ResponseEnd(Arc<Pipe>);
 #[derive(Debug)]
 struct Pipe {
     wakeup: Wakeup,
-    state: Mutex<State>,
+    state: Mutex<PipeState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PipeState {
     inflow: Inflow,
     body: ByteQueue,
     head: Option<Head>,
@@ -156,7 +156,7 @@ enum Outcome {
 
 /// The streams of one exchange; `body` is the length of the request's body.
 pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, ResponseEnd) {
-    let state = State {
+    let state = PipeState {
         inflow: match body {
             BodyLength::Known(0) => Inflow::Ended,
             _ => Inflow::Unasked,
@@ -431,12 +431,12 @@ impl Drop for ResponseEnd {
 }
 
 impl Pipe {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
         // Nothing in here panics half-way; what an application does runs outside the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ring(&self, mut state: MutexGuard<'_, State>) {
+    fn ring(&self, mut state: MutexGuard<'_, PipeState>) {
         let was_woken = std::mem::replace(&mut state.woken, true);
         drop(state);
         if !was_woken {
@@ -445,12 +445,12 @@ impl Pipe {
     }
 
     /// Lets the connection take what there is of the response.
-    fn release(&self, mut state: MutexGuard<'_, State>) {
+    fn release(&self, mut state: MutexGuard<'_, PipeState>) {
         state.due = true;
         self.ring(state);
     }
 
-    fn finish(&self, mut state: MutexGuard<'_, State>, outcome: Outcome) {
+    fn finish(&self, mut state: MutexGuard<'_, PipeState>, outcome: Outcome) {
         if state.outcome.is_some() {
             return;
         }
@@ -466,7 +466,7 @@ impl Pipe {
 }
 
 /// Wakes after unlocking: what a waker does is not ours to know.
-fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
+fn wake(waker: Option<Waker>, state: MutexGuard<'_, PipeState>) {
     drop(state);
     if let Some(waker) = waker {
         waker.wake();

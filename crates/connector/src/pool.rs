@@ -43,7 +43,7 @@ pub(crate) struct Pool(Arc<PoolState>);
 struct PoolState {
     name: &'static str,
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// There is a job, or the pool was closed.
     changed: Condvar,
     /// A thread has ended.
@@ -51,7 +51,7 @@ struct PoolState {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     queue: VecDeque<Job>,
     threads: usize,
     /// Threads that wait for a job, including those about to notice one in the queue, and those
@@ -121,7 +121,7 @@ impl Pool {
     /// Waits until all threads have ended, which they do after [`close`](Self::close), but no longer
     /// than `limit`; says how many are left.
     pub(crate) fn join(&self, limit: Duration) -> usize {
-        let some_left = |state: &mut State| state.threads > 0;
+        let some_left = |state: &mut QueueState| state.threads > 0;
         let ended = self
             .0
             .ended
@@ -168,12 +168,12 @@ fn take(place: &Handover) -> Option<Job> {
 }
 
 impl PoolState {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No job runs under the lock, so nothing panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enqueue(&self, mut state: MutexGuard<'_, State>, job: Job) -> Result<(), Job> {
+    fn enqueue(&self, mut state: MutexGuard<'_, QueueState>, job: Job) -> Result<(), Job> {
         // Jobs that an idle thread is about to take do not wait.
         if state.queue.len() >= state.idle + self.limits.max_queue_size {
             return Err(job);

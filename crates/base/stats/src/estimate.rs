@@ -71,7 +71,7 @@ pub fn share(blocks: &[Hits]) -> Option<Estimate> {
     }
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
     let (all, value) = (all as f64, hits as f64 / all as f64);
-    let spread = Spread::of(blocks, value);
+    let spread = SpreadEstimate::of(blocks, value);
     let variance = spread.variance.max(value * (1.0 - value) / all);
     let cases = if variance > 0.0 {
         value * (1.0 - value) / variance
@@ -101,7 +101,7 @@ pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
     let above = 1.0 - percent / 100.0;
     // Where many values are equal to the one that was found, fewer are above it.
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
-    let spread = Spread::of(blocks, hits as f64 / all as f64);
+    let spread = SpreadEstimate::of(blocks, hits as f64 / all as f64);
     let variance = spread.variance.max(above * (1.0 - above) / all as f64);
     let reach = 100.0 * student(spread.independent) * variance.sqrt();
     Some(Estimate {
@@ -114,13 +114,13 @@ pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
 
 /// How far blocks are from a share.
 #[derive(Clone, Copy, Debug)]
-struct Spread {
+struct SpreadEstimate {
     /// The variance of the share of all, as the blocks show it.
     variance: f64,
     independent: f64,
 }
 
-impl Spread {
+impl SpreadEstimate {
     fn of(blocks: &[Hits], share: f64) -> Self {
         let count = blocks.len() as f64;
         let all: u64 = blocks.iter().map(|block| block.of).sum();

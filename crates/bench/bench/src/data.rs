@@ -22,7 +22,7 @@ pub(crate) fn read(path: &str) -> Result<Table, Refusal> {
 fn table(text: &[u8]) -> Result<Table, (u64, String)> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut reader = ReaderBuilder::new().from_reader(text);
-    let mut lines = Lines::new(text);
+    let mut lines = DataLines::new(text);
     let names = reader
         .byte_headers()
         .map_err(|error| fault(&error, &mut lines))?
@@ -61,13 +61,13 @@ fn table(text: &[u8]) -> Result<Table, (u64, String)> {
 /// Counts lines up to a record. The reader's own count is that of where the last record ended, before
 /// its line end and empty lines.
 #[derive(Debug)]
-struct Lines<'a> {
+struct DataLines<'a> {
     text: &'a [u8],
     at: usize,
     line: u64,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> DataLines<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self {
             text,
@@ -89,7 +89,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn fault(error: &csv::Error, lines: &mut Lines<'_>) -> (u64, String) {
+fn fault(error: &csv::Error, lines: &mut DataLines<'_>) -> (u64, String) {
     let line = lines.of(error.position());
     let what = match error.kind() {
         ErrorKind::UnequalLengths {

@@ -15,7 +15,7 @@ use crate::{settings, target};
 /// A line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct RequestLine {
     method: Option<String>,
     path: String,
     headers: Option<Value>,
@@ -79,7 +79,7 @@ fn requests(
 }
 
 fn request(line: &[u8], base: &Request) -> Result<Request, String> {
-    let line: Line = serde_json::from_slice(line).map_err(|error| fault(&error))?;
+    let line: RequestLine = serde_json::from_slice(line).map_err(|error| fault(&error))?;
     if !line.path.starts_with('/') && !line.path.starts_with("{{") {
         return Err(format!(
             "the path {:?} does not begin with a slash",

@@ -25,7 +25,7 @@ use crate::stream::Stream;
 
 /// A connection and its streams.
 pub(crate) struct Http2 {
-    state: State,
+    state: StreamState,
     streams: Slab<Exchange>,
     /// Keys of streams that may have something new.
     woken: Arc<Mutex<Vec<usize>>>,
@@ -36,7 +36,7 @@ pub(crate) struct Http2 {
     failed: Option<StreamFailure>,
 }
 
-enum State {
+enum StreamState {
     /// The preface is being written.
     Beginning(Pin<Box<Handshake>>),
     Open {
@@ -122,7 +122,7 @@ impl Http2 {
             .max_header_list_size(HEADER_LIST_MAX)
             .handshake(wire);
         let mut http2 = Self {
-            state: State::Beginning(Box::pin(handshake)),
+            state: StreamState::Beginning(Box::pin(handshake)),
             streams: Slab::new(),
             woken: Arc::default(),
             wakers: Vec::new(),
@@ -136,7 +136,7 @@ impl Http2 {
 
     /// How many streams the server allows at once; 0: no request can be sent, now or any more.
     pub(crate) fn streams_max(&mut self) -> usize {
-        let State::Open {
+        let StreamState::Open {
             requests,
             connection,
             is_leaving,
@@ -159,21 +159,21 @@ impl Http2 {
     /// Whether no further request will be sent on this connection, because the server wants none.
     pub(crate) fn is_leaving(&self) -> bool {
         match self.state {
-            State::Open { is_leaving, .. } => is_leaving,
-            State::Beginning(_) => false,
-            State::Ended => true,
+            StreamState::Open { is_leaving, .. } => is_leaving,
+            StreamState::Beginning(_) => false,
+            StreamState::Ended => true,
         }
     }
 
     /// Whether the preface is not written yet.
     pub(crate) fn is_beginning(&self) -> bool {
-        matches!(self.state, State::Beginning(_))
+        matches!(self.state, StreamState::Beginning(_))
     }
 
     /// Sends a request on a stream of its own; gives the stream's key. `None`: the server takes no
     /// more.
     pub(crate) fn send(&mut self, head: Request<()>, body: &Bytes) -> Option<usize> {
-        let State::Open {
+        let StreamState::Open {
             requests,
             is_leaving,
             ..
@@ -217,7 +217,7 @@ impl Http2 {
             let ended = self.poll_connection();
             let is_quiet = !self.poll_streams(events);
             if let Some(why) = ended {
-                self.state = State::Ended;
+                self.state = StreamState::Ended;
                 self.drain(events);
                 return Some(why);
             }
@@ -238,9 +238,9 @@ impl Http2 {
         }
         let mut context = Context::from_waker(Waker::noop());
         let connection = match &mut self.state {
-            State::Open { connection, .. } => connection,
-            State::Beginning(_) => return None,
-            State::Ended => return Some(StreamFailure::Closed),
+            StreamState::Open { connection, .. } => connection,
+            StreamState::Beginning(_) => return None,
+            StreamState::Ended => return Some(StreamFailure::Closed),
         };
         match Pin::new(&mut **connection).poll(&mut context) {
             Poll::Pending => None,
@@ -251,7 +251,7 @@ impl Http2 {
 
     /// Writes the preface, if that is not done; why it cannot be.
     fn poll_handshake(&mut self) -> Option<StreamFailure> {
-        let State::Beginning(handshake) = &mut self.state else {
+        let StreamState::Beginning(handshake) = &mut self.state else {
             return None;
         };
         let mut context = Context::from_waker(Waker::noop());
@@ -260,7 +260,7 @@ impl Http2 {
             Poll::Ready(Err(error)) => Some(why(&error, false)),
             Poll::Ready(Ok((requests, connection))) => {
                 let connection = Box::new(connection);
-                self.state = State::Open {
+                self.state = StreamState::Open {
                     requests,
                     connection,
                     is_leaving: false,

@@ -28,7 +28,7 @@ use crate::signals::Signals;
 /// connector is doing.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("addresses").required(true).multiple(true)))]
-pub(crate) struct Args {
+pub(crate) struct AppArgs {
     /// Where to listen for AJP13, such as 127.0.0.1:8009 or unix:/run/app.sock
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, group = "addresses")]
     ajp: Option<ListenAddress>,
@@ -83,7 +83,7 @@ enum Model {
 }
 
 /// Runs until a signal.
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
     let io = match args.io {
         Model::Epoll => IoModel::Epoll,
         Model::Threads => IoModel::Threads,

@@ -19,7 +19,7 @@ use crate::{descriptors, profile};
 /// Send load to a server and report rate, latency and errors; accepts ab's command lines
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// ab's flags, ours, and the URL
     #[arg(
         trailing_var_arg = true,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 /// Runs `catamaran bench`.
-pub(crate) fn run(args: Args) -> ExitCode {
+pub(crate) fn run(args: BenchArgs) -> ExitCode {
     let invocation = match Invocation::new(args.arguments) {
         Ok(invocation) => invocation,
         Err(failure) => return Failure::from(failure).exit(),

@@ -16,7 +16,7 @@ use crate::own_log;
     catamaran check [OPTIONS] <FILE>
        catamaran check [OPTIONS] -
        catamaran check [OPTIONS] --config <FILE>")]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// The configuration file; - reads it from standard input, with paths that start from the working
     /// directory
     #[arg(
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 /// Reads the file and says what is in it.
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     let path = args.file.or(args.config).unwrap_or_default();
     let loaded = if path.as_os_str() == "-" {
         read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults))

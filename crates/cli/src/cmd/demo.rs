@@ -25,7 +25,7 @@ use crate::signals::Signals;
 
 /// Run a front and an application, joined by AJP, in one process on loopback
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Where the front listens [default: 127.0.0.1:8080, with --tls 127.0.0.1:8443, or another port
     /// if that is in use]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     time: Option<Duration>,
 }
 
-impl Args {
+impl DemoArgs {
     /// Whether this process serves, and does not only start others.
     pub(crate) fn serves(&self) -> bool {
         !self.tier
@@ -53,7 +53,7 @@ impl Args {
 }
 
 /// Runs until a signal.
-pub(crate) fn run(args: Args) -> ExitCode {
+pub(crate) fn run(args: DemoArgs) -> ExitCode {
     let outcome = if args.tier {
         show_tier(args.time)
     } else {
@@ -74,7 +74,7 @@ fn show_tier(time: Option<Duration>) -> Result<ExitCode, Failure> {
     })
 }
 
-fn run_front(args: Args) -> Result<(), Failure> {
+fn run_front(args: DemoArgs) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let secret = random_secret()?;
     let application = start_application(&secret)?;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// It reads limits of the system, of the unit catamaran.service, and of its own cgroup, and changes nothing.
 /// `folklore` names settings that old pages recommend and that do not help.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// The configuration file [default: none, a front with default limits and without backends]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let (mut config, secrets) = match &args.config {
         Some(path) => {
             let loaded = super::check::load(path)?;

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 ///
 /// The front that runs is asked. Nothing is sent to a backend, and no counter changes.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExplainArgs {
     /// http://HOST/PATH, https://HOST/PATH, or /PATH for the host localhost
     #[arg(value_name = "URL")]
     url: String,
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     token_file: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let explanation: Explanation = match &args.config {
         Some(path) => {
             let config = super::check::load(path)?.config;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Args {
+impl ExplainArgs {
     fn question(&self) -> Question {
         Question {
             url: self.url.clone(),

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Exit 0: everything is mapped or not needed. Exit 1: something needs a decision; the file is written all
 /// the same. Exit 2: the source cannot be read.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// The server that the configuration is of [default: recognised by its content]
     #[arg(long, value_name = "KIND")]
     kind: Option<KindArg>,
@@ -91,7 +91,7 @@ fn listen_address(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     let done = if args.replay.is_asked() {
         args.replay.run()
     } else {
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn convert(args: &Args) -> Result<ExitCode, Failure> {
+fn convert(args: &ImportArgs) -> Result<ExitCode, Failure> {
     if let Some(url) = &args.keep {
         catamaran_config::parse_upstream_url(url)
             .map_err(|error| Failure::Usage(format!("--keep: {error}")))?;

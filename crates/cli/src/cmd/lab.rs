@@ -20,27 +20,27 @@ use crate::failure::Failure;
 
 /// Run experiments that compare web tiers, and judge other people's figures
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LabArgs {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    List(list::Args),
-    Run(run::Args),
-    Up(up::Args),
-    Report(report::Args),
-    Judge(judge::Args),
-    Compare(compare::Args),
-    Export(export::Args),
-    Doctor(doctor::Args),
+    List(list::LabListArgs),
+    Run(run::LabRunArgs),
+    Up(up::LabUpArgs),
+    Report(report::LabReportArgs),
+    Judge(judge::LabJudgeArgs),
+    Compare(compare::LabCompareArgs),
+    Export(export::LabExportArgs),
+    Doctor(doctor::LabDoctorArgs),
     #[command(hide = true)]
-    Extra(extra::Args),
+    Extra(extra::LabExtraArgs),
 }
 
 /// Does what was asked for, and gives the exit code.
-pub(crate) fn run(args: Args) -> ExitCode {
+pub(crate) fn run(args: LabArgs) -> ExitCode {
     let outcome = match args.command {
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// else by a connection. Only `kind = "request"` proves that the secret is right and that the
 /// application is deployed.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ProbeArgs {
     /// The backend, as UPSTREAM/BACKEND
     #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
     target: Target,
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     at: At,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     let client = args.at.client()?;
     let probe = fresh(&client, &args.target, None)?.unwrap_or_default();
     let text = words(&probe);

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// What is being fetched when a purge comes is not stored, either.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["url", "prefix", "tag", "all"])))]
-pub(crate) struct Args {
+pub(crate) struct PurgeArgs {
     /// The cache, as in [cache.NAME]
     #[arg(value_name = "NAME")]
     cache: String,
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     at: At,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &PurgeArgs) -> Result<(), Failure> {
     let mut wish = Map::new();
     for (key, value) in [
         ("url", &args.url),

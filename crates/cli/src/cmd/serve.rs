@@ -37,7 +37,7 @@ use crate::{descriptors, upgrade};
 #[command(override_usage = "\
     catamaran serve [OPTIONS] --config <FILE>
        catamaran serve [OPTIONS] --listen <ADDRESS>... --upstream <URL>...")]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE", required_unless_present = "listen")]
     #[arg(conflicts_with_all = ["listen", "upstream"])]
@@ -82,7 +82,7 @@ pub(crate) struct Args {
 }
 
 /// Runs until a signal.
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let inheritance = upgrade::inheritance()?;
     let config = configuration(&args)?;
@@ -134,7 +134,7 @@ impl From<upgrade::Outcome> for Event {
 /// which.
 fn obey(
     running: &Running,
-    args: &Args,
+    args: &ServeArgs,
     signals: Signals,
     manager: &Manager,
     events: SyncSender<Event>,
@@ -243,7 +243,7 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
 }
 
 /// Reads the configuration again; gives what it said.
-fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, String> {
+fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<String, String> {
     manager.tell(News::Reloading);
     // Faults of the file show its lines, which only those may read who may read the file.
     let faults = |failure| (failure, "`catamaran check` shows what is wrong".to_owned());
@@ -268,7 +268,7 @@ fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, S
 }
 
 /// What the arguments and the file say, and how many files may be open.
-fn configuration(args: &Args) -> Result<Config, Failure> {
+fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
         None => {

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 /// The exit code is that of /readyz: 1 when it is 503. For one upstream it is 1 if that accepts no new
 /// clients, for one backend 0.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     /// One upstream, or one backend as UPSTREAM/BACKEND [default: all]
     #[arg(value_name = "UPSTREAM[/BACKEND]")]
     target: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     at: At,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     let client = args.at.client()?;
     loop {
         let answer = client.expect("GET", "/api/v1/status", None)?;

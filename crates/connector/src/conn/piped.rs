@@ -5,16 +5,16 @@
 
 use http::StatusCode;
 
-use super::{Action, BodyLength, Conn, Event, Io, Refusal, State, WaitClass};
+use super::{Action, BodyLength, Conn, ConnState, Event, Io, Refusal, WaitClass};
 use crate::pipe::{ConnEnd, Head, Progress};
 
 impl Conn {
     /// The application's answer to the request that [`Action::Serve`] delivered will come through
     /// this pipe.
     pub(crate) fn attach(&mut self, port: ConnEnd, io: &mut Io<'_>) -> Action {
-        debug_assert_eq!(self.state, State::Serving);
+        debug_assert_eq!(self.state, ConnState::Serving);
         self.exchange.port = Some(port);
-        self.state = State::Piped;
+        self.state = ConnState::Piped;
         self.poll(io)
     }
 

@@ -33,7 +33,7 @@ pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
     let rows = known.iter().map(|(row, _)| &INDEX.rows[*row]);
     let row = rows.into_iter().find(|row| row.server == server)?;
     Some(ForeignAnswer {
-        is_needless: row.kind == Kind::NotNeeded,
+        is_needless: row.kind == DirectiveKind::NotNeeded,
         text: row.text,
     })
 }
@@ -87,12 +87,12 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 struct Row {
     server: &'static str,
     names: Vec<&'static str>,
-    kind: Kind,
+    kind: DirectiveKind,
     text: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DirectiveKind {
     Ours,
     NotYet,
     NotNeeded,
@@ -102,9 +102,9 @@ impl Row {
     fn answer(&self, name: &str) -> String {
         let (server, text) = (self.server, self.text);
         match self.kind {
-            Kind::Ours => format!("{server}'s `{name}` is here: {text}"),
-            Kind::NotYet => format!("{server}'s `{name}` is not available yet: {text}"),
-            Kind::NotNeeded => format!("{server}'s `{name}` is not needed: {text}"),
+            DirectiveKind::Ours => format!("{server}'s `{name}` is here: {text}"),
+            DirectiveKind::NotYet => format!("{server}'s `{name}` is not available yet: {text}"),
+            DirectiveKind::NotNeeded => format!("{server}'s `{name}` is not needed: {text}"),
         }
     }
 }
@@ -117,9 +117,9 @@ fn rows() -> impl Iterator<Item = Row> {
             return None;
         }
         let kinds = [
-            (" = ", Kind::Ours),
-            (" ~ ", Kind::NotYet),
-            (" - ", Kind::NotNeeded),
+            (" = ", DirectiveKind::Ours),
+            (" ~ ", DirectiveKind::NotYet),
+            (" - ", DirectiveKind::NotNeeded),
         ];
         let parts = kinds.iter().filter_map(|(sign, kind)| {
             let (names, text) = line.split_once(sign)?;

@@ -226,7 +226,7 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
             let serving =
                 request::serve(Arc::clone(&desk), address.clone(), incoming, work.clone());
             let task = connections.tasks.spawn(timeout(TIMEOUT, serving));
-            connections.open.push_back(Open { task, work });
+            connections.open.push_back(OpenClient { task, work });
         }
     }
 }
@@ -236,10 +236,10 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
 struct Connections {
     tasks: JoinSet<Result<io::Result<()>, Elapsed>>,
     /// Those that are open, and some that have ended; the oldest first.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenClient>,
 }
 
-struct Open {
+struct OpenClient {
     task: AbortHandle,
     work: Work,
 }
@@ -275,7 +275,7 @@ impl Connections {
         if self.open.len() < CONNECTIONS_MAX {
             return Room::There;
         }
-        let waits = |open: &Open| !open.work.is_under_way();
+        let waits = |open: &OpenClient| !open.work.is_under_way();
         match self.open.iter().position(waits) {
             Some(oldest) => {
                 self.open

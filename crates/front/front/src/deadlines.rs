@@ -92,15 +92,15 @@ pub(crate) struct Deadlines {
 
 #[derive(Debug, Default)]
 struct Places {
-    entries: Slab<Arc<Entry>>,
+    entries: Slab<Arc<DeadlineEntry>>,
     /// The entries by time: a moment in units of [`PERIOD`], and the key of an entry.
     due: BTreeSet<(u32, u32)>,
     /// Entries that nobody has, for those who come next. They may still be listed.
-    spare: Vec<Arc<Entry>>,
+    spare: Vec<Arc<DeadlineEntry>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct DeadlineEntry {
     deadline: AtomicU64,
     /// When it is looked at, in units of [`PERIOD`]; never after its deadline's.
     listed: AtomicU32,
@@ -110,7 +110,7 @@ struct Entry {
     waker: Mutex<Option<Waker>>,
 }
 
-impl Entry {
+impl DeadlineEntry {
     fn wake(&self) {
         if let Some(waker) = &*self.waker() {
             waker.wake_by_ref();
@@ -126,7 +126,7 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Deadline {
     deadlines: Arc<Deadlines>,
-    entry: Arc<Entry>,
+    entry: Arc<DeadlineEntry>,
 }
 
 impl Deadlines {
@@ -218,10 +218,10 @@ impl Deadlines {
 
 impl Places {
     /// A new entry, which is not listed.
-    fn enter(&mut self) -> Arc<Entry> {
+    fn enter(&mut self) -> Arc<DeadlineEntry> {
         let place = self.entries.vacant_entry();
         let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(DeadlineEntry {
             deadline: AtomicU64::new(Tick::NEVER.0),
             listed: AtomicU32::new(UNLISTED),
             key,
@@ -241,14 +241,14 @@ impl Places {
     }
 
     /// Lists an entry that is not listed.
-    fn list(&mut self, entry: &Entry, period: u32) {
+    fn list(&mut self, entry: &DeadlineEntry, period: u32) {
         entry.listed.store(period, Ordering::Relaxed);
         if period != UNLISTED {
             self.due.insert((period, entry.key));
         }
     }
 
-    fn unlist(&mut self, entry: &Entry) {
+    fn unlist(&mut self, entry: &DeadlineEntry) {
         let listed = entry.listed.load(Ordering::Relaxed);
         self.due.remove(&(listed, entry.key));
     }

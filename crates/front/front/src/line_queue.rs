@@ -23,7 +23,7 @@ struct Handle(Arc<Queue>);
 struct Queue {
     /// What the log is called, in the line that says what is missing.
     name: &'static str,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// There is something to be written.
     news: Condvar,
     /// Everything was written.
@@ -34,7 +34,7 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     lines: Vec<u8>,
     /// Lines dropped since lines were last taken.
     dropped: u64,
@@ -187,7 +187,7 @@ impl Queue {
         Some(std::mem::take(&mut state.dropped))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         lock(&self.state)
     }
 }

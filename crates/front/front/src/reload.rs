@@ -113,7 +113,7 @@ impl Running {
         let at_next_start = self.at_next_start(&config);
         let ports = Ipv4Ports::of(&config);
         let bind = |address: &ListenAddress| self.bind(address, &ports, &listeners);
-        let plan = Plan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
+        let plan = ReloadPlan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
         let adopted = self.adopt(plan.added, &profiles);
         let adopted = adopted.map_err(ReloadError::Worker)?;
         self.shared
@@ -141,13 +141,13 @@ impl Running {
         let mut present = Vec::with_capacity(plan.order.len());
         for place in plan.order {
             let listener = match place {
-                Place::Kept(index, config) => {
+                ListenerPlace::Kept(index, config) => {
                     let tls = tls::of_listener(&profiles, &config);
                     listeners[index].configure(*config, tls);
                     report.listeners_kept += 1;
                     Some(Arc::clone(&listeners[index]))
                 }
-                Place::Added => added.next().inspect(|listener| {
+                ListenerPlace::Added => added.next().inspect(|listener| {
                     report.listeners_added.push(listener.address().clone());
                 }),
             };
@@ -279,22 +279,22 @@ fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
 }
 
 /// What becomes of the listeners.
-struct Plan {
+struct ReloadPlan {
     /// As the new configuration has them.
-    order: Vec<Place>,
+    order: Vec<ListenerPlace>,
     /// Bound for this reload, in the same order.
     added: Vec<(ListenerConfig, BoundListener)>,
     removed: Vec<Arc<Listener>>,
 }
 
-enum Place {
+enum ListenerPlace {
     /// One of before, by its index, with its settings from now on.
     Kept(usize, Box<ListenerConfig>),
     /// The next of those added.
     Added,
 }
 
-impl Plan {
+impl ReloadPlan {
     fn new(
         present: &[Arc<Listener>],
         wanted: Vec<ListenerConfig>,
@@ -311,11 +311,11 @@ impl Plan {
             let identical = left.iter().position(is_same);
             let same = identical.or_else(|| left.iter().position(is_at));
             match same {
-                Some(at) => order.push(Place::Kept(left.remove(at), Box::new(config))),
+                Some(at) => order.push(ListenerPlace::Kept(left.remove(at), Box::new(config))),
                 None => {
                     let bound = bind(&config.address)?;
                     added.0.push((config, bound));
-                    order.push(Place::Added);
+                    order.push(ListenerPlace::Added);
                 }
             }
         }

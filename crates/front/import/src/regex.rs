@@ -18,7 +18,7 @@ pub(crate) struct PathSet {
 
 /// Turns an expression into patterns.
 pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
-    let mut reader = Reader {
+    let mut reader = RegexReader {
         rest: expression,
         is_exact: true,
         ignores_case,
@@ -104,7 +104,7 @@ pub(crate) enum HostTest {
 /// no host differs from a named one by another character there, but by one that is made up.
 pub(crate) fn host_tests(expression: &str) -> Option<Vec<HostTest>> {
     let plain = dotted(expression);
-    let mut reader = Reader {
+    let mut reader = RegexReader {
         rest: &plain,
         is_exact: true,
         ignores_case: false,
@@ -271,14 +271,14 @@ fn glob(text: &str) -> String {
     }
 }
 
-struct Reader<'t> {
+struct RegexReader<'t> {
     rest: &'t str,
     is_exact: bool,
     ignores_case: bool,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl RegexReader<'_> {
     /// Texts of patterns, one of which matches; `None` if that cannot be said.
     fn alternatives(&mut self) -> Option<Vec<String>> {
         self.depth += 1;

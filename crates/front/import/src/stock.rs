@@ -17,15 +17,15 @@ pub(crate) fn may_guard(server: &str, name: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Names {
+struct StockNames {
     names: HashSet<&'static str>,
     starts: Vec<&'static str>,
 }
 
 #[derive(Default)]
 struct Table {
-    httpd: Names,
-    nginx: Names,
+    httpd: StockNames,
+    nginx: StockNames,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {

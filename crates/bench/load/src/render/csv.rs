@@ -48,9 +48,9 @@ fn line(cells: &[String]) -> String {
 
 type Cell = fn(&Report) -> String;
 
-type Times = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
+type LatencyColumn = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
 
-type Figure = fn(&Histogram) -> Duration;
+type LatencyFigure = fn(&Histogram) -> Duration;
 
 fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
     let spread = Spread::of(&report.whole_seconds());
@@ -122,7 +122,7 @@ const COLUMNS: [(&str, Cell); 26] = [
     }),
 ];
 
-const TIMES: [(&str, Times); 5] = [
+const TIMES: [(&str, LatencyColumn); 5] = [
     ("connect", |report| {
         Some(Cow::Borrowed(&report.latency.connect.histogram))
     }),
@@ -142,7 +142,7 @@ const TIMES: [(&str, Times); 5] = [
     }),
 ];
 
-const FIGURES: [(&str, Figure); 8] = [
+const FIGURES: [(&str, LatencyFigure); 8] = [
     ("min", Histogram::min),
     ("mean", Histogram::mean),
     ("p50", Histogram::median),

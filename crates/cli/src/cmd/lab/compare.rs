@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Compare two results of one experiment: exit code 0 if B is shown not to be worse than A, 1 if it is
 /// worse, 2 if they cannot be compared, 3 if that is open
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabCompareArgs {
     /// The directory of the older result, or its result.json
     #[arg(value_name = "A")]
     before: PathBuf,
@@ -27,11 +27,11 @@ pub(super) struct Args {
     worse: f64,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabCompareArgs) -> Result<ExitCode, Failure> {
     verdict(args).map_err(Failure::without_verdict)
 }
 
-fn verdict(args: &Args) -> Result<ExitCode, Failure> {
+fn verdict(args: &LabCompareArgs) -> Result<ExitCode, Failure> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let compared = compare(&before, &after, args.worse);
     let comparison = compared.map_err(|fault| Failure::Fault(fault.to_string()))?;

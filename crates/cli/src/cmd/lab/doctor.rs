@@ -8,13 +8,13 @@ use crate::profile;
 
 /// Say what this machine lacks for an experiment, and what to do; changes nothing
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabDoctorArgs {
     /// An experiment of `lab list`, or a file
     #[arg(value_name = "NAME|FILE")]
     experiment: String,
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &LabDoctorArgs) -> Result<(), Failure> {
     let experiment = builtin::experiment(&args.experiment, false)
         .map_err(|report| Failure::of_report(&report))?;
     let catamaran = super::own_path()?;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Write the samples of each run in the form of another tool, as runs/N/run.nmon
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabExportArgs {
     /// What `lab run` has written
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Args {
     nmon: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabExportArgs) -> Result<ExitCode, Failure> {
     let opened = Store::open(&args.directory);
     let (store, stored) = opened.map_err(|fault| Failure::Fault(fault.to_string()))?;
     let mut written = 0;

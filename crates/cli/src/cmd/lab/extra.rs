@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 /// What experiments start beside the servers
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabExtraArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -102,7 +102,7 @@ impl Bare {
     }
 }
 
-pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
     raise_limit();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

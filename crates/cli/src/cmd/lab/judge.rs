@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// Say which conclusions the output of ab, wrk, hey, k6 and others, of strace -c or of `bench --json` does not support; runs
 /// of one page are compared, and files of one run that follow each other
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabJudgeArgs {
     /// Texts with one or more runs, or whole pages, also in HTML; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -29,7 +29,7 @@ struct Report {
     judgements: Vec<Judgement>,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabJudgeArgs) -> Result<ExitCode, Failure> {
     let each = args.files.iter().map(|path| read(path));
     let texts = each.collect::<Result<Vec<_>, _>>()?;
     let judgements = match judge(&texts) {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// List the experiments, with their cells and rounds
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabListArgs {
     /// Experiments or files to look at; all of ours if none is given
     #[arg(value_name = "NAME|FILE")]
     experiments: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Args {
     check: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabListArgs) -> Result<ExitCode, Failure> {
     let all: Vec<String> = builtin::names().map(str::to_owned).collect();
     let names = if args.experiments.is_empty() {
         &all

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// Write the report of a result's directory anew, from its runs or, without these, from its result.json
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabReportArgs {
     /// What `lab run` has written
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Args {
     strace: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabReportArgs) -> Result<ExitCode, Failure> {
     if args.strace {
         return traces(&args.directory);
     }

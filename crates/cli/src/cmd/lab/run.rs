@@ -25,7 +25,7 @@ use crate::profile;
 
 /// Run an experiment and write its result
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabRunArgs {
     /// An experiment of `lab list`, or a file
     #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
     experiment: Option<String>,
@@ -77,7 +77,7 @@ pub(super) struct Args {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
     let (mut store, experiment, resumed) = match &args.resume {
         Some(directory) => resume(directory, args)?,
         None => begin(args)?,
@@ -136,7 +136,7 @@ struct ResumedResult {
 }
 
 /// A new result.
-fn begin(args: &Args) -> Result<(Store, Experiment, ResumedResult), Failure> {
+fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
     let form = Form {
         is_quick: args.quick,
@@ -182,7 +182,10 @@ fn begin(args: &Args) -> Result<(Store, Experiment, ResumedResult), Failure> {
 }
 
 /// A result whose rounds go on where they ended, if binary, versions and host are the same.
-fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, ResumedResult), Failure> {
+fn resume(
+    directory: &Path,
+    args: &LabRunArgs,
+) -> Result<(Store, Experiment, ResumedResult), Failure> {
     let (mut store, mut stored) = Store::open(directory).map_err(fault)?;
     store.keep_whole_rounds(&mut stored).map_err(fault)?;
     let now = Host::read(stored.host.started_at_s, profile::NAME);

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// Start the servers of one cell, and print their addresses and how to look at them, until ctrl-C
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LabUpArgs {
     /// An experiment of `lab list`, or a file
     #[arg(value_name = "NAME|FILE")]
     experiment: String,
@@ -44,7 +44,7 @@ pub(super) struct Args {
     time: Option<Duration>,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &LabUpArgs) -> Result<ExitCode, Failure> {
     let form = Form {
         modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
         ..Form::default()

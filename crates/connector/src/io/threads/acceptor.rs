@@ -24,7 +24,7 @@ pub(super) struct Acceptor {
     hub: Arc<Hub>,
     protocol: Protocol,
     socket: Socket,
-    kind: Kind,
+    kind: AcceptorKind,
     /// Sets of counters, which connections take in turns.
     counters: Vec<Arc<Counters>>,
     turn: usize,
@@ -33,7 +33,7 @@ pub(super) struct Acceptor {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum AcceptorKind {
     Tcp {
         /// The bound address, unless that is a wildcard.
         local: Option<SocketAddr>,
@@ -60,10 +60,10 @@ impl Acceptor {
             protocol: listener.protocol,
             socket,
             kind: match &listener.address {
-                Address::Tcp(address) => Kind::Tcp {
+                Address::Tcp(address) => AcceptorKind::Tcp {
                     local: (!address.ip().is_unspecified()).then_some(*address),
                 },
-                Address::Unix(_) => Kind::Unix,
+                Address::Unix(_) => AcceptorKind::Unix,
             },
             counters: shards.map(|shard| Arc::clone(&shard[place])).collect(),
             turn: 0,
@@ -148,7 +148,7 @@ impl Acceptor {
     }
 }
 
-impl Kind {
+impl AcceptorKind {
     fn peer(self, socket: &Socket, remote: Option<SocketAddr>) -> io::Result<Peer> {
         match (self, remote) {
             (Self::Tcp { local: Some(local) }, Some(remote)) => Ok(Peer::Tcp { remote, local }),

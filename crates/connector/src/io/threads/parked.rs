@@ -188,12 +188,12 @@ impl Connection {
 
 /// The connection as its application waits for it.
 struct Host<'a> {
-    state: RefCell<State<'a>>,
+    state: RefCell<ParkedState<'a>>,
     news: Arc<News>,
     waker: Waker,
 }
 
-struct State<'a> {
+struct ParkedState<'a> {
     connection: &'a mut Connection,
     /// What the connection said last.
     last: Result<Action, Reason>,
@@ -213,7 +213,7 @@ impl<'a> Host<'a> {
     fn new(connection: &'a mut Connection, parked: Action) -> Self {
         let news = Arc::new(News::default());
         Self {
-            state: RefCell::new(State {
+            state: RefCell::new(ParkedState {
                 connection,
                 last: Ok(parked),
             }),
@@ -259,7 +259,7 @@ impl Wait for Host<'_> {
     }
 }
 
-impl State<'_> {
+impl ParkedState<'_> {
     /// Whether the exchange goes on; if not, the pipe says so to the application.
     fn is_parked(&self) -> bool {
         matches!(self.last, Ok(Action::Park { .. }))

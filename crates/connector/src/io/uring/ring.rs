@@ -108,13 +108,13 @@ pub(super) struct Waker(Arc<OwnedFd>);
 struct Operation {
     /// Who hears of it; `None` if nobody wants to any more.
     owner: Option<usize>,
-    kind: Kind,
+    kind: OperationKind,
     /// Kept open for the kernel, and so that its number means nothing else meanwhile.
     _socket: Rc<OwnedFd>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum OperationKind {
     Accept,
     Receive,
     Hangup,
@@ -167,7 +167,7 @@ impl Ring {
         let entry = opcode::AcceptMulti::new(fd(socket))
             .flags(libc::SOCK_CLOEXEC)
             .build();
-        self.start(Some(owner), Kind::Accept, socket, entry)
+        self.start(Some(owner), OperationKind::Accept, socket, entry)
     }
 
     /// Receives until the stream ends, it is cancelled, or fails.
@@ -178,14 +178,14 @@ impl Ring {
         } else {
             opcode::RecvMulti::new(socket_fd, buffers::GROUP).build()
         };
-        self.start(Some(owner), Kind::Receive, socket, entry)
+        self.start(Some(owner), OperationKind::Receive, socket, entry)
     }
 
     /// Looks out for the peer's leaving, once, and reads nothing.
     pub(super) fn watch_for_hangup(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
         let events = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
         let entry = opcode::PollAdd::new(fd(socket), events as u32).build();
-        self.start(Some(owner), Kind::Hangup, socket, entry)
+        self.start(Some(owner), OperationKind::Hangup, socket, entry)
     }
 
     /// Sends as much of `out` as the socket takes at once, when it takes some.
@@ -212,7 +212,7 @@ impl Ring {
         // points to: the one promises that, the other is on the heap.
         self.start(
             Some(owner),
-            Kind::Send {
+            OperationKind::Send {
                 out,
                 _message: message,
             },
@@ -296,13 +296,13 @@ impl Ring {
         let wakes = Rc::clone(&self.wakes);
         let mut count = Box::new([0; 8]);
         let entry = opcode::Read::new(fd(&wakes), count.as_mut_ptr(), 8).build();
-        self.start(None, Kind::Wake { _count: count }, &wakes, entry);
+        self.start(None, OperationKind::Wake { _count: count }, &wakes, entry);
     }
 
     fn start(
         &mut self,
         owner: Option<usize>,
-        kind: Kind,
+        kind: OperationKind,
         socket: &Rc<OwnedFd>,
         entry: squeue::Entry,
     ) -> OperationId {
@@ -349,7 +349,7 @@ impl Ring {
             count => Ok(count),
         };
         let completion = match operation.kind {
-            Kind::Accept => {
+            OperationKind::Accept => {
                 // SAFETY: the kernel has just opened this descriptor for us, and told nobody else.
                 let socket = result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
                 owner.map(|owner| Completion::Accepted {
@@ -358,7 +358,7 @@ impl Ring {
                     last,
                 })
             }
-            Kind::Receive => {
+            OperationKind::Receive => {
                 let what = Self::received(result, entry.flags());
                 match (owner, what) {
                     (Some(owner), what) => Some(Completion::Received { owner, what, last }),
@@ -369,20 +369,20 @@ impl Ring {
                     (None, _) => None,
                 }
             }
-            Kind::Hangup => owner.map(|owner| {
+            OperationKind::Hangup => owner.map(|owner| {
                 let is_gone = |events| events & i32::from(libc::POLLHUP | libc::POLLERR) != 0;
                 let gone = result.is_ok_and(is_gone);
                 Completion::HungUp { owner, gone }
             }),
-            Kind::Send { .. } => {
+            OperationKind::Send { .. } => {
                 // The one completion of a send is its last, so what it used comes back.
-                let Kind::Send { out, .. } = self.operations.remove(id).kind else {
+                let OperationKind::Send { out, .. } = self.operations.remove(id).kind else {
                     return None;
                 };
                 let sent = result.map(|sent| sent as usize);
                 return owner.map(|owner| Completion::Sent { owner, out, sent });
             }
-            Kind::Wake { .. } => result.ok().map(|_| Completion::Woken),
+            OperationKind::Wake { .. } => result.ok().map(|_| Completion::Woken),
         };
         if last {
             // The kernel has said its last word: nothing of it is in use any more.

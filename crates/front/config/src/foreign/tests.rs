@@ -58,7 +58,7 @@ fn every_row_is_well_formed_and_names_keys_that_exist() {
 
 #[test]
 fn what_is_not_available_is_no_key() {
-    for row in rows().filter(|row| row.kind == Kind::NotYet) {
+    for row in rows().filter(|row| row.kind == DirectiveKind::NotYet) {
         let known: Vec<_> = row.names.iter().filter(|name| is_key(name)).collect();
         assert!(known.is_empty(), "{known:?} are keys");
     }

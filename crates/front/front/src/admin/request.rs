@@ -56,7 +56,7 @@ pub(super) async fn serve(
         Stream::Tcp(_) | Stream::Tls(_) => Peer::Tcp(remote),
         Stream::Unix(socket) => Peer::Unix(socket.peer_cred().ok().map(|it| it.uid())),
     };
-    let mut wire = Wire {
+    let mut wire = AdminWire {
         server: Server::new(Limits::request()),
         input: BytesMut::new(),
         stream: &mut stream,
@@ -75,7 +75,7 @@ async fn answer(
     desk: &Desk,
     bound: &BoundAddress,
     peer: Peer,
-    wire: &mut Wire<'_>,
+    wire: &mut AdminWire<'_>,
     head: Box<RequestHead>,
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
@@ -104,7 +104,7 @@ async fn answer(
 }
 
 /// The bytes of one connection.
-struct Wire<'s> {
+struct AdminWire<'s> {
     server: Server,
     input: BytesMut,
     stream: &'s mut Stream,
@@ -113,7 +113,7 @@ struct Wire<'s> {
     work: Work,
 }
 
-impl Wire<'_> {
+impl AdminWire<'_> {
     /// The head of the request; `None` if the client left.
     async fn head(&mut self) -> io::Result<Result<Option<Box<RequestHead>>, Fault>> {
         loop {

@@ -29,7 +29,7 @@ use crate::lock::lock;
 /// A response that is being received.
 #[derive(Debug)]
 pub(crate) struct Fill {
-    state: Mutex<State>,
+    state: Mutex<FillState>,
     share: FillShare,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct FetchFacts {
 }
 
 #[derive(Debug)]
-struct State {
+struct FillState {
     interims: VecDeque<(StatusCode, Fields)>,
     head: Option<Arc<FillHead>>,
     body: FillBody,
@@ -159,7 +159,7 @@ impl Fill {
     fn of(room: Arc<FillRoom>, yields: bool) -> Self {
         Self {
             share: FillShare { room, yields },
-            state: Mutex::new(State {
+            state: Mutex::new(FillState {
                 interims: VecDeque::new(),
                 head: None,
                 body: FillBody::Kept {
@@ -373,7 +373,7 @@ impl Fill {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FillState> {
         lock(&self.state)
     }
 }
@@ -394,7 +394,7 @@ impl FillBody {
     }
 }
 
-impl State {
+impl FillState {
     /// Gives back what it has taken of the room, and its place there.
     fn leave(&mut self, share: &FillShare) {
         self.release(share, u64::MAX);

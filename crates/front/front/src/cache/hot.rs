@@ -96,13 +96,13 @@ impl StoredResponse {
 #[derive(Debug, Default)]
 pub(super) struct HotTable {
     /// Empty until the first entry.
-    slots: Box<[Option<Slot>]>,
+    slots: Box<[Option<HotSlot>]>,
     /// How many purges there were: what was kept before another is looked up anew.
     purges: u64,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct HotSlot {
     key: Box<[u8]>,
     entry: Arc<WorkerEntry>,
     /// How often it was of use.
@@ -137,7 +137,7 @@ impl HotTable {
             if self.slots.is_empty() {
                 self.slots = (0..SLOTS).map(|_| None).collect();
             }
-            self.slots[place(key)] = Some(Slot {
+            self.slots[place(key)] = Some(HotSlot {
                 key: key.into(),
                 entry: Arc::clone(&entry),
                 uses: 0,
@@ -148,7 +148,7 @@ impl HotTable {
 
     /// Drops what is no longer known of its key.
     pub(super) fn sweep(&mut self) {
-        let is_over = |slot: &Slot| slot.entry.is_over();
+        let is_over = |slot: &HotSlot| slot.entry.is_over();
         for slot in &mut self.slots {
             if slot.as_ref().is_some_and(is_over) {
                 *slot = None;

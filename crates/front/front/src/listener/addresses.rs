@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Arc<Open>);
+pub(crate) struct Addresses(Arc<OpenCounts>);
 
 /// Open connections by address.
-type Open = Mutex<HashMap<Client, usize>>;
+type OpenCounts = Mutex<HashMap<Client, usize>>;
 
 /// Whose connections are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ enum Client {
 /// A connection counted for its address, until dropped.
 #[derive(Debug)]
 pub(crate) struct AddressCount {
-    open: Arc<Open>,
+    open: Arc<OpenCounts>,
     client: Client,
 }
 

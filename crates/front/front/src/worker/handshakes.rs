@@ -24,7 +24,7 @@ use crate::lock::lock;
 /// The handshakes of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
-    state: Mutex<State>,
+    state: Mutex<HandshakeState>,
     /// A turn was taken.
     taken: Notify,
 }
@@ -38,7 +38,7 @@ pub(crate) struct FailureLog {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandshakeState {
     /// The number of the next step of a client: a handshake that begins, or a whole ClientHello.
     next: u64,
     open: usize,
@@ -111,12 +111,12 @@ impl Handshakes {
         state.taken > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HandshakeState> {
         lock(&self.state)
     }
 }
 
-impl State {
+impl HandshakeState {
     fn next_number(&mut self) -> u64 {
         self.next += 1;
         self.next

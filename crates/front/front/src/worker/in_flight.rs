@@ -18,7 +18,7 @@ use crate::request_id::RequestId;
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     /// Each twice as long as the one before; made when they are needed.
-    blocks: [OnceLock<Box<[Slot]>>; BLOCKS],
+    blocks: [OnceLock<Box<[RequestSlot]>>; BLOCKS],
     /// Slots that were ever used.
     used: AtomicU32,
     /// One more than the slot that was freed last; 0: none is free.
@@ -28,7 +28,7 @@ pub(crate) struct InFlight {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct RequestSlot {
     /// Odd while words are written that belong together.
     version: AtomicU32,
     /// 0 in a free slot, else a [`Phase`].
@@ -99,7 +99,7 @@ impl InFlight {
     pub(crate) fn slowest(&self, count: usize) -> (Vec<Sight>, usize) {
         let used = self.used.load(Ordering::Acquire);
         let slots = (0..used).filter_map(|index| self.slot(index));
-        let mut all: Vec<Sight> = slots.filter_map(Slot::read).collect();
+        let mut all: Vec<Sight> = slots.filter_map(RequestSlot::read).collect();
         let total = all.len();
         all.sort_unstable_by_key(|sight| u64::from(sight.began));
         all.truncate(count);
@@ -126,12 +126,12 @@ impl InFlight {
         }
         let (block, _) = place(index);
         let length = FIRST_BLOCK << block;
-        self.blocks[block].get_or_init(|| (0..length).map(|_| Slot::default()).collect());
+        self.blocks[block].get_or_init(|| (0..length).map(|_| RequestSlot::default()).collect());
         self.used.store(index + 1, Ordering::Release);
         Some(index)
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
+    fn slot(&self, index: u32) -> Option<&RequestSlot> {
         let (block, within) = place(index);
         self.blocks.get(block)?.get()?.get(within)
     }
@@ -154,7 +154,7 @@ impl Seen<'_> {
         }
     }
 
-    fn slot(&self) -> Option<&Slot> {
+    fn slot(&self) -> Option<&RequestSlot> {
         self.in_flight.slot(self.slot?)
     }
 }
@@ -171,7 +171,7 @@ impl Drop for Seen<'_> {
     }
 }
 
-impl Slot {
+impl RequestSlot {
     fn write(&self, id: RequestId, began: Tick, head: &RequestHead) {
         let version = self.version.load(Ordering::Relaxed);
         self.version

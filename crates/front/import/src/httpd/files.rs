@@ -30,12 +30,12 @@ pub(crate) struct Site<'a> {
 pub(crate) struct ServedDirectory {
     pub(crate) action: Action,
     /// What holds for it, and for directories below it with sections of their own.
-    scopes: Vec<Scope>,
+    scopes: Vec<FileScope>,
 }
 
 /// What holds for the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Scope {
+struct FileScope {
     /// What stands behind the path of the directory that is served.
     below: String,
     guards: Guards,
@@ -221,14 +221,14 @@ impl<'a> Site<'a> {
     }
 
     /// What holds for a directory, and for those below it; `None` if that cannot be said.
-    fn scopes(&self, path: &str, keys: &mut Keys, ledger: &mut Ledger) -> Option<Vec<Scope>> {
+    fn scopes(&self, path: &str, keys: &mut Keys, ledger: &mut Ledger) -> Option<Vec<FileScope>> {
         let mut sections: Vec<&Directive> =
             self.all().filter(|it| it.name == "directory").collect();
         // Shorter paths first, as httpd merges them.
         let depth = |it: &&Directive| plain(it.word(0)).map(|it| it.matches('/').count());
         sections.sort_by_key(depth);
         let mut names = NameSections::default();
-        let mut scopes = vec![Scope::default()];
+        let mut scopes = vec![FileScope::default()];
         scopes[0].processing.add(self.all(), ledger);
         for section in sections {
             let literal = plain(section.word(0)).filter(|_| section.words.len() == 1);
@@ -258,7 +258,7 @@ impl<'a> Site<'a> {
             let mut scope = outer.cloned().unwrap_or_default();
             scope.add(section, said, ledger);
             if is_deeper {
-                scopes.push(Scope {
+                scopes.push(FileScope {
                     below: below.to_owned(),
                     ..scope
                 });
@@ -301,7 +301,7 @@ struct NameSections {
     closed: Vec<Matcher>,
 }
 
-impl Scope {
+impl FileScope {
     /// Adds what a section of a directory says.
     fn add(&mut self, section: &Directive, said: Guards, ledger: &mut Ledger) {
         self.guards.merge(said);
@@ -361,7 +361,7 @@ impl ServedDirectory {
         let mut next = Vec::with_capacity(rules.len());
         for mut rule in rules.drain(..) {
             let start = rule.matcher.start().into_owned();
-            let has = |it: &&Scope| {
+            let has = |it: &&FileScope| {
                 is_above(&format!("{above}{}", it.below), start.trim_end_matches('/'))
             };
             let scope = self

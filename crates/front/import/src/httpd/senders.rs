@@ -9,12 +9,12 @@ use crate::plan::Plan;
 /// addresses as they do, networks that were admitted are closed.
 pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, ledger: &mut Ledger) {
     let own = scope(main, ledger);
-    let others: Vec<Scope> = hosts
+    let others: Vec<SenderScope> = hosts
         .iter()
         .map(|it| scope(it.inside(), ledger))
         .filter(|it| !it.ids.is_empty())
         .collect();
-    let all: Vec<&Scope> = std::iter::once(&own)
+    let all: Vec<&SenderScope> = std::iter::once(&own)
         .chain(&others)
         .filter(|it| !it.ids.is_empty())
         .collect();
@@ -55,7 +55,7 @@ pub(crate) fn read(main: &[Directive], hosts: &[&Directive], plan: &mut Plan, le
 
 /// What one server says.
 #[derive(Debug, Default)]
-struct Scope {
+struct SenderScope {
     ids: Vec<Id>,
     proxies: Vec<String>,
     is_plain: bool,
@@ -64,10 +64,10 @@ struct Scope {
     has_protocol: bool,
 }
 
-fn scope(directives: &[Directive], ledger: &mut Ledger) -> Scope {
-    let mut scope = Scope {
+fn scope(directives: &[Directive], ledger: &mut Ledger) -> SenderScope {
+    let mut scope = SenderScope {
         is_plain: true,
-        ..Scope::default()
+        ..SenderScope::default()
     };
     let on = |it: &Directive| it.word(0).eq_ignore_ascii_case("on");
     for directive in directives {

@@ -64,7 +64,7 @@ pub(crate) fn convert(
     let servers = || all.iter().filter(|it| it.name == "server").copied();
     let addresses = Addresses::new(servers());
     for server in servers() {
-        let mut reader = Reader {
+        let mut reader = ServerReader {
             expansion,
             pages: Pages::default(),
             plan,
@@ -126,7 +126,7 @@ fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     }
 }
 
-struct Reader<'a, 'e> {
+struct ServerReader<'a, 'e> {
     expansion: &'a mut Expansion<'e>,
     pages: Pages,
     plan: &'a mut Plan,
@@ -146,7 +146,7 @@ struct Server<'s> {
     ports: &'s [Port],
 }
 
-impl Reader<'_, '_> {
+impl ServerReader<'_, '_> {
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
         let constants = constants(server.inside(), self.expansion.ledger);
         let filled: Vec<Directive> = if constants.is_empty() {

@@ -33,7 +33,7 @@ impl Default for HtmlAttributes {
 /// The report on standard output, from the empty lines after the banner on.
 pub fn html(report: &Report, attributes: &HtmlAttributes) -> String {
     let subject = &report.subject;
-    let mut table = Table {
+    let mut table = HtmlTable {
         page: Page::default(),
         attributes,
     };
@@ -51,12 +51,12 @@ pub fn html(report: &Report, attributes: &HtmlAttributes) -> String {
     table.page.into_text()
 }
 
-struct Table<'a> {
+struct HtmlTable<'a> {
     page: Page,
     attributes: &'a HtmlAttributes,
 }
 
-impl Table<'_> {
+impl HtmlTable<'_> {
     fn pair(&mut self, label: &str, value: impl Display) {
         let HtmlAttributes { row, cell, .. } = self.attributes;
         self.page.line(format_args!(
@@ -72,7 +72,7 @@ impl Table<'_> {
     }
 }
 
-fn heading(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+fn heading(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     table.pair("Server Software", software(report));
     table.pair("Server Hostname", &subject.hostname);
     table.pair("Server Port", subject.port);
@@ -80,7 +80,7 @@ fn heading(table: &mut Table<'_>, report: &Report, subject: &Subject) {
     table.pair("Document Length", document_length(report, subject));
 }
 
-fn counts(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+fn counts(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     let errors = &report.ab;
     table.pair("Concurrency Level", report.concurrency);
     let elapsed = report.elapsed.as_secs_f64();
@@ -115,7 +115,7 @@ fn counts(table: &mut Table<'_>, report: &Report, subject: &Subject) {
     );
 }
 
-fn rates(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+fn rates(table: &mut HtmlTable<'_>, report: &Report, subject: &Subject) {
     if report.elapsed.as_micros() == 0 {
         return;
     }
@@ -134,7 +134,7 @@ fn rates(table: &mut Table<'_>, report: &Report, subject: &Subject) {
 }
 
 /// ab has no row for waiting here, and takes differences of extremes for extremes of differences.
-fn times(table: &mut Table<'_>, report: &Report) {
+fn times(table: &mut HtmlTable<'_>, report: &Report) {
     let HtmlAttributes { row, cell, .. } = table.attributes;
     let page = &mut table.page;
     page.line(format_args!(

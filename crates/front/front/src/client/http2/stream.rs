@@ -38,7 +38,7 @@ pub(crate) struct H2Stream {
     outflow: Arc<Outflow>,
     /// The request is HEAD, whose response has no body.
     is_head: bool,
-    response: State,
+    response: StreamState,
     /// It has no body, whatever its head announces.
     is_bodiless: bool,
     /// What the response may still have of a body. `None`: as much as comes.
@@ -75,7 +75,7 @@ enum Tunnel {
 
 /// How far the response is.
 #[derive(Debug)]
-enum State {
+enum StreamState {
     Awaited,
     /// The head waits, so that it leaves together with what follows.
     Head(http::Response<()>),
@@ -100,7 +100,7 @@ impl H2Stream {
             respond,
             sending: None,
             is_head: *method == Method::HEAD,
-            response: State::Awaited,
+            response: StreamState::Awaited,
             is_bodiless: false,
             left: None,
             is_overlong: false,
@@ -266,7 +266,7 @@ impl H2Stream {
     }
 
     fn send_informational(&mut self, status: StatusCode, headers: &Fields) {
-        if !matches!(self.response, State::Awaited) {
+        if !matches!(self.response, StreamState::Awaited) {
             return;
         }
         let mut response = http::Response::new(());
@@ -283,7 +283,7 @@ impl H2Stream {
         headers: &Fields,
         body: BodyLength,
     ) -> Result<(), ResponseError> {
-        if !matches!(self.response, State::Awaited) {
+        if !matches!(self.response, StreamState::Awaited) {
             return Err(ResponseError::OutOfTurn);
         }
         if status.is_informational() {
@@ -304,7 +304,7 @@ impl H2Stream {
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
-        self.response = State::Head(response);
+        self.response = StreamState::Head(response);
         Ok(())
     }
 
@@ -326,9 +326,9 @@ impl H2Stream {
         let is_whole =
             self.is_bodiless || (!self.is_overlong && self.left.is_none_or(|it| it == 0));
         if is_whole {
-            self.response = match std::mem::replace(&mut self.response, State::Sent) {
-                State::Head(head) => State::Ended(Some(head)),
-                State::Body => State::Ended(None),
+            self.response = match std::mem::replace(&mut self.response, StreamState::Sent) {
+                StreamState::Head(head) => StreamState::Ended(Some(head)),
+                StreamState::Body => StreamState::Ended(None),
                 other => other,
             };
         }
@@ -344,9 +344,13 @@ impl H2Stream {
     /// to the connection counts as written unless the socket refuses bytes: the exchange is over, and
     /// its task need not be woken once more.
     pub(crate) fn unwritten(&self) -> usize {
-        let head = matches!(self.response, State::Head(_) | State::Ended(_));
+        let head = matches!(self.response, StreamState::Head(_) | StreamState::Ended(_));
         let handed = match self.outflow.unwritten() {
-            ..=END_MAX if matches!(self.response, State::Sent) && !self.session.is_blocked() => 0,
+            ..=END_MAX
+                if matches!(self.response, StreamState::Sent) && !self.session.is_blocked() =>
+            {
+                0
+            }
             handed => handed,
         };
         self.queue.len() + handed + usize::from(head)
@@ -390,31 +394,31 @@ impl H2Stream {
                 return Ok(());
             };
             let piece = Piece::new(bytes, &self.outflow);
-            let is_last = self.queue.is_empty() && matches!(self.response, State::Ended(_));
+            let is_last = self.queue.is_empty() && matches!(self.response, StreamState::Ended(_));
             sending.send_data(piece, is_last)?;
             if is_last {
-                self.response = State::Sent;
+                self.response = StreamState::Sent;
             }
         }
-        if matches!(self.response, State::Ended(_)) {
+        if matches!(self.response, StreamState::Ended(_)) {
             sending.send_data(Piece::end(), true)?;
-            self.response = State::Sent;
+            self.response = StreamState::Sent;
         }
         Ok(())
     }
 
     /// Hands over the head, if it waits: with the end, if no body follows.
     fn hand_over_head(&mut self) -> Result<(), h2::Error> {
-        let (head, after) = match std::mem::replace(&mut self.response, State::Body) {
-            State::Head(head) => (head, State::Body),
-            State::Ended(Some(head)) if self.queue.is_empty() => (head, State::Sent),
-            State::Ended(Some(head)) => (head, State::Ended(None)),
+        let (head, after) = match std::mem::replace(&mut self.response, StreamState::Body) {
+            StreamState::Head(head) => (head, StreamState::Body),
+            StreamState::Ended(Some(head)) if self.queue.is_empty() => (head, StreamState::Sent),
+            StreamState::Ended(Some(head)) => (head, StreamState::Ended(None)),
             other => {
                 self.response = other;
                 return Ok(());
             }
         };
-        let ends = matches!(after, State::Sent);
+        let ends = matches!(after, StreamState::Sent);
         self.response = after;
         self.sending = Some(self.respond.send_response(head, ends)?);
         Ok(())
@@ -428,9 +432,9 @@ impl H2Stream {
     /// Whether the client can know that it has the whole response.
     pub(crate) fn has_response(&self) -> bool {
         match self.response {
-            State::Awaited => false,
-            State::Head(_) | State::Body => self.left == Some(0),
-            State::Ended(_) | State::Sent => true,
+            StreamState::Awaited => false,
+            StreamState::Head(_) | StreamState::Body => self.left == Some(0),
+            StreamState::Ended(_) | StreamState::Sent => true,
         }
     }
 
@@ -480,7 +484,7 @@ impl H2Stream {
         if !matches!(self.tunnel, Tunnel::Open) {
             return self.reset(Reason::INTERNAL_ERROR);
         }
-        let has_ended = self.body.is_end_stream() && matches!(self.response, State::Sent);
+        let has_ended = self.body.is_end_stream() && matches!(self.response, StreamState::Sent);
         if !has_ended {
             // A reset takes back what the connection has not written: it has its turn.
             yield_now().await;

@@ -34,14 +34,14 @@ struct Node {
 #[derive(Debug, Default)]
 struct Endings {
     /// For any ending.
-    any: Slot,
+    any: TreeSlot,
     /// Boxed, since few paths have any.
     suffixes: Option<Box<Suffixes>>,
 }
 
 #[derive(Debug, Default)]
 struct Suffixes {
-    routes: HashMap<Box<[u8]>, Slot>,
+    routes: HashMap<Box<[u8]>, TreeSlot>,
     /// The lengths of the suffixes; each once, the greatest first.
     lengths: Vec<usize>,
 }
@@ -52,12 +52,12 @@ struct Pattern {
     /// Whether it is for some listeners only, and whether for one scheme only.
     conditions: (bool, bool),
     glob: Glob,
-    slot: Slot,
+    slot: TreeSlot,
 }
 
 /// The routes of one place: for all listeners, and for some.
 #[derive(Debug, Default)]
-struct Slot {
+struct TreeSlot {
     all: SchemeSlot,
     /// Boxed, since few places have any.
     of_listeners: Option<Box<ListenerSlots>>,
@@ -120,7 +120,7 @@ impl Tree {
         let glob = Glob::new(text);
         let rank = glob.rank();
         let conditions = (!route.listen.is_empty(), route.scheme.is_some());
-        let mut slot = Slot::default();
+        let mut slot = TreeSlot::default();
         slot.insert(route, index);
         let pattern = Pattern {
             rank,
@@ -198,7 +198,7 @@ impl Default for Tree {
 }
 
 impl Endings {
-    fn slot(&mut self, suffix: Option<&[u8]>) -> &mut Slot {
+    fn slot(&mut self, suffix: Option<&[u8]>) -> &mut TreeSlot {
         match suffix {
             Some(suffix) => self.suffixes.get_or_insert_default().slot(suffix),
             None => &mut self.any,
@@ -214,7 +214,7 @@ impl Endings {
 }
 
 impl Suffixes {
-    fn slot(&mut self, suffix: &[u8]) -> &mut Slot {
+    fn slot(&mut self, suffix: &[u8]) -> &mut TreeSlot {
         let place = self.lengths.partition_point(|&it| it > suffix.len());
         if self.lengths.get(place) != Some(&suffix.len()) {
             self.lengths.insert(place, suffix.len());
@@ -230,7 +230,7 @@ impl Suffixes {
     }
 }
 
-impl Slot {
+impl TreeSlot {
     fn insert(&mut self, route: &RouteConfig, index: usize) {
         if route.listen.is_empty() {
             return self.all.insert(route.scheme, index);
