@@ -87,7 +87,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     }
     let unfinished = &report.unfinished;
     if unfinished.total() > 0 {
-        page.pair("UnfinishedRequests requests", unfinished.total());
+        page.pair("Unfinished requests", unfinished.total());
         page.line(format_args!(
             "   (hung: {}, cut: {}, unsent: {})",
             unfinished.hung, unfinished.cut, unfinished.unsent

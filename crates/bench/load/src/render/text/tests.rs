@@ -226,7 +226,7 @@ fn every_failed_request_is_counted_once_with_its_cause() {
     let expected = "\
 Failed requests:        3
    (reset: 2, timeout: 1)
-UnfinishedRequests requests:    2
+Unfinished requests:    2
    (hung: 2, cut: 0, unsent: 0)
 ";
     assert!(text.contains(expected), "{text}");
