@@ -67,7 +67,7 @@ pub struct Outcome {
     pub p: f64,
     /// Whether it holds beside the other claims.
     pub holm: bool,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
     /// The verdict as a sentence.
     pub sentence: String,
@@ -87,7 +87,7 @@ pub struct Outcome {
     pub survivors: Vec<Survival>,
 }
 
-/// What a claim came to.
+/// The verdict on a case of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -128,7 +128,7 @@ fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) 
     )
 }
 
-/// What all claims come to beside each other.
+/// The verdicts on all claims together: the more there are, the surer each must be.
 fn conclude(drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
     let probabilities: Vec<f64> = drawn.iter().map(|drawn| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
@@ -146,7 +146,7 @@ fn conclude(drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
 pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
     let measure = &experiment.claims.first()?.measure;
     let outcomes = evaluate(experiment, runs);
-    // More rounds do not come to those of the screen.
+    // The screen gets no further rounds.
     let is_screened = |outcome: &Outcome| outcome.gates.iter().any(|it| it.gate == SCREENED);
     let of_measure = outcomes
         .iter()

@@ -112,7 +112,7 @@ impl Comparison {
 
 /// A ratio of the first result, and the same of the second.
 #[derive(Clone, Debug)]
-struct Pair<'a> {
+struct ClaimPair<'a> {
     what: String,
     measure: Measure,
     before: RatioSample<'a>,
@@ -128,7 +128,7 @@ struct RatioSample<'a> {
     without_verdict: Option<&'a str>,
 }
 
-impl Pair<'_> {
+impl ClaimPair<'_> {
     /// The change for the worse, as a logarithm, or why there is none to see.
     fn shift(&self) -> Result<rank::Shift, String> {
         let Some(after) = self.after else {
@@ -145,8 +145,8 @@ impl Pair<'_> {
 }
 
 /// What came of each pair, beside the others.
-fn judge(pairs: &[Pair<'_>], margin: f64) -> Vec<RatioChange> {
-    let shifts: Vec<_> = pairs.iter().map(Pair::shift).collect();
+fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
+    let shifts: Vec<_> = pairs.iter().map(ClaimPair::shift).collect();
     let probabilities = shifts.iter().flatten().map(|shift| shift.p);
     let mut holds = order::holm(&probabilities.collect::<Vec<_>>(), LEVEL).into_iter();
     let fate = |shift: Result<rank::Shift, String>| {
@@ -167,7 +167,7 @@ fn judge(pairs: &[Pair<'_>], margin: f64) -> Vec<RatioChange> {
         }
     };
     let fates = shifts.into_iter().map(fate);
-    let row = |(pair, fate): (&Pair<'_>, Fate)| RatioChange {
+    let row = |(pair, fate): (&ClaimPair<'_>, Fate)| RatioChange {
         what: pair.what.clone(),
         fate,
     };
@@ -175,7 +175,7 @@ fn judge(pairs: &[Pair<'_>], margin: f64) -> Vec<RatioChange> {
 }
 
 /// The claims of the first result, each by the ratios of its starts.
-fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair<'a>> {
+fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<ClaimPair<'a>> {
     fn sample(claim: &Outcome) -> RatioSample<'_> {
         RatioSample {
             starts: &claim.starts,
@@ -190,7 +190,7 @@ fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair
             each if each.is_empty() => String::new(),
             each => format!(" at {}", label(each)),
         };
-        Pair {
+        ClaimPair {
             what: format!("\"{}\"{each}", claim.says),
             measure: claim.measure.clone(),
             before: sample(claim),
@@ -201,7 +201,7 @@ fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair
 }
 
 /// Each cell of the first result over the control, by measure. None if they have different controls.
-fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair<'a>> {
+fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<ClaimPair<'a>> {
     let control = |result: &'a ResultDocument| Some(&result.cells.get(result.control)?.levels);
     if control(before) != control(after) {
         return Vec::new();
@@ -217,7 +217,7 @@ fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Pair<
     for cell in &before.cells {
         for name in cell.over_control.keys() {
             let known = Measure::parse(name).ok().zip(sample(cell, name));
-            pairs.extend(known.map(|(measure, before)| Pair {
+            pairs.extend(known.map(|(measure, before)| ClaimPair {
                 what: format!("{}: {name} over the control's", cell.label),
                 measure,
                 before,

@@ -35,7 +35,7 @@ use thiserror::Error;
 use self::bench::{LoadCall, LoadReport, SEED, TickListener};
 use self::by_strace::StraceCount;
 use self::counters::Counters;
-use self::crowd::Crowd;
+use self::crowd::CrowdProcess;
 pub use self::crowd::READY;
 use self::evidence::{Spans, Surroundings, lost};
 pub(crate) use self::live::{Answers, live};
@@ -173,7 +173,7 @@ impl DriveFault {
         }
     }
 
-    /// What a run comes to that a server has ended: it is void. `None` if the fault is not a server's.
+    /// The gate that voids a run in which a server has failed; `None` if the fault is not a server's.
     pub(crate) fn of_run(&self) -> Option<GateFinding> {
         match self {
             Self::Server { gate, words, .. } => Some(GateFinding::new(gate, Effect::Void, words)),
@@ -237,7 +237,7 @@ impl Driver {
         let own = experiment.of_published(run);
         let stage = stages.prepare(self, &own, RunKey { cell: 0, round: 0 })?;
         let load = own.load(&run.cell, &stage.addresses)?;
-        bench::as_ab(self, stage, (&load, run), stop)
+        bench::as_ab(self, stage, &load, run, stop)
     }
 
     /// The programs of a cell's servers.
@@ -311,7 +311,7 @@ impl Scene<'_> {
         let made = self.spans(stage, &load)?;
         let is_first_second = stage.is_fresh && !self.experiment.measure.jvm.is_empty();
         let around = Surroundings {
-            lost: crowd.map(Crowd::end).and_then(lost),
+            lost: crowd.map(CrowdProcess::end).and_then(lost),
             memory: counters::memory(self.experiment, &stage.servers),
             held,
             first: warm_up.first.filter(|_| is_first_second),
@@ -388,7 +388,8 @@ impl Scene<'_> {
     fn bench(
         &self,
         stage: &Stage,
-        (load, time): (&Load, Duration),
+        load: &Load,
+        time: Duration,
         hearing: TickListener<'_>,
     ) -> Result<LoadReport, DriveFault> {
         let call = LoadCall {
@@ -397,7 +398,7 @@ impl Scene<'_> {
             time,
             seed: SEED,
         };
-        bench::run(self.driver, stage, call, (self.stop, hearing))
+        bench::run(self.driver, stage, call, self.stop, hearing)
     }
 
     /// Connects the clients beside the load, and warms up with them; what each of them takes of the
@@ -406,13 +407,13 @@ impl Scene<'_> {
         &self,
         stage: &Stage,
         load: &Load,
-    ) -> Result<(Option<Crowd>, BTreeMap<String, f64>), DriveFault> {
+    ) -> Result<(Option<CrowdProcess>, BTreeMap<String, f64>), DriveFault> {
         let Some(wanted) = &load.crowd else {
             return Ok((None, BTreeMap::new()));
         };
         let before = counters::memory_of_new(self.experiment, &stage.servers);
-        let crowd = Crowd::start(&self.driver.catamaran, &stage.space, load, wanted)?;
-        self.bench(stage, (load, load.warm.0), None)?;
+        let crowd = CrowdProcess::start(&self.driver.catamaran, &stage.space, load, wanted)?;
+        self.bench(stage, load, load.warm.0, None)?;
         let after = counters::memory_of_new(self.experiment, &stage.servers);
         let held = before.zip(after).map(|(before, after)| {
             let has_several = self.experiment.servers() > 1;

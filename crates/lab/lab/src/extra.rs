@@ -7,10 +7,20 @@ pub mod echo;
 pub mod link;
 pub mod spin;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// The time; whoever waits and measures for real has no other.
+/// The time. Programs that measure real time read it here alone.
 #[expect(clippy::disallowed_methods, reason = "the clock of real runs")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// Sets the flag when it is dropped, also by a panic.
+pub(crate) struct EndOnDrop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

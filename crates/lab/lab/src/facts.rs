@@ -1,4 +1,4 @@
-//! Facts: what is known of one run, by whoever has measured it or has printed it.
+//! Facts: what is known of one run, be it measured here or printed by another tool.
 
 use std::collections::BTreeMap;
 
@@ -315,7 +315,7 @@ impl Facts {
                 median: times.median,
                 max: times.max,
             }),
-            // ab alone asks again as soon as it has an answer, whatever its options. The others can wait,
+            // ab alone always asks again as soon as it has an answer. The others can wait,
             // keep to a rate, or have several requests under way, and their texts do not say so; wrk's
             // mean is over samples that it has added.
             is_paced: figures.tool != "ab" || failed > 0,
@@ -324,7 +324,7 @@ impl Facts {
     }
 }
 
-/// Answers by status with those of success as 200: which of them a page has is its own affair.
+/// Answers by status with all of 2xx as 200: a page may use any of them.
 #[must_use]
 pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
     let mut folded = BTreeMap::new();

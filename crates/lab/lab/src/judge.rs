@@ -126,9 +126,10 @@ impl Source {
             }
             let again = blocks[at + 1..].iter().filter(|it| is_first(it));
             let again: Vec<String> = again.map(|it| it.line.to_string()).collect();
-            let name = match is_page {
-                true => format!("{name}:{}", block.line),
-                false => name.to_owned(),
+            let name = if is_page {
+                format!("{name}:{}", block.line)
+            } else {
+                name.to_owned()
             };
             let mut run = match &block.content {
                 Ok(PublishedText::Run(figures)) => TextRun::of_figures(name, figures),
@@ -153,9 +154,10 @@ impl Source {
     fn pairs(&self) -> Vec<(&TextRun, &TextRun)> {
         let runs = self.with_figures();
         let each = |at: usize| {
-            let last = match runs.len() <= PAGE_RUNS_MAX {
-                true => runs.len(),
-                false => runs.len().min(at + 2),
+            let last = if runs.len() <= PAGE_RUNS_MAX {
+                runs.len()
+            } else {
+                runs.len().min(at + 2)
             };
             let run = runs[at];
             let others: Vec<&TextRun> = runs[at + 1..last].to_vec();
@@ -426,9 +428,10 @@ fn says(tool: &str, facts: &Facts) -> String {
     if let Some(clients) = facts.clients {
         parts.push(format!("{} clients", show_count(clients)));
     }
-    parts.push(match COUNT_GOOD_ONES.contains(&tool) {
-        true => format!("{} requests", show_count(facts.completed + facts.failed)),
-        false => format!("{} answers", show_count(facts.completed)),
+    parts.push(if COUNT_GOOD_ONES.contains(&tool) {
+        format!("{} requests", show_count(facts.completed + facts.failed))
+    } else {
+        format!("{} answers", show_count(facts.completed))
     });
     if let Some(seconds) = facts.seconds {
         parts.push(format!("{seconds:.1} s"));

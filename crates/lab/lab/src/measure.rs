@@ -151,7 +151,7 @@ impl Measure {
         &self.name
     }
 
-    /// What is known of it, whatever server and share it is of.
+    /// Its record, which does not depend on the server and the share.
     #[must_use]
     pub fn record(&self) -> &'static MeasureRecord {
         self.record
@@ -270,7 +270,7 @@ impl Scope {
     }
 }
 
-/// All measures, for whoever has named one that there is not.
+/// All measures, as a message lists them when a file names an unknown one.
 fn names() -> String {
     let each = MEASURES.iter().map(|record| match record.scope {
         Scope::Run | Scope::Servers => record.name.to_owned(),

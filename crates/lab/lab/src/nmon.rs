@@ -23,7 +23,7 @@ pub fn nmon(lines: &str, host: &Host, run: &str) -> Option<String> {
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     let (first, _) = samples.first().zip(samples.get(1))?;
-    let mut file = File {
+    let mut file = NmonFile {
         text: String::new(),
         host,
     };
@@ -34,12 +34,12 @@ pub fn nmon(lines: &str, host: &Host, run: &str) -> Option<String> {
     Some(file.text)
 }
 
-struct File<'a> {
+struct NmonFile<'a> {
     text: String,
     host: &'a Host,
 }
 
-impl File<'_> {
+impl NmonFile<'_> {
     fn line(&mut self, words: &[String]) {
         // A comma would be a column.
         let words: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();

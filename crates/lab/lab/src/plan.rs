@@ -39,7 +39,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         plan.most += published;
         if !experiment.shares().is_empty() {
             let cells = screen::cells(experiment, 0, &[]);
-            plan.add(experiment, (&cells, &mut Vec::new()), &each, 0);
+            plan.add(experiment, &cells, &mut Vec::new(), &each, 0);
         }
     }
     let mut started = Vec::new();
@@ -50,7 +50,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         if !experiment.is_never_restarted() {
             started.clear();
         }
-        plan.add(experiment, (&cells, &mut started), &each, shares);
+        plan.add(experiment, &cells, &mut started, &each, shares);
     }
     plan
 }
@@ -103,7 +103,8 @@ impl Plan {
     fn add<'a>(
         &mut self,
         experiment: &'a Experiment,
-        (cells, started): (&[usize], &mut Vec<Vec<&'a Level>>),
+        cells: &[usize],
+        started: &mut Vec<Vec<&'a Level>>,
         each: &[Option<Span>],
         shares: u32,
     ) {

@@ -1,4 +1,4 @@
-//! What an experiment has come to, as a JSON document: everything that a report shows.
+//! The result of an experiment as a JSON document: everything that a report shows.
 
 mod answer;
 mod over_time;
@@ -39,7 +39,7 @@ pub struct ResultDocument {
     pub question: String,
     /// What it repeats.
     pub source: String,
-    /// What is to be known of these runs, by whoever made them.
+    /// A note on these runs by the person who made them.
     #[serde(default)]
     pub note: String,
     /// The answer in one sentence.
@@ -214,7 +214,7 @@ pub struct AsPublishedResult {
 }
 
 impl ResultDocument {
-    /// What the runs of a directory come to.
+    /// The result of the runs of a directory.
     #[must_use]
     pub fn of(stored: &StoredResult, is_complete: bool) -> Self {
         let StoredResult {

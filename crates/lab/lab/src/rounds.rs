@@ -86,7 +86,7 @@ pub struct RoundsRequest<'a> {
     pub published: Vec<String>,
 }
 
-/// Who is given what rounds come to.
+/// Receives the results of rounds.
 pub trait Keeper {
     /// Keeps a run before the next one begins.
     ///

@@ -118,9 +118,10 @@ pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
     let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
     let mut before = runs.iter().filter(is_before).peekable();
     let was_tried = before.peek().is_some();
-    match was_tried && !before.any(Run::is_valid) {
-        true => 1,
-        false => ATTEMPTS,
+    if was_tried && !before.any(Run::is_valid) {
+        1
+    } else {
+        ATTEMPTS
     }
 }
 

@@ -278,7 +278,7 @@ pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFau
     open_result_file(&directory.join(RESULT))
 }
 
-/// The same of a file, whatever its name.
+/// The same of a file with any name.
 ///
 /// # Errors
 /// There is none, or it is of another version.
@@ -305,9 +305,10 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
 /// What a result came from, in its form and with the modules whose levels it has.
 fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
     let own = directory.join(EXPERIMENT);
-    let place = match own.exists() {
-        true => own.display().to_string(),
-        false => result.name.clone(),
+    let place = if own.exists() {
+        own.display().to_string()
+    } else {
+        result.name.clone()
     };
     let read = |modules: Vec<String>| {
         let form = Form {

@@ -41,7 +41,7 @@ pub struct ProcessTrace {
 /// Calls by name.
 pub type CallTable = BTreeMap<String, CallRow>;
 
-/// What one call came to.
+/// The figures of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
     /// How often it was made.

@@ -140,8 +140,7 @@ pub fn run(
     };
     let start = now();
     if asked.is_driven {
-        let cell = (experiment, levels);
-        live(driver, stage, cell, &answers, |faults| {
+        live(driver, stage, experiment, levels, &answers, |faults| {
             watch.wait(start, faults)
         })??;
     } else {

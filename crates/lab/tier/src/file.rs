@@ -46,7 +46,7 @@ pub(crate) struct File {
     pub(crate) file: Vec<FileKeys>,
 }
 
-/// A Debian package with its proof, or a program that whoever starts the server names.
+/// A Debian package with its proof, or a program that the caller names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NeedKeys {

@@ -109,7 +109,7 @@ impl Jars {
                 "mvn could not fetch the {what}\n{said}"
             )));
         }
-        // The last step: whoever finds it finds all jars.
+        // The last step: where this file is, all jars are.
         fs::write(folder.join(STAMP), self.list)
     }
 }

@@ -1,4 +1,4 @@
-//! What servers need: Debian's packages, and programs that whoever starts them names.
+//! What servers need: Debian's packages, and programs that the caller names.
 //!
 //! Installing never leaves a service running, so that no run meets a server that it did not start.
 
@@ -30,7 +30,7 @@ pub fn package(package: &str, proof: &str) -> Need {
     }
 }
 
-/// The packages that this project's targets need, whatever their settings.
+/// The packages that this project's targets need with any settings.
 #[must_use]
 pub fn of_targets() -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();

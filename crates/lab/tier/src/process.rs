@@ -224,9 +224,9 @@ impl Process {
         let address = self.address(&ready.port);
         let mut last = String::new();
         let mut one_try = || match (ready::ask(address, ready), self.task.ended()) {
-            (Ok(()), _) => Some(Waited::Ready),
-            (Err(_), Some(how)) => Some(Waited::Ended(how)),
-            (Err(_), None) if self.task.space().is_interrupted() => Some(Waited::Interrupted),
+            (Ok(()), _) => Some(WaitEnd::Ready),
+            (Err(_), Some(how)) => Some(WaitEnd::Ended(how)),
+            (Err(_), None) if self.task.space().is_interrupted() => Some(WaitEnd::Interrupted),
             (Err(what), None) => {
                 last = what;
                 None
@@ -236,9 +236,9 @@ impl Process {
         let found = self.task.space().inside(|| patience.wait(&mut one_try))?;
         let name = self.name.clone();
         match found {
-            Some(Waited::Ready) => Ok(()),
-            Some(Waited::Interrupted) => Err(StartFault::Interrupted { name }),
-            Some(Waited::Ended(how)) => Err(StartFault::Ended {
+            Some(WaitEnd::Ready) => Ok(()),
+            Some(WaitEnd::Interrupted) => Err(StartFault::Interrupted { name }),
+            Some(WaitEnd::Ended(how)) => Err(StartFault::Ended {
                 name,
                 how,
                 log: self.last_words(),
@@ -515,8 +515,8 @@ impl Drop for Process {
     }
 }
 
-/// What ends the waiting for a server.
-enum Waited {
+/// How the wait for a server ended.
+enum WaitEnd {
     Ready,
     /// Exit status or signal.
     Ended(String),

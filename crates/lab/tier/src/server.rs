@@ -40,7 +40,7 @@ pub struct ServerFile {
 /// Something that a server needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Debian's name of the package; `None` for a program that whoever starts the server names.
+    /// Debian's name of the package; `None` for a program that the caller names.
     pub package: Option<String>,
     /// A file that is there once it is installed.
     pub proof: PathBuf,

@@ -190,7 +190,7 @@ impl Target {
         report.or(Settings(names))
     }
 
-    /// The Debian packages that it may need, whatever the settings.
+    /// The Debian packages that it may need with any settings.
     pub(crate) fn packages(&self) -> impl Iterator<Item = Need> {
         let keys = self.file.needs.iter();
         keys.filter_map(|keys| Some(needs::package(keys.package.as_ref()?, keys.proof.as_ref()?)))

@@ -40,12 +40,15 @@ pub(crate) fn over_control(
         };
         Some((name.to_owned(), ratio))
     };
-    let of_cell = |cell| match cell == experiment.control {
-        true => BTreeMap::new(),
-        false => measured
-            .iter()
-            .filter_map(|name| ratio(cell, name))
-            .collect(),
+    let of_cell = |cell| {
+        if cell == experiment.control {
+            BTreeMap::new()
+        } else {
+            measured
+                .iter()
+                .filter_map(|name| ratio(cell, name))
+                .collect()
+        }
     };
     (0..experiment.cells.len()).map(of_cell).collect()
 }

@@ -104,9 +104,10 @@ fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
     let mut of_case = runs
         .iter()
         .filter(|((cell, _), _)| is_in(&case.contrasts, *cell));
-    match of_case.any(|(_, run)| run.memory == MemoryCount::Proportional) {
-        true => MemoryCount::Proportional,
-        false => MemoryCount::Allocated,
+    if of_case.any(|(_, run)| run.memory == MemoryCount::Proportional) {
+        MemoryCount::Proportional
+    } else {
+        MemoryCount::Allocated
     }
 }
 

@@ -46,7 +46,7 @@ fn is_decided(verdict: Verdict) -> bool {
     )
 }
 
-/// As if there had been no more than so many starts.
+/// As if there had been at most so many starts.
 fn verdicts(drawn: &[CaseEstimate<'_>], starts: usize) -> Vec<Verdict> {
     let mut first = drawn.to_vec();
     for drawn in &mut first {

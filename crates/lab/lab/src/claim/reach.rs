@@ -1,4 +1,4 @@
-//! What a plan can come to, before it runs.
+//! What a plan can show at best, before it runs.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub struct Reach {
     pub needed: usize,
 }
 
-/// What the claims of an experiment can come to, with the rounds that are planned.
+/// What the claims of an experiment can show at best with the planned rounds.
 #[must_use]
 pub fn reach(experiment: &Experiment) -> Reach {
     let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);

@@ -35,12 +35,13 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
         return None;
     }
     let is_hidden = ["p50", "p90", "p99"].contains(&measure.base()) && above.is_closed;
-    let (effect, meaning) = match is_hidden {
-        true => (Effect::Claim, "percentiles of a closed loop hide that"),
-        false => (
+    let (effect, meaning) = if is_hidden {
+        (Effect::Claim, "percentiles of a closed loop hide that")
+    } else {
+        (
             Effect::Note,
             "its own measures are silences and longest_silence",
-        ),
+        )
     };
     let [one, other] = survivors::names(claim);
     let words = format!(

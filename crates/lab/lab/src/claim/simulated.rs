@@ -71,8 +71,12 @@ fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
         for (deviation, correlation) in [(0.10, 0.5), (0.18, 0.7)] {
             let refused = |slow: [f64; 2], third: usize| {
                 let is_refused = |seed: &u64| {
-                    let noise = (*seed, deviation, correlation);
-                    let runs = slowed(&lasting.of_case(case), rounds, noise, (slow, third));
+                    let noise = Noise {
+                        seed: *seed,
+                        deviation,
+                        correlation,
+                    };
+                    let runs = slowed(&lasting.of_case(case), rounds, noise, slow, third);
                     let runs = runs.iter().map(|run| ((run.cell, run.round), run));
                     let subject = CaseSubject {
                         experiment: &experiment,
@@ -98,27 +102,37 @@ fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
     }
 }
 
+/// How far values are from their level, and how much each is like the one before it.
+#[derive(Clone, Copy)]
+struct Noise {
+    seed: u64,
+    deviation: f64,
+    correlation: f64,
+}
+
 /// Rounds of two cells whose throughput is at a share `slow` of what it is otherwise, in one third of each span.
 fn slowed(
     cells: &[usize],
     rounds: usize,
-    (seed, deviation, correlation): (u64, f64, f64),
-    (slow, slow_third): ([f64; 2], usize),
+    noise: Noise,
+    slow: [f64; 2],
+    slow_third: usize,
 ) -> Vec<Run> {
     let all = (0..rounds).flat_map(|round| cells.iter().zip(slow).map(move |it| (round, it)));
     let run = |(round, (cell, slow)): (usize, (&usize, f64))| {
         let mut off = 0.0;
         let values = (0..VALUES).map(|at| {
-            let fresh = normal((seed, "span", hash(&(cell, round, at))));
+            let fresh = normal((noise.seed, "span", hash(&(cell, round, at))));
             off = match at {
                 0 => fresh,
-                _ => correlation * off + (1.0 - correlation * correlation).sqrt() * fresh,
+                _ => noise.correlation * off + (1.0 - noise.correlation.powi(2)).sqrt() * fresh,
             };
-            let level = match (at * 3 / VALUES).min(2) == slow_third {
-                true => slow,
-                false => 1.0,
+            let level = if (at * 3 / VALUES).min(2) == slow_third {
+                slow
+            } else {
+                1.0
             };
-            level * (1.0 + deviation * off).max(0.1)
+            level * (1.0 + noise.deviation * off).max(0.1)
         });
         let values: Vec<f64> = values.collect();
         let (middle, last) = (VALUES.div_ceil(3), (2 * VALUES).div_ceil(3));

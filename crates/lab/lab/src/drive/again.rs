@@ -8,7 +8,7 @@ use crate::experiment::{Load, OriginalRun};
 use crate::measure::AbFigures;
 use crate::published::{PublishedText, parse};
 
-/// What published runs of a cell have come to.
+/// The results of published runs of a cell.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedRuns {
     /// By `ab1`, `ab2`, and `ab` of the one on warm servers.
@@ -27,7 +27,7 @@ pub(super) fn first(
     let runs = scene.experiment.every_round(scene.levels);
     for (place, run) in runs.enumerate().filter(|_| stage.is_fresh) {
         let name = format!("ab{}", place + 1);
-        made.make(scene, stage, (load, run), &name)?;
+        made.make(scene, stage, load, run, &name)?;
     }
     Ok(made)
 }
@@ -42,7 +42,7 @@ impl RepeatedRuns {
     ) -> Result<(), DriveFault> {
         match scene.experiment.every_round(scene.levels).last() {
             Some(run) => {
-                self.make(scene, stage, (load, run), "ab")?;
+                self.make(scene, stage, load, run, "ab")?;
                 self.printed.pop(); // The first two are what the source has.
                 Ok(())
             }
@@ -54,10 +54,11 @@ impl RepeatedRuns {
         &mut self,
         scene: Scene<'_>,
         stage: &Stage,
-        (load, run): (&Load, &OriginalRun),
+        load: &Load,
+        run: &OriginalRun,
         name: &str,
     ) -> Result<(), DriveFault> {
-        let text = bench::as_ab(scene.driver, stage, (load, run), scene.stop)?;
+        let text = bench::as_ab(scene.driver, stage, load, run, scene.stop)?;
         self.figures.insert(name.to_owned(), figures(&text));
         self.printed.push((run.name.clone(), text));
         Ok(())

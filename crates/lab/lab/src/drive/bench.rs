@@ -48,7 +48,8 @@ pub(super) fn run(
     driver: &Driver,
     stage: &Stage,
     call: LoadCall<'_>,
-    (stop, mut hearing): (&AtomicBool, TickListener<'_>),
+    stop: &AtomicBool,
+    mut hearing: TickListener<'_>,
 ) -> Result<LoadReport, DriveFault> {
     let LoadCall { name, load, .. } = call;
     let (report, latency) = (report_file(stage, name), latency_file(stage, name));
@@ -92,7 +93,8 @@ pub(super) fn ticking(
     driver: &Driver,
     stage: &Stage,
     call: LoadCall<'_>,
-    (every, stop): (Duration, &AtomicBool),
+    every: Duration,
+    stop: &AtomicBool,
     heard: impl FnMut(Tick) -> ControlFlow<()>,
 ) -> Result<ChildExit, DriveFault> {
     let mut words = words(driver, stage, call)?;
@@ -148,7 +150,8 @@ pub(super) fn words(
 pub(super) fn as_ab(
     driver: &Driver,
     stage: &Stage,
-    (load, run): (&Load, &OriginalRun),
+    load: &Load,
+    run: &OriginalRun,
     stop: &AtomicBool,
 ) -> Result<String, DriveFault> {
     let mut words = vec![driver.catamaran.display().to_string(), BENCH.to_owned()];

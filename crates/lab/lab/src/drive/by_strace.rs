@@ -8,7 +8,7 @@ use std::io;
 
 use catamaran_gauge::{Counts, Strace};
 
-use super::counters::Calls;
+use super::counters::CallsByServer;
 use super::stage::Stage;
 use super::{DriveFault, Scene};
 use crate::experiment::Load;
@@ -17,7 +17,7 @@ use crate::strace::{Trace, Traces, table_of};
 
 /// What strace has counted, or why it could not.
 pub(super) struct StraceCount {
-    calls: Calls,
+    calls: CallsByServer,
     requests: u64,
     fault: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(super) fn count(
         Err(error) => return Ok(StraceCount::not(&error)),
     };
     let measured = scene.measure(stage, load, false)?;
-    let mut calls = Calls::new();
+    let mut calls = CallsByServer::new();
     for (name, strace) in following {
         match strace.finish() {
             Ok(counts) => calls.insert(name, counts),
@@ -65,7 +65,7 @@ impl StraceCount {
             _ => error.to_string(),
         };
         Self {
-            calls: Calls::new(),
+            calls: CallsByServer::new(),
             requests: 0,
             fault: Some(fault),
         }

@@ -62,7 +62,7 @@ pub(super) struct CounterReading {
     /// How many local ports there are.
     local_ports: Option<u64>,
     /// System calls of servers by name.
-    pub(super) calls: Calls,
+    pub(super) calls: CallsByServer,
     /// Server, port and bytes both ways.
     bytes: BTreeMap<(String, String), u64>,
     /// Segments with data that have reached servers.
@@ -88,23 +88,22 @@ impl<'a> Counters<'a> {
             uncounted.insert(base.to_owned(), fault);
         };
         let nothing = CountPlan::default();
-        let counted = match is_counting {
-            true => &experiment.measure,
-            false => &nothing,
+        let counted = if is_counting {
+            &experiment.measure
+        } else {
+            &nothing
         };
         let of_interest = stage.named(&counted.syscalls);
         let groups: Vec<&Group> = of_interest
             .filter_map(|server| server.process.group())
             .collect();
-        let count = match experiment.is_traced {
-            true => Syscalls::count_in_detail,
-            false => Syscalls::count,
+        let count = if experiment.is_traced {
+            Syscalls::count_in_detail
+        } else {
+            Syscalls::count
         };
-        let count = |groups: &[&Group]| match has_bpf {
-            true => count(groups).map_err(|fault| fault.to_string()),
-            false => Err(ASKED_NOT_TO.to_owned()),
-        };
-        let syscalls = (!groups.is_empty()).then(|| count(&groups)).transpose();
+        let count = || by_bpf(has_bpf, || count(&groups));
+        let syscalls = (!groups.is_empty()).then(count).transpose();
         let syscalls = syscalls.unwrap_or_else(|fault| {
             refused(SYSCALLS, fault);
             None
@@ -123,18 +122,15 @@ impl<'a> Counters<'a> {
             let Some(group) = server.process.group().filter(|_| !ports.is_empty()) else {
                 continue;
             };
-            let counter = match has_bpf {
-                true => Bytes::count(group, &ports).map_err(|fault| fault.to_string()),
-                false => Err(ASKED_NOT_TO.to_owned()),
-            };
-            match counter {
+            match by_bpf(has_bpf, || Bytes::count(group, &ports)) {
                 Ok(counter) => bytes.push((server.record.name.clone(), counter)),
                 Err(fault) => refused(BYTES, fault),
             }
         }
-        let asked = match is_counting && servers.len() > 1 {
-            true => asked(servers, has_bpf),
-            false => Ok(Vec::new()),
+        let asked = if is_counting && servers.len() > 1 {
+            asked(servers, has_bpf)
+        } else {
+            Ok(Vec::new())
         };
         let asked = asked.unwrap_or_else(|fault| {
             refused(REQUESTS, fault);
@@ -335,7 +331,8 @@ impl CounterReading {
     pub(super) fn shares(
         &self,
         servers: &[RunningServer],
-        (requests, rate): (u64, f64),
+        requests: u64,
+        rate: f64,
     ) -> BTreeMap<String, ShareFacts> {
         let of = |(place, server): (usize, &RunningServer)| {
             let name = &server.record.name;
@@ -429,7 +426,7 @@ impl CounterReading {
 }
 
 /// What servers have called, by their names.
-pub(super) type Calls = BTreeMap<String, Counts>;
+pub(super) type CallsByServer = BTreeMap<String, Counts>;
 
 /// System calls of each server by name, for one request.
 pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String, f64>> {
@@ -480,16 +477,21 @@ fn local_ports(space: &Space) -> Option<u64> {
 
 /// Counters of requests at all ports of each server.
 fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
-    if !has_bpf {
-        return Err(ASKED_NOT_TO.to_owned());
-    }
     let counter = |server: &RunningServer| {
         let group = server.process.group()?;
-        let segments = Segments::count(group, &server.process.ports());
-        let segments = segments.map_err(|fault| fault.to_string());
+        let segments = by_bpf(has_bpf, || Segments::count(group, &server.process.ports()));
         Some(segments.map(|segments| (server.record.name.clone(), segments)))
     };
     servers.iter().filter_map(counter).collect()
+}
+
+/// What `count` counts, if BPF may be used; else why it is not counted.
+fn by_bpf<T>(has_bpf: bool, count: impl FnOnce() -> Result<T, BpfFault>) -> Result<T, String> {
+    if has_bpf {
+        count().map_err(|fault| fault.to_string())
+    } else {
+        Err(ASKED_NOT_TO.to_owned())
+    }
 }
 
 fn ports(process: &Process, port: &str) -> Vec<u16> {

@@ -7,23 +7,23 @@ use std::process::ChildStdout;
 use catamaran_tier::{Job, Priority, Signal, Space, Task};
 
 use super::DriveFault;
-use crate::experiment::{Crowd as Wanted, Load};
+use crate::experiment::{Crowd, Load};
 use crate::extra::crowd::Tally;
 
 /// Clients that are connected.
-pub(super) struct Crowd {
+pub(super) struct CrowdProcess {
     task: Task,
     said: BufReader<ChildStdout>,
     pub(super) clients: u64,
 }
 
-impl Crowd {
+impl CrowdProcess {
     /// Starts them, and waits until all are connected and idle ones are answered.
     pub(super) fn start(
         catamaran: &Path,
         space: &Space,
         load: &Load,
-        wanted: &Wanted,
+        wanted: &Crowd,
     ) -> Result<Self, DriveFault> {
         let every = wanted.every.map_or_else(
             || "never".to_owned(),

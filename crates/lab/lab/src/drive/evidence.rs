@@ -88,7 +88,7 @@ impl Scene<'_> {
                 changed: timed.changed.clone(),
                 uncounted,
                 by_strace,
-                shares: spent.shares(&stage.servers, (requests, timed.rate())),
+                shares: spent.shares(&stage.servers, requests, timed.rate()),
                 ..spent.machine(load, &stage.servers)
             }),
             ..Facts::of_document(&timed.report.document)

@@ -10,12 +10,12 @@ use catamaran_load::document::Tick;
 
 use super::bench::{self, LoadCall, SEED};
 use super::child::DRIVEN;
-use super::crowd::Crowd;
+use super::crowd::CrowdProcess;
 use super::span::go_on;
 use super::stage::Stage;
 use super::{DriveFault, Driver};
 use crate::experiment::{Experiment, Levels, Load};
-use crate::extra::echo;
+use crate::extra::{EndOnDrop, echo};
 
 /// What a cell's loads have done so far, all together.
 #[derive(Debug, Default)]
@@ -38,7 +38,8 @@ impl Answers {
 pub(crate) fn live<T>(
     driver: &Driver,
     stage: &Stage,
-    (experiment, levels): (&Experiment, &Levels),
+    experiment: &Experiment,
+    levels: &Levels,
     answers: &Answers,
     look: impl FnOnce(&Receiver<DriveFault>) -> T,
 ) -> Result<T, DriveFault> {
@@ -51,7 +52,7 @@ pub(crate) fn live<T>(
         // Whatever ends the looking ends the loads.
         let ending = EndOnDrop(over);
         let crowd = load.crowd.as_ref();
-        let start = |wanted| Crowd::start(&driver.catamaran, &stage.space, &load, wanted);
+        let start = |wanted| CrowdProcess::start(&driver.catamaran, &stage.space, &load, wanted);
         let crowd = crowd.map(start).transpose()?;
         let names = (2..).map(|number| format!("{MAIN}{number}"));
         let names = std::iter::once(MAIN.to_owned()).chain(names);
@@ -70,7 +71,7 @@ pub(crate) fn live<T>(
             let fault = fault.clone();
             scope.spawn(move || {
                 if let Err(why) = go_on(stage, act, &AtomicU64::new(0), &ended) {
-                    // Nobody hears it who looks no more.
+                    // The receiver is gone once `look` has returned.
                     let _ = fault.try_send(why);
                 }
             });
@@ -81,15 +82,6 @@ pub(crate) fn live<T>(
         drop(crowd);
         Ok(looked)
     })
-}
-
-/// Says that it is over when it is dropped, whatever the reason.
-struct EndOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// A load generator that is started again whenever it ends.
@@ -117,7 +109,7 @@ impl Teller<'_> {
             match done {
                 Ok(()) | Err(DriveFault::Interrupted) => {}
                 Err(fault) => {
-                    // Nobody hears it who looks no more.
+                    // The receiver is gone once `look` has returned.
                     let _ = self.fault.try_send(fault);
                     return;
                 }
@@ -130,7 +122,7 @@ impl Teller<'_> {
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
-        let ended = bench::ticking(driver, stage, call, (TICK, self.over), |tick| {
+        let ended = bench::ticking(driver, stage, call, TICK, self.over, |tick| {
             fine = &DRIVEN;
             self.answers.add(
                 tick.completed.saturating_sub(before.completed),
@@ -144,7 +136,7 @@ impl Teller<'_> {
 
     /// The load on an echo tells nothing on its way: it is a short one, again and again.
     fn echo(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
-        let report = bench::run(driver, stage, call, (self.over, None))?;
+        let report = bench::run(driver, stage, call, self.over, None)?;
         let requests = &report.document.requests;
         self.answers.add(requests.completed, requests.failed);
         Ok(())

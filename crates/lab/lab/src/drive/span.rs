@@ -109,7 +109,7 @@ impl Scene<'_> {
                         time,
                         seed: SEED,
                     };
-                    bench::run(self.driver, stage, call, (self.stop, None))
+                    bench::run(self.driver, stage, call, self.stop, None)
                 }));
             }
             let mut hear = |tick: Tick| {
@@ -117,7 +117,7 @@ impl Scene<'_> {
                 watch.take(&LoadMoment::of(&tick, &cpus));
                 thirds.take(&tick, &cpus);
             };
-            let report = self.bench(stage, (load, load.time), Some(&mut hear));
+            let report = self.bench(stage, load, load.time, Some(&mut hear));
             drop(end);
             drop(over);
             let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();
@@ -129,9 +129,10 @@ impl Scene<'_> {
         let spent = counters.read()?.since(&before);
         let traces = counters.traces(&spent)?;
         // What is done to servers is not spread evenly over the span.
-        let thirds = match acts.is_empty() {
-            true => thirds.values(stage, &report.document),
-            false => ThirdValues::new(),
+        let thirds = if acts.is_empty() {
+            thirds.values(stage, &report.document)
+        } else {
+            ThirdValues::new()
         };
         Ok(MeasuredSpan {
             thirds,
@@ -148,7 +149,7 @@ impl Scene<'_> {
     }
 }
 
-/// What a thread has come to.
+/// The result of a thread.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
     thread
         .join()
@@ -170,9 +171,10 @@ pub(super) fn go_on(
         return Ok(());
     };
     while ended.recv_timeout(act.every) == Err(RecvTimeoutError::Timeout) {
-        let done = match act.is_upgrade {
-            true => process.upgrade(),
-            false => process.reload(),
+        let done = if act.is_upgrade {
+            process.upgrade()
+        } else {
+            process.reload()
         };
         done.map_err(|fault| DriveFault::of_server(DIED, fault, stable))?;
         acted.fetch_add(1, Ordering::Relaxed);

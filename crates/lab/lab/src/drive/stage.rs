@@ -184,7 +184,7 @@ impl Stage {
                     ..running
                 },
                 None => {
-                    let started = start(driver, &self.space, wanted, (levels, at.round))?;
+                    let started = start(driver, &self.space, wanted, levels, at.round)?;
                     self.is_fresh |= started.process.jvm().is_some();
                     started
                 }
@@ -253,7 +253,8 @@ fn start(
     driver: &Driver,
     space: &Space,
     server: CellServer,
-    (levels, round): (&Levels, usize),
+    levels: &Levels,
+    round: usize,
 ) -> Result<RunningServer, DriveFault> {
     let (target, settings) = prepare(&server)?;
     let programs = driver.programs_of(levels);

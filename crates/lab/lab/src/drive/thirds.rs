@@ -1,4 +1,4 @@
-//! What measures come to in each third of a span, so that a claim can ask whether it depends on when one looks.
+//! The values of measures in each third of a span, so that a claim can ask whether it holds in all of them.
 
 use std::collections::BTreeMap;
 

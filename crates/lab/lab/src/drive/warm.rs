@@ -51,7 +51,7 @@ pub(super) fn warm(
     };
     if echo::EchoRequest::site(&load.url).is_some() {
         let time = limits.at_least;
-        bench::run(driver, stage, call(time), (stop, None))?;
+        bench::run(driver, stage, call(time), stop, None)?;
         return Ok(WarmUpFigures {
             lasted_s: Some(time.as_secs_f64()),
             ..WarmUpFigures::default()
@@ -60,12 +60,13 @@ pub(super) fn warm(
     let time = limits.longest();
     let mut watch = LoadWatch::new(load.time, stage.is_fresh);
     let mut lasted_s = 0.0;
-    let ended = bench::ticking(driver, stage, call(time), (TICK, stop), |tick| {
+    let ended = bench::ticking(driver, stage, call(time), TICK, stop, |tick| {
         lasted_s = tick.elapsed_s;
         watch.take(&LoadMoment::of(&tick, &cpus(stage)).with_compiling(stage));
-        match limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     })?;
     ended.unless(&DRIVEN)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use catamaran_gauge::CpuLimit;
 use toml::Spanned;
 
-use super::file::{File, ServerKeys};
+use super::file::{ExperimentFile, ServerKeys};
 use super::load::Texts;
 use super::read::FileReader;
 use super::{Experiment, Level, Levels, cells};
@@ -95,7 +95,7 @@ impl Experiment {
 
 impl FileReader<'_> {
     /// That the parts of each core can be had together, and the load has a core of its own.
-    pub(super) fn check_core_shares(&mut self, file: &File, all: &[Levels]) {
+    pub(super) fn check_core_shares(&mut self, file: &ExperimentFile, all: &[Levels]) {
         let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();
         let load = file.load.get_ref().core;
         if let Some(at) = &file.core_share
@@ -122,7 +122,7 @@ impl FileReader<'_> {
                 self.fault(server, what.to_owned());
             }
             for cell in all {
-                self.check_core((server, core), &file.server, cell);
+                self.check_core(server, core, &file.server, cell);
             }
         }
     }
@@ -130,7 +130,8 @@ impl FileReader<'_> {
     /// That all servers of a cell on one core have parts of it, and no more than all of it.
     fn check_core(
         &mut self,
-        (at, core): (&Spanned<ServerKeys>, usize),
+        at: &Spanned<ServerKeys>,
+        core: usize,
         servers: &[Spanned<ServerKeys>],
         cell: &Levels,
     ) {

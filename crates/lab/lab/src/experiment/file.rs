@@ -6,15 +6,12 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::cells::combine;
-use super::{Factor, Level};
-use crate::experiment::PublishedRatio;
+use super::{Factor, Level, Levels, PublishedRatio};
 
-/// Levels by the names of their factors.
-pub(super) type Levels = BTreeMap<String, Level>;
-
+/// A whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ExperimentFile {
     /// As `lab run` calls it.
     pub(super) name: String,
     pub(super) question: String,

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::Level;
-use super::file::{File, LinkKeys, Restart, ServerKeys};
+use super::file::{ExperimentFile, LinkKeys, Restart, ServerKeys};
 use super::read::FileReader;
 use super::template::Addresses;
 
 impl FileReader<'_> {
     /// Puts the server that is a link before each that has one.
-    pub(super) fn add_links(&mut self, file: &mut File) {
+    pub(super) fn add_links(&mut self, file: &mut ExperimentFile) {
         let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();
         for server in std::mem::take(&mut file.server) {
             if let Some(link) = &server.get_ref().link {

@@ -84,9 +84,10 @@ pub enum CrowdKind {
 impl Load {
     /// The load generator's process, called `name` in its space, with this command.
     pub(crate) fn job<'a>(&self, name: &'a str, command: &'a [String]) -> Job<'a> {
-        let priority = match self.preempts {
-            true => Priority::First,
-            false => Priority::Inherited,
+        let priority = if self.preempts {
+            Priority::First
+        } else {
+            Priority::Inherited
         };
         Job {
             name,

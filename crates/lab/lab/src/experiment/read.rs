@@ -10,7 +10,8 @@ use toml::Spanned;
 use super::check::{PreparedServer, check_server};
 use super::claims::{self, Claim};
 use super::file::{
-    AsPublishedKeys, ClaimKeys, File, FileForm, MeasureKeys, QuickKeys, ServerKeys, Switch,
+    AsPublishedKeys, ClaimKeys, ExperimentFile, FileForm, MeasureKeys, QuickKeys, ServerKeys,
+    Switch,
 };
 use super::template::Addresses;
 use super::{CountPlan, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
@@ -24,7 +25,7 @@ impl Experiment {
     /// Everything that is wrong with it.
     pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Report> {
         let mut report = Report::new(place, text);
-        let Some(mut file) = derived::read::<File>(text, &mut report) else {
+        let Some(mut file) = derived::read::<ExperimentFile>(text, &mut report) else {
             report.finish();
             return Err(report);
         };
@@ -42,12 +43,12 @@ pub(super) struct FileReader<'a> {
 }
 
 /// How many rounds follow a screen, if the file says so.
-fn rounds_of_screen(file: &File) -> Option<usize> {
+fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
     file.screen.as_ref()?.get_ref().then.run.rounds
 }
 
 impl FileReader<'_> {
-    fn experiment(&mut self, mut file: File, form: Form) -> Experiment {
+    fn experiment(&mut self, mut file: ExperimentFile, form: Form) -> Experiment {
         let (is_quick, modules) = (form.is_quick, form.modules);
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
@@ -119,7 +120,7 @@ impl FileReader<'_> {
     }
 
     /// Puts what `[quick]` has in the place of other keys.
-    fn quicken(&mut self, file: &mut File) {
+    fn quicken(&mut self, file: &mut ExperimentFile) {
         let Some(quick) = file.quick.as_ref().map(|it| it.get_ref().clone()) else {
             let what = "there is no [quick], which says what `--quick` leaves out";
             self.report.push(Finding::absence(what));
@@ -166,7 +167,7 @@ impl FileReader<'_> {
     }
 
     /// Takes away levels that need modules which are not at hand; whether there are none.
-    fn leave_out(&mut self, file: &mut File, modules: &[String]) -> bool {
+    fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
         let known: Vec<&String> = file.module.keys().collect();
         if let Some(name) = modules.iter().find(|name| !known.contains(name)) {
             let known = known.iter().map(|name| name.as_str());
@@ -190,7 +191,7 @@ impl FileReader<'_> {
     }
 
     /// That each level which is named anywhere is one of its factor's.
-    fn check_levels(&mut self, file: &File, factors: &[Factor]) {
+    fn check_levels(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         self.check_named(&file.control, factors, &[file.control.get_ref()]);
         for except in &file.except {
             let all = except.get_ref().all();
@@ -262,7 +263,7 @@ impl FileReader<'_> {
 
     fn claims(
         &mut self,
-        file: &File,
+        file: &ExperimentFile,
         factors: &[Factor],
         cells: &[Levels],
         is_whole: bool,
@@ -333,7 +334,7 @@ impl FileReader<'_> {
     }
 
     /// That a claim is about something that is counted.
-    fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &File) {
+    fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &ExperimentFile) {
         let empty = MeasureKeys::default();
         let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
         let list = match measure.base() {
@@ -352,7 +353,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn counted(&mut self, file: &File) -> CountPlan {
+    fn counted(&mut self, file: &ExperimentFile) -> CountPlan {
         let Some(at) = &file.measure else {
             return CountPlan::default();
         };
@@ -388,7 +389,7 @@ impl FileReader<'_> {
     }
 
     /// That a published form repeats its source: its load runs as the source's did, beside servers and not before them.
-    fn check_published_form(&mut self, file: &File) {
+    fn check_published_form(&mut self, file: &ExperimentFile) {
         let is_published = file.form == FileForm::Published;
         if is_published && file.source.is_empty() {
             let what = "a published form names its `source`".to_owned();
@@ -407,7 +408,7 @@ impl FileReader<'_> {
     }
 
     /// That what is nested, acted on and turned off is there.
-    fn check_names(&mut self, file: &File, factors: &[Factor]) {
+    fn check_names(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         for name in &file.nest {
             if !factors.iter().any(|factor| factor.name == *name) {
                 self.fault(
@@ -454,7 +455,7 @@ impl FileReader<'_> {
     }
 
     /// What is to hold over the rounds, and of the cores.
-    fn check_run(&mut self, file: &File, cells: &[Levels]) {
+    fn check_run(&mut self, file: &ExperimentFile, cells: &[Levels]) {
         self.check_core_shares(file, cells);
         self.check_restarts(&file.server);
         self.check_published_form(file);

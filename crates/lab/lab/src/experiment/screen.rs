@@ -1,7 +1,7 @@
 //! `[screen]`: a first pass over many cells, after which the rounds go on with a part of them.
 
 use super::cells::matches;
-use super::file::{File, ScreenKeys, ThenKeys};
+use super::file::{ExperimentFile, ScreenKeys, ThenKeys};
 use super::read::FileReader;
 use super::{Experiment, Factor, Level, Levels, ROUNDS};
 use crate::measure::Measure;
@@ -26,7 +26,7 @@ pub struct Keep {
     pub count: usize,
     /// The factor.
     pub of: String,
-    /// Levels that stay, whatever comes out.
+    /// Levels that always stay.
     pub always: Vec<Level>,
     /// The best by this measure stay: the highest throughput, or the least of anything else.
     pub by: Measure,
@@ -50,7 +50,7 @@ impl FileReader<'_> {
     /// The cells that either pass has, out of all combinations, and the screen that tells them apart.
     pub(super) fn screen(
         &mut self,
-        file: &File,
+        file: &ExperimentFile,
         all: Vec<Levels>,
         is_quick: bool,
     ) -> (Vec<Levels>, Option<Screen>) {
@@ -99,7 +99,7 @@ impl FileReader<'_> {
 
     fn keep(
         &mut self,
-        file: &File,
+        file: &ExperimentFile,
         at: &toml::Spanned<ScreenKeys>,
         then: &ThenKeys,
     ) -> Option<Keep> {
@@ -135,7 +135,7 @@ impl FileReader<'_> {
     }
 
     /// That the levels of both passes are their factors'.
-    pub(super) fn check_screen(&mut self, file: &File, factors: &[Factor]) {
+    pub(super) fn check_screen(&mut self, file: &ExperimentFile, factors: &[Factor]) {
         let Some(at) = &file.screen else {
             return;
         };

@@ -48,7 +48,7 @@ pub struct Tally {
 pub fn run(asked: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
     let site = CrowdSite::of(&asked.url)?;
     let poll = Poll::new()?;
-    let mut crowd = Crowd {
+    let mut crowd = RunningCrowd {
         asked,
         site,
         clients: Vec::with_capacity(asked.clients),
@@ -66,16 +66,16 @@ pub fn run(asked: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io:
     Ok(crowd.tally)
 }
 
-struct Crowd<'a> {
+struct RunningCrowd<'a> {
     asked: &'a CrowdRequest,
     site: CrowdSite,
-    clients: Vec<Client>,
+    clients: Vec<CrowdClient>,
     poll: Poll,
     tally: Tally,
     buffer: Vec<u8>,
 }
 
-struct Client {
+struct CrowdClient {
     stream: Stream,
     /// Bytes of the head that were sent.
     sent: usize,
@@ -87,9 +87,9 @@ struct Client {
     is_closed: bool,
 }
 
-impl Crowd<'_> {
+impl RunningCrowd<'_> {
     /// A new connection; all kinds but those that drip ask at once.
-    fn open(&self, place: usize) -> io::Result<Client> {
+    fn open(&self, place: usize) -> io::Result<CrowdClient> {
         let stream = TcpStream::connect_timeout(&self.site.address, CONNECT)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
@@ -101,7 +101,7 @@ impl Crowd<'_> {
         };
         let registry = self.poll.registry();
         registry.register(&mut stream, Token(place), interest)?;
-        let mut client = Client {
+        let mut client = CrowdClient {
             stream,
             sent: 0,
             head: Vec::new(),
@@ -199,7 +199,7 @@ impl Crowd<'_> {
     }
 }
 
-impl Client {
+impl CrowdClient {
     /// Sends a whole request, which fits into the room that a socket has.
     fn ask(&mut self, site: &CrowdSite) -> io::Result<()> {
         self.head.clear();
@@ -319,6 +319,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::extra::EndOnDrop;
 
     #[test]
     fn the_length_of_an_answer() {
@@ -337,15 +338,6 @@ mod tests {
             "http://127.0.0.1:1",
         ] {
             assert!(CrowdSite::of(url).is_err(), "{url}");
-        }
-    }
-
-    /// Becomes true when it is dropped, by a panic as well.
-    struct EndOnDrop<'a>(&'a AtomicBool);
-
-    impl Drop for EndOnDrop<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
         }
     }
 

@@ -71,13 +71,13 @@ pub fn run(asked: &EchoRequest, stop: &AtomicBool) -> io::Result<Report> {
 struct Echo<'a> {
     asked: &'a EchoRequest,
     poll: Poll,
-    clients: Vec<Client>,
+    clients: Vec<EchoClient>,
     start: Instant,
     cpu_before: Duration,
     elapsed: Duration,
     /// Of each answer, in the order of their arrival.
     latencies_us: Vec<u64>,
-    seconds: Vec<Second>,
+    seconds: Vec<EchoSecond>,
     failed: u64,
     /// Clients that have ended.
     over: usize,
@@ -85,7 +85,7 @@ struct Echo<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Second {
+struct EchoSecond {
     completed: u64,
     failed: u64,
     /// Where its answers begin among all.
@@ -97,7 +97,7 @@ enum Socket {
     Udp(UdpSocket),
 }
 
-struct Client {
+struct EchoClient {
     socket: Socket,
     number: u64,
     /// What was sent last.
@@ -113,7 +113,7 @@ impl<'a> Echo<'a> {
         let poll = Poll::new()?;
         let mut clients = Vec::with_capacity(asked.clients);
         for place in 0..asked.clients {
-            let mut client = Client::connect(asked)?;
+            let mut client = EchoClient::connect(asked)?;
             let (registry, token) = (poll.registry(), Token(place));
             match &mut client.socket {
                 Socket::Tcp(stream) => registry.register(stream, token, Interest::READABLE)?,
@@ -188,9 +188,9 @@ impl<'a> Echo<'a> {
     fn count(&mut self, micros: Option<u64>) {
         let second = self.elapsed.as_secs() as usize;
         while self.seconds.len() <= second {
-            self.seconds.push(Second {
+            self.seconds.push(EchoSecond {
                 first: self.latencies_us.len(),
-                ..Second::default()
+                ..EchoSecond::default()
             });
         }
         let second = &mut self.seconds[second];
@@ -263,7 +263,7 @@ impl<'a> Echo<'a> {
     }
 
     fn seconds(&self) -> Vec<SecondFacts> {
-        let facts = |second: &Second| {
+        let facts = |second: &EchoSecond| {
             let answers = &self.latencies_us[second.first..][..second.completed as usize];
             let times = times(answers);
             SecondFacts {
@@ -282,7 +282,7 @@ impl<'a> Echo<'a> {
     }
 }
 
-impl Client {
+impl EchoClient {
     fn connect(asked: &EchoRequest) -> io::Result<Self> {
         let socket = match asked.transport {
             Transport::Tcp => {
@@ -355,7 +355,7 @@ impl Client {
     }
 }
 
-/// What latencies in microseconds come to.
+/// The figures of latencies in microseconds.
 fn times(latencies: &[u64]) -> Times {
     let mut sorted = latencies.to_vec();
     sorted.sort_unstable();

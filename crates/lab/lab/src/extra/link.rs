@@ -56,7 +56,7 @@ pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Resul
 struct Link {
     poll: Poll,
     listeners: Vec<(TcpListener, SocketAddr)>,
-    pairs: Vec<Option<Pair>>,
+    pairs: Vec<Option<LinkPair>>,
     free: Vec<usize>,
     /// When which pair has something to deliver to which side; its number tells later pairs at the
     /// same place apart.
@@ -67,7 +67,7 @@ struct Link {
 }
 
 /// A client's connection, and the one to the server: sides 0 and 1.
-struct Pair {
+struct LinkPair {
     sides: [TcpStream; 2],
     /// What is under way from each side to the other.
     pipes: [Pipe; 2],
@@ -133,7 +133,7 @@ impl Link {
                 self.poll.registry().register(stream, token, interest)?;
             }
             self.number += 1;
-            let pair = Pair {
+            let pair = LinkPair {
                 sides,
                 pipes: [Pipe::default(), Pipe::default()],
                 opened: now(),
@@ -178,7 +178,7 @@ impl Link {
                 return;
             }
             self.due.pop();
-            let is_same = |pair: &Pair| pair.number == number;
+            let is_same = |pair: &LinkPair| pair.number == number;
             if self.pairs[place].as_ref().is_some_and(is_same) {
                 self.write(place, side);
             }

@@ -147,11 +147,14 @@ fn throttled(facts: &Facts) -> Option<GateFinding> {
             machine.throttled
         ));
     }
-    machine.shares.iter().find_map(beyond_its_part)
+    machine
+        .shares
+        .iter()
+        .find_map(|(name, share)| beyond_its_part(name, share))
 }
 
 /// A server that had more than its declared part.
-fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<GateFinding> {
+fn beyond_its_part(name: &str, share: &ShareFacts) -> Option<GateFinding> {
     if share.used <= share.declared * SHARE_BEYOND {
         return None;
     }
@@ -161,15 +164,12 @@ fn beyond_its_part((name, share): (&String, &ShareFacts)) -> Option<GateFinding>
         percent(share.used),
         percent(share.declared)
     );
-    Some(match share.is_weight {
-        true => {
-            let why = "beside a spinner it also gets what other servers leave, so ratios of throughput are too near to 1";
-            GateFinding::new("throttled", Effect::Note, format!("{words}: {why}."))
-        }
-        false => {
-            let words = format!("{words}: its quota did not hold it.");
-            GateFinding::new("throttled", Effect::Time, words)
-        }
+    Some(if share.is_weight {
+        let why = "beside a spinner it also gets what other servers leave, so ratios of throughput are too near to 1";
+        GateFinding::new("throttled", Effect::Note, format!("{words}: {why}."))
+    } else {
+        let words = format!("{words}: its quota did not hold it.");
+        GateFinding::new("throttled", Effect::Time, words)
     })
 }
 

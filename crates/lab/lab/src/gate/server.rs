@@ -100,7 +100,7 @@ pub(super) static GATES: &[GateRecord] = &[
         rank: 225,
         look: Look::Run {
             applies: Facts::has_machine,
-            // Of such a run there are no facts: whoever starts servers says it.
+            // Such a run has no facts: `drive` fires it.
             check: |_| None,
         },
     },
@@ -176,9 +176,10 @@ fn status(facts: &Facts) -> Option<GateFinding> {
         let words = format!("{part} answers were not 2xx.");
         return Some(GateFinding::new("status", Effect::Note, words));
     }
-    let what = match other == facts.completed {
-        true => "a redirect or an error was measured, not the page",
-        false => "redirects or errors are part of the figures",
+    let what = if other == facts.completed {
+        "a redirect or an error was measured, not the page"
+    } else {
+        "redirects or errors are part of the figures"
     };
     let words = format!("{part} answers were not 2xx: {what}.");
     Some(GateFinding::new("status", Effect::Void, words))
@@ -262,9 +263,10 @@ fn failed(facts: &Facts) -> Option<GateFinding> {
     }
     (facts.failed > 0).then(|| {
         let words = format!("{} requests had no good answer.", of(facts.failed, all));
-        let effect = match facts.is_rare(facts.failed) {
-            true => Effect::Note,
-            false => Effect::Void,
+        let effect = if facts.is_rare(facts.failed) {
+            Effect::Note
+        } else {
+            Effect::Void
         };
         GateFinding::new("failed", effect, words)
     })
@@ -341,9 +343,10 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
         let words = format!(
             "The compilers of a Java virtual machine took {compiling:.2} of a core: it was not warm."
         );
-        let effect = match compiling > COMPILING_COUNTS {
-            true => Effect::Machine,
-            false => Effect::Note,
+        let effect = if compiling > COMPILING_COUNTS {
+            Effect::Machine
+        } else {
+            Effect::Note
         };
         return Some(GateFinding::new(UNSTEADY, effect, words));
     }
@@ -427,16 +430,17 @@ fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
              answer.",
             one.failed, other.failed
         );
-        let effect = match one.is_rare(one.failed) && other.is_rare(other.failed) {
-            true => Effect::Note,
-            false => Effect::Void,
+        let effect = if one.is_rare(one.failed) && other.is_rare(other.failed) {
+            Effect::Note
+        } else {
+            Effect::Void
         };
         GateFinding::new("failed", effect, words)
     })
 }
 
-/// One of the two reuses connections to the application and the other does not: what differs may be
-/// that, whatever else does.
+/// One of the two reuses connections to the application and the other does not. That alone may explain the
+/// difference.
 fn confounded(one: &Facts, other: &Facts) -> Option<GateFinding> {
     let (one, other) = (one.dials?, other.dials?);
     ((one - other).abs() > DIALS_APART).then(|| {

@@ -11,7 +11,7 @@ use crate::sample::Sample;
 
 /// What a span of load has shown, with what was seen before it.
 ///
-/// Counters are sums over the span; what they come to for a request is for the measures to say.
+/// Counters are sums over the span; measures divide them by the requests.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     /// The report of the load.

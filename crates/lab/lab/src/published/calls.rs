@@ -21,7 +21,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let mut calls = Calls::default();
     let mut rest = &words[..];
     while let Some((_, after)) = rest.split_first() {
-        let Some(row) = Row::read(rest) else {
+        let Some(row) = CallsRow::read(rest) else {
             rest = after;
             continue;
         };
@@ -34,14 +34,15 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         }
         rest = &rest[row.words..];
     }
-    match calls.counts.is_empty() {
-        true => Err(TextFault::Incomplete("strace -c", "syscall")),
-        false => Ok(PublishedText::Calls(calls)),
+    if calls.counts.is_empty() {
+        Err(TextFault::Incomplete("strace -c", "syscall"))
+    } else {
+        Ok(PublishedText::Calls(calls))
     }
 }
 
 /// One call.
-struct Row<'a> {
+struct CallsRow<'a> {
     calls: u64,
     errors: Option<u64>,
     name: &'a str,
@@ -49,7 +50,7 @@ struct Row<'a> {
     words: usize,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CallsRow<'a> {
     fn read(words: &[&'a str]) -> Option<Self> {
         let [share, seconds, rest @ ..] = words else {
             return None;

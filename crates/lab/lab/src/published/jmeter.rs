@@ -9,7 +9,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     let mut before = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if let Some(row) = Row::read(line) {
+        if let Some(row) = SummaryRow::read(line) {
             if before.is_none_or(|before| row.samples < before) {
                 starts.push(at);
             }
@@ -23,7 +23,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
-    let mut rows = block.lines().filter_map(Row::read);
+    let mut rows = block.lines().filter_map(SummaryRow::read);
     let row = rows
         .next_back()
         .ok_or(TextFault::Incomplete("JMeter", "summary ="))?;
@@ -46,7 +46,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
 
 /// `summary =   1000 in 00:00:05 =  200.0/s Avg:    10 Min:     0 Max:   100 Err:     0 (0.00%)`,
 /// where the word before the first sign is the summariser's name. Lines with `+` are of a span.
-struct Row {
+struct SummaryRow {
     samples: u64,
     seconds: Option<f64>,
     rate: Option<f64>,
@@ -55,7 +55,7 @@ struct Row {
     failed: u64,
 }
 
-impl Row {
+impl SummaryRow {
     fn read(line: &str) -> Option<Self> {
         let (_, sums) = line.split_once('=')?;
         let scan = Scan(sums);

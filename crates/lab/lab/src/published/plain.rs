@@ -4,9 +4,10 @@ use html5gum::{Token, Tokenizer};
 
 /// `text` as lines of words: tags and escape sequences are taken away, and each line ends with `\n`.
 pub(super) fn plain(text: &str) -> String {
-    let text = match is_html(text) {
-        true => of_html(text),
-        false => text.to_owned(),
+    let text = if is_html(text) {
+        of_html(text)
+    } else {
+        text.to_owned()
     };
     let text = anstream::adapter::strip_str(&text).to_string();
     text.replace("\r\n", "\n").replace(['\r', '\u{a0}'], " ")

@@ -15,9 +15,10 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
-    let tool = match block.contains("Thread calibration") || block.contains("(HdrHistogram") {
-        true => "wrk2",
-        false => "wrk",
+    let tool = if block.contains("Thread calibration") || block.contains("(HdrHistogram") {
+        "wrk2"
+    } else {
+        "wrk"
     };
     let missing = |label: &'static str| TextFault::Incomplete(tool, label);
     let rate = scan.after("Requests/sec:").and_then(Scan::number);

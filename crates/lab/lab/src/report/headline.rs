@@ -66,9 +66,10 @@ fn of_claim(claim: &Outcome) -> Option<Headline<'_>> {
 impl Headline<'_> {
     /// How sure that is, unless the answer begins with it; empty if there is nothing to say.
     pub(super) fn sentence_beside(&self, answer: &str) -> &str {
-        match answer.starts_with(self.sentence) {
-            true => "",
-            false => self.sentence,
+        if answer.starts_with(self.sentence) {
+            ""
+        } else {
+            self.sentence
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::run::{Run, Second};
 use crate::sample::{CoreSample, JvmSample, Sample};
 use crate::{builtin, published, report};
 
-/// What all rounds of the whole form of an experiment may come to.
+/// The largest result that all rounds of the whole form of an experiment may have.
 fn result(name: &str) -> ResultDocument {
     let experiment = builtin::experiment(name, Form::default()).unwrap();
     let again = experiment.as_published.iter();

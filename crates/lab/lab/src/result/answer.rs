@@ -1,4 +1,4 @@
-//! The answer to an experiment's question: what its claims came to, the surest and largest first.
+//! The answer to an experiment's question: the verdicts on its claims, the surest and largest first.
 
 use std::cmp::Ordering;
 

@@ -39,9 +39,10 @@ impl ResultDocument {
     /// run with a number, counted from 0; runs without samples are left out.
     pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
         // A published form has few cells, and is read beside curves of a minute and more.
-        let most = match self.is_published {
-            true => PUBLISHED_VALUES_MAX,
-            false => VALUES_MAX,
+        let most = if self.is_published {
+            PUBLISHED_VALUES_MAX
+        } else {
+            VALUES_MAX
         };
         for (cell, result) in self.cells.iter_mut().enumerate() {
             result.over_time = median_run(runs, cell).and_then(|(number, run)| {

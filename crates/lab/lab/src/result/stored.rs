@@ -21,7 +21,7 @@ pub struct StoredResult {
     pub runs: Vec<Run>,
     /// Published runs that were made as they were.
     pub as_published: Vec<PrintedRun>,
-    /// What is to be known of these runs, by whoever made them.
+    /// A note on these runs by the person who made them.
     pub note: String,
     /// What the slowest cell with so many clients does in a second; empty if nobody asked.
     pub capacity: BTreeMap<u64, f64>,

@@ -104,7 +104,7 @@ impl Scene {
     }
 }
 
-/// Holds whoever else would run meanwhile.
+/// Keeps other tests waiting meanwhile.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

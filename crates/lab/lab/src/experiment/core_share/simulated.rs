@@ -2,7 +2,7 @@
 //!
 //! A core is simulated that a front and the application behind it share, in a closed loop whose load has a core of its
 //! own. The kernel looks at its account every 4 ms, so a quota is overrun, and what was overrun is missing in the next
-//! period. A weighted scheduler lets whoever has had the least of his weight run.
+//! period. A weighted scheduler runs the process that has had the least of its weight.
 
 /// What holds the two servers to their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

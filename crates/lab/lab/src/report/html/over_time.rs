@@ -50,11 +50,14 @@ pub(super) fn section(page: &mut Page, result: &ResultDocument) {
         };
         let (names, zero): (Vec<_>, Vec<_>) = all.into_iter().partition(moves);
         if !names.is_empty() {
-            draw(page, (number, measure), &names, [&first, &others]);
+            draw(page, number, measure, &names, &first, &others);
         }
-        let name = |name: &str| match names.is_empty() {
-            true => measure.title.to_owned(),
-            false => format!("{}: {name}", measure.title),
+        let name = |name: &str| {
+            if names.is_empty() {
+                measure.title.to_owned()
+            } else {
+                format!("{}: {name}", measure.title)
+            }
         };
         still.extend(zero.iter().map(|(_, line)| name(line)));
     }
@@ -93,9 +96,11 @@ fn shown(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
 
 fn draw(
     page: &mut Page,
-    (number, measure): (usize, &Plot),
+    number: usize,
+    measure: &Plot,
     names: &[(String, String)],
-    [first, others]: [&[PanelCell<'_>]; 2],
+    first: &[PanelCell<'_>],
+    others: &[PanelCell<'_>],
 ) {
     let all: Vec<Panel> = first
         .iter()
@@ -114,7 +119,7 @@ fn draw(
     let is_plain = matches!(measure.rows, [(row, _)] if !row.ends_with('.'));
     let bars = all.iter().filter_map(|panel| panel.bars.as_ref());
     let deepest = bars.flat_map(|bars| bars.values.iter().copied());
-    legend(page, (names, is_plain), deepest.reduce(f64::max));
+    legend(page, names, is_plain, deepest.reduce(f64::max));
     let (of_first, of_others) = drawn.panels.split_at(first.len());
     row(page, first, of_first);
     if !others.is_empty() {
@@ -128,7 +133,7 @@ fn draw(
 }
 
 /// Names of the lines, but of one that is what the title says.
-fn legend(page: &mut Page, (names, is_plain): (&[(String, String)], bool), deepest: Option<f64>) {
+fn legend(page: &mut Page, names: &[(String, String)], is_plain: bool, deepest: Option<f64>) {
     if is_plain && deepest.is_none() {
         return;
     }
