@@ -12,7 +12,7 @@ use catamaran_tier::{Need, Place, needs};
 use catamaran_toml_file::report::Report;
 
 use crate::experiment::{Addresses, Experiment, Levels, PreparedServer, check_server};
-use crate::gate::{self, GateFinding, Subject};
+use crate::gate::{GateFinding, check_limits};
 use crate::host::slow_build;
 
 /// Looks at this machine. `space` is the name that a cgroup has while it is tried, `build` the profile
@@ -45,7 +45,7 @@ pub fn examine(
 /// Servers of the experiment that no target makes.
 pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
     let limits = demand(experiment)?.limits(&Machine::here());
-    Ok(gate::check(&Subject::Limits(&limits)).pop())
+    Ok(check_limits(&limits))
 }
 
 /// Programs of servers that no package has: this one, the folders of jars that Maven fetches, and
@@ -284,8 +284,8 @@ mod tests {
         };
         let limits = demand.limits(&Machine::here());
         assert_eq!(limits[0].what, OPEN_FILES);
-        let refused = gate::check(&Subject::Limits(&limits)).pop();
+        let refused = check_limits(&limits);
         assert_eq!(refused.is_some(), limits[0].is_short());
-        assert_eq!(gate::check(&Subject::Limits(&limits[2..])), []);
+        assert_eq!(check_limits(&limits[2..]), None);
     }
 }

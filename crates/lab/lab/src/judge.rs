@@ -471,7 +471,7 @@ const fn of_texts(name: &'static str, words: &'static str) -> GateRecord<()> {
         name,
         words,
         rank: 0,
-        look: (),
+        check: (),
     }
 }
 

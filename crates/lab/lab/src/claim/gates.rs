@@ -22,7 +22,7 @@ pub struct CaseSubject<'a> {
 impl CaseSubject<'_> {
     /// The gates that fire on it.
     pub(super) fn check(&self) -> Vec<GateFinding> {
-        let gates = GATES.iter().filter_map(|gate| gate.look);
+        let gates = GATES.iter().filter_map(|gate| gate.check);
         gates.filter_map(|check| check(self)).collect()
     }
 }
@@ -36,46 +36,48 @@ pub static GATES: &[CaseGate] = &[
         name: "shared-pages",
         words: "an older result counted memory as PSS, and one of the servers is our program",
         rank: 10,
-        look: Some(|it| shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))),
+        check: Some(|it| {
+            shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))
+        }),
     },
     GateRecord {
         name: CAPACITY,
         words: "throughput and capacity per core have ratios that differ by over 1 %",
         rank: 20,
-        look: Some(capacity),
+        check: Some(capacity),
     },
     GateRecord {
         name: UNSTEADY,
         words: "the ratio of a claim moved by over 5 % within the span",
         rank: 30,
-        look: Some(moved::check),
+        check: Some(moved::check),
     },
     GateRecord {
         name: "silences",
         words: "one level of a claim had that in more runs than the other",
         rank: 40,
-        look: Some(silent::check),
+        check: Some(silent::check),
     },
     // Of all runs of a case, void ones included.
     GateRecord {
         name: SURVIVORS,
         words: "one level of a claim lost more of its runs than the other, or all of them",
         rank: 0,
-        look: None,
+        check: None,
     },
     // Of the pass that a case rests on.
     GateRecord {
         name: SCREENED,
         words: "a claim is on cells that only the screen measured",
         rank: 0,
-        look: None,
+        check: None,
     },
     // Of a stored result, without its runs.
     GateRecord {
         name: STARTS,
         words: "it is not known how often the servers of an older result were started",
         rank: 0,
-        look: None,
+        check: None,
     },
 ];
 

@@ -1,45 +1,37 @@
 //! Gates that look at counts: how system calls, bytes, requests and memory were counted, or that they were not.
 
-use super::{Effect, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, RunGate};
 use crate::facts::Facts;
 use crate::measure::{BYTES, SYSCALLS};
 
-pub(super) static GATES: &[GateRecord] = &[
-    GateRecord {
+pub(super) static RUN_GATES: &[RunGate] = &[
+    RunGate {
         name: "strace",
         words: "system calls were counted by strace",
         rank: 230,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: strace,
-        },
+        applies: Facts::has_machine,
+        check: strace,
     },
-    GateRecord {
+    RunGate {
         name: "uncounted-syscalls",
         words: "BPF is forbidden, and strace is missing or cannot count them",
         rank: 240,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: |facts| uncounted(facts, SYSCALLS),
-        },
+        applies: Facts::has_machine,
+        check: |facts| uncounted(facts, SYSCALLS),
     },
-    GateRecord {
+    RunGate {
         name: "uncounted-bytes",
         words: "BPF is forbidden, and strace is missing or cannot count them",
         rank: 241,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: |facts| uncounted(facts, BYTES),
-        },
+        applies: Facts::has_machine,
+        check: |facts| uncounted(facts, BYTES),
     },
-    GateRecord {
+    RunGate {
         name: "uncounted-requests",
         words: "BPF is forbidden, and the cell has several servers",
         rank: 242,
-        look: Look::Run {
-            applies: |facts| !facts.asked.is_empty(),
-            check: |facts| uncounted(facts, REQUESTS),
-        },
+        applies: |facts| !facts.asked.is_empty(),
+        check: |facts| uncounted(facts, REQUESTS),
     },
 ];
 

@@ -1,44 +1,36 @@
 //! Gates that look at the load: whether it was what it says, and whether it was the limit.
 
-use super::{Effect, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, RunGate};
 use crate::facts::Facts;
 
-pub(super) static GATES: &[GateRecord] = &[
-    GateRecord {
+pub(super) static RUN_GATES: &[RunGate] = &[
+    RunGate {
         name: "littles-law",
         words: "rate times mean latency differs from the number of clients",
         rank: 60,
-        look: Look::Run {
-            applies: |facts| facts.clients.is_some(),
-            check: littles_law,
-        },
+        applies: |facts| facts.clients.is_some(),
+        check: littles_law,
     },
-    GateRecord {
+    RunGate {
         name: "generator",
         words: "a thread of the load was busy 95 % of the time or more",
         rank: 70,
-        look: Look::Run {
-            applies: |_| true,
-            check: generator,
-        },
+        applies: |_| true,
+        check: generator,
     },
-    GateRecord {
+    RunGate {
         name: "late",
         words: "the load missed its own schedule",
         rank: 90,
-        look: Look::Run {
-            applies: |facts| facts.clients.is_none(),
-            check: late,
-        },
+        applies: |facts| facts.clients.is_none(),
+        check: late,
     },
-    GateRecord {
+    RunGate {
         name: "ceiling",
         words: "there were more answers than clients divided by the `delay` of `[expect]` allow",
         rank: 160,
-        look: Look::Run {
-            applies: |facts| facts.expect.delay_ms.is_some(),
-            check: ceiling,
-        },
+        applies: |facts| facts.expect.delay_ms.is_some(),
+        check: ceiling,
     },
 ];
 

@@ -3,73 +3,65 @@
 use catamaran_gauge::machine::{Check, OPEN_FILES};
 use catamaran_units::show_count;
 
-use super::{Effect, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, GateRecord, LimitGate, PairGate, RunGate};
 use crate::facts::{Facts, ShareFacts};
 
-pub(super) static GATES: &[GateRecord] = &[
-    GateRecord {
+pub(super) static RUN_GATES: &[RunGate] = &[
+    RunGate {
         name: "foreign",
         words: "other processes took over 5 % of the cores' time, or a hypervisor over 1 %",
         rank: 110,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: foreign,
-        },
+        applies: Facts::has_machine,
+        check: foreign,
     },
-    GateRecord {
-        name: "foreign",
-        words: "two levels that differ in it by over 5 points are not compared",
-        rank: 40,
-        look: Look::Pair(unequal_foreign),
-    },
-    GateRecord {
+    RunGate {
         name: "ports",
         words: "over 80 % of the local ports are in TIME_WAIT",
         rank: 120,
-        look: Look::Run {
-            applies: |facts| {
-                facts
-                    .machine
-                    .as_ref()
-                    .is_some_and(|it| it.ports_used.is_some())
-            },
-            check: ports,
+        applies: |facts| {
+            facts
+                .machine
+                .as_ref()
+                .is_some_and(|it| it.ports_used.is_some())
         },
+        check: ports,
     },
-    GateRecord {
+    RunGate {
         name: "backlog",
         words: "handshakes were dropped because a queue was full",
         rank: 130,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: backlog,
-        },
+        applies: Facts::has_machine,
+        check: backlog,
     },
-    GateRecord {
+    RunGate {
         name: "throttled",
         words: "a CPU quota that no `core_share` declares stopped the experiment",
         rank: 150,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: throttled,
-        },
+        applies: Facts::has_machine,
+        check: throttled,
     },
-    GateRecord {
+    RunGate {
         name: "own-cost",
         words: "the lab's own process took over 2 % of the measured CPU time",
         rank: 190,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: own_cost,
-        },
-    },
-    GateRecord {
-        name: "files",
-        words: "one process may have fewer files open than the largest cell needs",
-        rank: 10,
-        look: Look::Limits(files),
+        applies: Facts::has_machine,
+        check: own_cost,
     },
 ];
+
+pub(super) static PAIR_GATES: &[PairGate] = &[GateRecord {
+    name: "foreign",
+    words: "two levels that differ in it by over 5 points are not compared",
+    rank: 40,
+    check: unequal_foreign,
+}];
+
+pub(super) static LIMIT_GATES: &[LimitGate] = &[GateRecord {
+    name: "files",
+    words: "one process may have fewer files open than the largest cell needs",
+    rank: 10,
+    check: files,
+}];
 
 /// Whether something else took the cores.
 fn foreign(facts: &Facts) -> Option<GateFinding> {

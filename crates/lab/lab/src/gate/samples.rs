@@ -2,44 +2,39 @@
 
 use catamaran_units::show_count;
 
-use super::{Effect, GateFinding, GateRecord, Look};
+use super::{Effect, GateFinding, GateRecord, PairGate, RunGate};
 use crate::facts::Facts;
 
-pub(super) static GATES: &[GateRecord] = &[
-    GateRecord {
+pub(super) static RUN_GATES: &[RunGate] = &[
+    RunGate {
         name: "few-samples",
         words: "fewer than ten requests lie beyond the 99th percentile",
         rank: 180,
-        look: Look::Run {
-            applies: |_| true,
-            check: few_samples,
-        },
+        applies: |_| true,
+        check: few_samples,
     },
-    GateRecord {
+    RunGate {
         name: "maximum",
         words: "the longest request took ten times the median",
         rank: 200,
-        look: Look::Run {
-            applies: |_| true,
-            check: maximum,
-        },
+        applies: |_| true,
+        check: maximum,
     },
-    GateRecord {
-        name: "maximum",
-        words: "two maxima are set side by side",
-        rank: 30,
-        look: Look::Pair(maxima),
-    },
-    GateRecord {
+    RunGate {
         name: "silences",
         words: "no answer came for 100 ms or longer although requests waited",
         rank: 210,
-        look: Look::Run {
-            applies: |facts| facts.silences.is_some(),
-            check: silences,
-        },
+        applies: |facts| facts.silences.is_some(),
+        check: silences,
     },
 ];
+
+pub(super) static PAIR_GATES: &[PairGate] = &[GateRecord {
+    name: "maximum",
+    words: "two maxima are set side by side",
+    rank: 30,
+    check: maxima,
+}];
 
 /// Whether there are requests enough for percentiles.
 fn few_samples(facts: &Facts) -> Option<GateFinding> {

@@ -1,142 +1,125 @@
 //! Gates that look at servers: what they answered, and whether they were what they should be.
 
-use super::{Effect, GateFinding, GateRecord, Look, of};
+use super::{Effect, GateFinding, GateRecord, PairGate, RunGate, of};
 use crate::facts::{Facts, LevelChange, PathFacts};
 
-pub(super) static GATES: &[GateRecord] = &[
-    GateRecord {
+pub(super) static RUN_GATES: &[RunGate] = &[
+    RunGate {
         name: "status",
         words: "answers have another status than expected",
         rank: 10,
-        look: Look::Run {
-            applies: |facts| facts.expect.status.is_some(),
-            check: status,
-        },
+        applies: |facts| facts.expect.status.is_some(),
+        check: status,
     },
-    GateRecord {
+    RunGate {
         name: "body",
         words: "bodies have another length than expected",
         rank: 20,
-        look: Look::Run {
-            applies: has_length,
-            check: body,
-        },
+        applies: has_length,
+        check: body,
     },
-    GateRecord {
+    RunGate {
         name: "body",
         words: "differ in length or checksum without `varies`",
         rank: 220,
-        look: Look::Run {
-            applies: has_length,
-            check: body_lengths,
-        },
+        applies: has_length,
+        check: body_lengths,
     },
-    GateRecord {
+    RunGate {
         name: "body",
         words: "differ in length or checksum without `varies`",
         rank: 221,
-        look: Look::Run {
-            applies: has_length,
-            check: body_content,
-        },
+        applies: has_length,
+        check: body_content,
     },
-    GateRecord {
+    RunGate {
         name: "keep-alive",
         words: "fewer than 1 − 1.5/limit (99 % without a limit) were kept",
         rank: 30,
-        look: Look::Run {
-            applies: |facts| facts.expect.kept.is_some(),
-            check: keep_alive,
-        },
+        applies: |facts| facts.expect.kept.is_some(),
+        check: keep_alive,
     },
-    GateRecord {
+    RunGate {
         name: "failed",
         words: "a request had no good answer",
         rank: 40,
-        look: Look::Run {
-            applies: |_| true,
-            check: failed,
-        },
+        applies: |_| true,
+        check: failed,
     },
-    GateRecord {
+    RunGate {
         name: "path",
         words: "a server was asked less often than `asked` of `[expect]` says",
         rank: 50,
-        look: Look::Run {
-            applies: |facts| !facts.asked.is_empty(),
-            check: path,
-        },
+        applies: |facts| !facts.asked.is_empty(),
+        check: path,
     },
-    GateRecord {
+    RunGate {
         name: "idle-server",
         words: "in a closed loop the server's core was busy under 90 %",
         rank: 80,
-        look: Look::Run {
-            applies: has_busy_cores,
-            check: idle_server,
-        },
+        applies: has_busy_cores,
+        check: idle_server,
     },
-    GateRecord {
+    RunGate {
         name: UNSTEADY,
         words: "the rate or the CPU time of a request still moved by over 5 % after the warm-up",
         rank: 100,
-        look: Look::Run {
-            applies: is_watched,
-            check: unsteady,
-        },
+        applies: is_watched,
+        check: unsteady,
     },
-    GateRecord {
+    RunGate {
         name: "died",
         words: "a server ended, did not do what it was told, or its log has an alarming line",
         rank: 140,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: died,
-        },
+        applies: Facts::has_machine,
+        check: died,
     },
-    GateRecord {
+    RunGate {
         name: "not-ready",
         words: "a server was started and did not serve in time, or ended before",
         rank: 225,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            // Such a run has no facts: `drive` fires it.
-            check: |_| None,
-        },
+        applies: Facts::has_machine,
+        // Such a run has no facts: `drive` fires it.
+        check: |_| None,
     },
-    GateRecord {
+    RunGate {
         name: "capped",
         words: "a server's log says that a maximum of its own was reached",
         rank: 170,
-        look: Look::Run {
-            applies: Facts::has_machine,
-            check: capped,
-        },
+        applies: Facts::has_machine,
+        check: capped,
     },
+];
+
+pub(super) static PAIR_GATES: &[PairGate] = &[
     GateRecord {
         name: "unequal-answers",
         words: "the answers of two compared runs differ outside the body",
         rank: 10,
-        look: Look::Pair(unequal_answers),
+        check: unequal_answers,
     },
     GateRecord {
         name: "failed",
         words: "one of two compared runs had such requests and the other had none",
         rank: 20,
-        look: Look::Pair(unequal_failures),
+        check: unequal_failures,
     },
     GateRecord {
         name: "confounded",
         words: "the levels of a claim also differ by over 0.5 in connections that servers open to each other",
         rank: 50,
-        look: Look::Pair(confounded),
+        check: confounded,
     },
+];
+
+/// Gates that a file is read with.
+pub static FILE_GATES: &[GateRecord<()>] = &[
     // Of an experiment's file: `experiment/lines` makes it a fault.
     GateRecord {
         name: "lines",
         words: "servers of different kinds that a claim compares differ in a parameter of the same name",
         rank: 0,
-        look: Look::Beyond,
+        check: (),
     },
 ];
 

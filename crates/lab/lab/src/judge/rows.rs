@@ -12,32 +12,32 @@ pub static ROW_GATES: &[RowGate] = &[
         name: "published",
         words: "a mean lies outside its own interval",
         rank: 10,
-        look: |row, _| outside(row),
+        check: |row, _| outside(row),
     },
     GateRecord {
         name: "published",
         words: "a figure stands in two cells",
         rank: 20,
-        look: twice,
+        check: twice,
     },
     GateRecord {
         name: "published",
         words: "the experiment's file has a `note` on the figure",
         rank: 30,
-        look: |row, _| Some(limit(row.note.clone()?)),
+        check: |row, _| Some(limit(row.note.clone()?)),
     },
     GateRecord {
         name: "published",
         words: "there is one run, or the best of several",
         rank: 40,
-        look: |row, _| Some(limit(limit_of(row.how).to_owned())),
+        check: |row, _| Some(limit(limit_of(row.how).to_owned())),
     },
 ];
 
 /// The gates that fire on a row, among `all` rows of its source.
 pub(crate) fn check_row(row: &PublishedRun, all: &[PublishedRun]) -> Vec<GateFinding> {
     let gates = ROW_GATES.iter();
-    gates.filter_map(|gate| (gate.look)(row, all)).collect()
+    gates.filter_map(|gate| (gate.check)(row, all)).collect()
 }
 
 /// What a figure cannot carry because of how it was chosen.
