@@ -38,7 +38,10 @@ pub(super) static RUN_GATES: &[RunGate] = &[
 /// Whether system calls were counted beside the load that was measured.
 fn strace(facts: &Facts) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.by_strace.as_ref()?;
-    Some(GateFinding::new("strace", Effect::Note, strace_words(why)))
+    let words = format!(
+        "System calls are counted by strace, in a span of their own whose times are not looked at: {why}."
+    );
+    Some(GateFinding::new("strace", Effect::Note, words))
 }
 
 /// What the kernel did not count of what measures with this base are, since BPF is forbidden or not there.
@@ -46,14 +49,6 @@ fn uncounted(facts: &Facts, base: &str) -> Option<GateFinding> {
     let why = facts.machine.as_ref()?.uncounted.get(base)?;
     let words = uncounted_words(base, why);
     Some(GateFinding::new(&uncounted_gate(base), Effect::Note, words))
-}
-
-/// How system calls were counted, and why.
-#[must_use]
-fn strace_words(why: &str) -> String {
-    format!(
-        "System calls are counted by strace, in a span of their own whose times are not looked at: {why}."
-    )
 }
 
 /// The gate that says that measures with this base were not counted.

@@ -6,19 +6,12 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// Where its reports begin: at the first of the lines about the server, or of the figures if pages
 /// have left those out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let scan = Scan(text);
-    let mut from = 0;
-    let mut starts = Vec::new();
-    for at in scan.places(ANCHOR) {
-        if Scan(&text[at + ANCHOR.len()..]).number().is_none() {
-            continue; // A sentence about it.
-        }
-        let head = Scan(&text[from..at]);
+    // Without a number it is a sentence about it.
+    let is_report = |rest: Scan<'_>| rest.number().is_some();
+    Scan(text).starts(ANCHOR, is_report, |head| {
         let first = HEAD.iter().filter_map(|label| head.places(label).pop());
-        starts.push(first.min().map_or(at, |first| from + first));
-        from = at + ANCHOR.len();
-    }
-    starts
+        first.min().or(Some(head.0.len()))
+    })
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {

@@ -5,17 +5,15 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Running 10s test @ URL`, if one of its samples follows.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let scan = Scan(text);
-    let mut from = 0;
-    let mut starts = Vec::new();
-    for at in scan.places(ANCHOR) {
-        let head = Scan(&text[from..at]);
-        let table = head.places("Latency").pop();
-        let first = head.places("Running").pop().or(table);
-        starts.push(first.map_or(at, |first| from + first));
-        from = at;
-    }
-    starts
+    Scan(text).starts(
+        ANCHOR,
+        |_| true,
+        |head| {
+            let first = head.places("Running").pop();
+            let table = || head.places("Latency").pop();
+            first.or_else(table).or(Some(head.0.len()))
+        },
+    )
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {

@@ -5,19 +5,11 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `starting benchmark`, or at `finished in` if pages have left that out.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let scan = Scan(text);
-    let mut from = 0;
-    let mut starts = Vec::new();
-    for at in scan.places(ANCHOR) {
-        let rest = Scan(&text[at + ANCHOR.len()..]);
-        if rest.millis().is_none() || !rest.line().contains("req/s") {
-            continue;
-        }
-        let head = Scan(&text[from..at]).places("starting benchmark").pop();
-        starts.push(head.map_or(at, |head| from + head));
-        from = at;
-    }
-    starts
+    let is_report = |rest: Scan<'_>| rest.millis().is_some() && rest.line().contains("req/s");
+    Scan(text).starts(ANCHOR, is_report, |head| {
+        let first = head.places("starting benchmark").pop();
+        first.or(Some(head.0.len()))
+    })
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {

@@ -7,15 +7,7 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// Where reports begin: at `Summary:`, of which `Slowest:` is part.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let scan = Scan(text);
-    let mut from = 0;
-    let mut starts = Vec::new();
-    for at in scan.places(ANCHOR) {
-        let summary = Scan(&text[from..at]).places("Summary:").pop();
-        starts.extend(summary.map(|summary| from + summary));
-        from = at;
-    }
-    starts
+    Scan(text).starts(ANCHOR, |_| true, |head| head.places("Summary:").pop())
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {

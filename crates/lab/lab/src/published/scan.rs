@@ -33,6 +33,26 @@ impl<'a> Scan<'a> {
         places
     }
 
+    /// Where reports begin that have an `anchor` in them, behind which `is_report` holds: `first` finds the place in what
+    /// lies between the anchor and the one before it.
+    pub(super) fn starts(
+        self,
+        anchor: &str,
+        is_report: impl Fn(Self) -> bool,
+        first: impl Fn(Self) -> Option<usize>,
+    ) -> Vec<usize> {
+        let mut from = 0;
+        let mut starts = Vec::new();
+        for at in self.places(anchor) {
+            let end = at + anchor.len();
+            if is_report(Self(&self.0[end..])) {
+                starts.extend(first(Self(&self.0[from..at])).map(|first| from + first));
+                from = end;
+            }
+        }
+        starts
+    }
+
     /// The number that comes first, beside marks that tables and markdown put around it.
     pub(super) fn number(self) -> Option<f64> {
         number(self.words().next()?)

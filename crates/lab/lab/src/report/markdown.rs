@@ -42,7 +42,7 @@ fn first(result: &ResultDocument) -> String {
         let [low, ratio, high] = [low, ratio, high].map(number);
         format!("×{ratio} [{low}..{high}]")
     });
-    let heads = ["what was claimed", "published", "here", "verdict"].map(str::to_owned);
+    let heads = ["what was claimed", "published", "here", "verdict"];
     let sentence = said.sentence_beside(&result.answer).to_owned();
     let row = vec![
         said.says,
@@ -50,7 +50,7 @@ fn first(result: &ResultDocument) -> String {
         ours.unwrap_or_else(|| "no interval".to_owned()),
         format!("**{}**", word(said.finding)),
     ];
-    let table = rows(&heads, &[row]);
+    let table = rows(&heads, [row]);
     match sentence.as_str() {
         "" => table,
         sentence => format!("{table}\n\n{sentence}"),
@@ -110,7 +110,7 @@ fn published(result: &ResultDocument) -> String {
             "verdict",
         ];
         text += "\n\n";
-        text += &rows(&heads.map(str::to_owned), &ratios);
+        text += &rows(&heads, ratios);
     }
     let shared = claims::shared(result);
     let words = |fired: &GateFinding| format!("**{}**: {}", fired.gate, fired.words);
@@ -131,10 +131,7 @@ fn published(result: &ResultDocument) -> String {
         "limits of the published figure",
     ];
     text += "\n\n";
-    text += &rows(
-        &heads.map(str::to_owned),
-        &result.published.iter().map(run).collect::<Vec<_>>(),
-    );
+    text += &rows(&heads, result.published.iter().map(run));
     if !shared.is_empty() {
         let shared: Vec<String> = shared.iter().map(|fired| words(fired)).collect();
         let _ = write!(text, "\n\nLimits of all of them: {}", shared.join(" "));
@@ -165,7 +162,7 @@ fn calls(run: &PublishedResult) -> String {
         "### System calls of a request: {}\n\nPublished: of one process, under strace; here: of all, counted \
          in the kernel. Some calls have other names today.\n\n{}",
         run.name,
-        rows(&heads.map(str::to_owned), &calls.collect::<Vec<_>>())
+        rows(&heads, calls)
     )
 }
 
@@ -184,8 +181,8 @@ fn outcomes(result: &ResultDocument) -> String {
             },
         ]
     };
-    let heads = ["claim", "verdict", "ratio", "sentence"].map(str::to_owned);
-    let table = rows(&heads, &result.claims.iter().map(row).collect::<Vec<_>>());
+    let heads = ["claim", "verdict", "ratio", "sentence"];
+    let table = rows(&heads, result.claims.iter().map(row));
     let remark = match claims::remark(result) {
         none if none.is_empty() => none,
         remark => format!("\n\n{remark}"),
@@ -205,7 +202,7 @@ fn planted(result: &ResultDocument) -> String {
     if rows_of.is_empty() {
         return String::new();
     }
-    let table = rows(&claims::PLANTED_HEADS.map(str::to_owned), &rows_of);
+    let table = rows(&claims::PLANTED_HEADS, rows_of);
     format!(
         "## {}\n\n{}\n\n{table}",
         claims::PLANTED,
@@ -233,8 +230,8 @@ fn cells(result: &ResultDocument) -> String {
             row.extend(table::of_extras(cell, &extras));
             row
         };
-        let cells: Vec<Vec<String>> = result.cells.iter().map(row).collect();
-        let _ = write!(text, "\n\n### {}\n\n{}", group.title, rows(&heads, &cells));
+        let cells = rows(&heads, result.cells.iter().map(row));
+        let _ = write!(text, "\n\n### {}\n\n{cells}", group.title);
     }
     text
 }
@@ -256,13 +253,15 @@ fn gates(result: &ResultDocument) -> String {
 }
 
 /// A table; a bar in a text would end its cell.
-fn rows(heads: &[String], rows: &[Vec<String>]) -> String {
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+fn rows(heads: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |", cells.join(" | "))
     };
     let rule = format!("|{}", "---|".repeat(heads.len()));
-    let lines = [line(heads), rule].into_iter();
-    let lines = lines.chain(rows.iter().map(|row| line(row)));
+    let heads = line(&mut heads.iter().map(AsRef::as_ref));
+    let rows = rows.into_iter();
+    let rows = rows.map(|row| line(&mut row.iter().map(String::as_str)));
+    let lines = [heads, rule].into_iter().chain(rows);
     lines.collect::<Vec<_>>().join("\n")
 }
