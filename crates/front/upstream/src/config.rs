@@ -93,7 +93,8 @@ pub struct BackendConfig {
     pub exchange_timeout: Option<Duration>,
     /// Whether it is put out while it cannot be connected to.
     pub eject: bool,
-    /// So many responses 5xx in a row put it out; `None`: no number does.
+    /// So many responses 5xx in a row put it out; `None`: no number does. A client that asks for a page that fails can put
+    /// a backend out with it.
     pub eject_after_5xx: Option<u32>,
     /// After so long a silence while an exchange awaits its response it is suspect; `None`: never.
     pub suspect_after: Option<Duration>,
@@ -258,7 +259,8 @@ pub struct AjpConfig {
     pub ping_fresh: bool,
     /// How long CPONG may take.
     pub ping_timeout: Duration,
-    /// Whether a body of unknown length is announced by `Transfer-Encoding: chunked`.
+    /// Whether a body of unknown length is announced by `Transfer-Encoding: chunked`, never beside Content-Length. The body
+    /// is fetched by GET_BODY_CHUNK in any case.
     pub announce_chunked: bool,
 }
 
