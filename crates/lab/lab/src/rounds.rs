@@ -9,7 +9,8 @@ use catamaran_stats::blocks;
 use crate::drive::{DriveFault, Driver, RunFiles, RunRequest, Stages};
 use crate::experiment::{Experiment, OriginalRun, ROUNDS_MAX};
 use crate::gate::GateFinding;
-use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, attempts};
+use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, ServerRecord, attempts};
+use crate::store::{Store, StoreFault};
 use crate::{claim, screen};
 
 /// What somebody who waits is told.
@@ -67,7 +68,7 @@ pub enum RoundsFault {
     },
     /// What was measured could not be kept.
     #[error(transparent)]
-    Store(#[from] crate::store::StoreFault),
+    Store(#[from] StoreFault),
 }
 
 /// What is asked for.
@@ -84,44 +85,20 @@ pub struct RoundsRequest<'a> {
     pub capacity: BTreeMap<u64, f64>,
     /// The names of the published runs that were made before.
     pub published: Vec<String>,
+    /// The servers of the runs that were made before.
+    pub servers: Vec<ServerRecord>,
 }
 
-/// Receives the results of rounds.
-pub trait Keeper {
-    /// Keeps a run before the next one begins.
-    ///
-    /// # Errors
-    /// It cannot be kept.
-    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), RoundsFault>;
-
-    /// Keeps the capacities that were found.
-    ///
-    /// # Errors
-    /// They cannot be kept.
-    fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault>;
-
-    /// Keeps how many rounds there are to be now, after those of a screen, so that they are made even if this
-    /// is interrupted.
-    ///
-    /// # Errors
-    /// It cannot be kept.
-    fn keep_rounds(&mut self, rounds: usize) -> Result<(), RoundsFault>;
-
-    /// Keeps what a published run has printed here.
-    ///
-    /// # Errors
-    /// It cannot be kept.
-    fn keep_published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), RoundsFault>;
-
-    /// Hears what happens.
-    fn tell(&mut self, event: Event<'_>);
-}
-
-/// Makes the rounds of an experiment that were not made before.
+/// Makes the rounds of an experiment that were not made before. Each run is in the store before the next one begins; `tell`
+/// hears what happens.
 ///
 /// # Errors
 /// A run that cannot be made, or kept. Runs that were kept stay kept.
-pub fn run(asked: RoundsRequest<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFault> {
+pub fn run(
+    asked: RoundsRequest<'_>,
+    store: &mut Store,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Rounds, RoundsFault> {
     let experiment = asked.experiment;
     let orders = orders(experiment);
     let screened = experiment.screened();
@@ -140,14 +117,16 @@ pub fn run(asked: RoundsRequest<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, 
         driver: asked.driver,
         experiment,
         stop: asked.stop,
-        keeper,
+        store,
+        tell,
         published: asked.published,
+        servers: asked.servers,
     };
     let mut is_complete = making.publish()? && making.calibrate()?;
     while is_complete && round < rounds {
         let cells = screen::cells(experiment, round, &making.made);
         if round == screened && screened > 0 {
-            making.keeper.tell(Event::Screened(&cells));
+            (making.tell)(Event::Screened(&cells));
         }
         let order: Vec<usize> = orders[round]
             .iter()
@@ -159,8 +138,9 @@ pub fn run(asked: RoundsRequest<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, 
         let is_last = round == rounds && rounds < screened + ROUNDS_MAX;
         if is_complete && is_last && is_wide(experiment, &making.made) {
             rounds = screened + ROUNDS_MAX;
-            making.keeper.keep_rounds(ROUNDS_MAX)?;
-            making.keeper.tell(Event::Extended(rounds));
+            // They are made even if this is interrupted.
+            making.store.keep_form(experiment, ROUNDS_MAX)?;
+            (making.tell)(Event::Extended(rounds));
         }
     }
     Ok(Rounds {
@@ -200,7 +180,8 @@ struct RoundMaker<'a> {
     experiment: &'a Experiment,
     driver: &'a Driver,
     stop: &'a AtomicBool,
-    keeper: &'a mut dyn Keeper,
+    store: &'a mut Store,
+    tell: &'a mut dyn FnMut(Event<'_>),
     stages: Stages,
     capacity: BTreeMap<u64, f64>,
     made: Vec<Run>,
@@ -208,6 +189,8 @@ struct RoundMaker<'a> {
     unserved: Option<usize>,
     /// The names of published runs whose text was kept.
     published: Vec<String>,
+    /// All servers so far.
+    servers: Vec<ServerRecord>,
 }
 
 impl RoundMaker<'_> {
@@ -226,13 +209,13 @@ impl RoundMaker<'_> {
             if !run.is_again {
                 self.stages.clear();
             }
-            self.keeper.tell(Event::Publishes(run));
+            (self.tell)(Event::Publishes(run));
             let stages = &mut self.stages;
             let made = self
                 .driver
                 .as_published(self.experiment, run, stages, self.stop);
             match made {
-                Ok(printed) if number >= done => self.keeper.keep_published(run, &printed)?,
+                Ok(printed) if number >= done => self.store.published(run, &printed)?,
                 Ok(_) => {}
                 Err(DriveFault::Interrupted) => return Ok(false),
                 Err(fault) => {
@@ -243,7 +226,7 @@ impl RoundMaker<'_> {
                     self.stages.clear();
                     if number >= done {
                         let words = format!("No run: {}", fired.words);
-                        self.keeper.keep_published(run, &words)?;
+                        self.store.published(run, &words)?;
                     }
                 }
             }
@@ -263,11 +246,11 @@ impl RoundMaker<'_> {
             if known.contains(&cell) {
                 continue;
             }
-            self.keeper.tell(Event::Calibrates { cell, cells });
+            (self.tell)(Event::Calibrates { cell, cells });
             let Some((run, _)) = self.once(RunKey { cell, round: 0 }, 0, 0)? else {
                 return Ok(false);
             };
-            self.keeper.tell(Event::Ended(&run));
+            (self.tell)(Event::Ended(&run));
             // Without a rate its servers did not serve.
             let Some(&rate) = run.measures.get("throughput") else {
                 self.stages.clear();
@@ -281,14 +264,14 @@ impl RoundMaker<'_> {
         }
         // The servers have served a span that the others have not.
         self.stages.clear();
-        self.keeper.keep_capacity(&self.capacity)?;
+        self.store.capacity(&self.capacity)?;
         Ok(true)
     }
 
     /// Whether it was made whole.
     fn round(&mut self, round: usize, rounds: usize, order: &[usize]) -> Result<bool, RoundsFault> {
         for (place, &cell) in order.iter().enumerate() {
-            self.keeper.tell(Event::Begins {
+            (self.tell)(Event::Begins {
                 round: round + 1,
                 rounds,
                 place: place + 1,
@@ -308,11 +291,11 @@ impl RoundMaker<'_> {
             let Some((run, left)) = self.once(at, place, attempt)? else {
                 return Ok(false);
             };
-            self.keeper.keep(&run, &left)?;
+            self.keep(&run, &left)?;
             if run.is_valid() {
                 self.keep_printed(&left)?;
             }
-            self.keeper.tell(Event::Ended(&run));
+            (self.tell)(Event::Ended(&run));
             let is_valid = run.is_valid();
             self.made.push(run);
             if is_valid {
@@ -324,13 +307,29 @@ impl RoundMaker<'_> {
         Ok(true)
     }
 
+    /// Keeps a run, and servers that no run before had.
+    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
+        self.store.add(run, left)?;
+        let known = self.servers.len();
+        for server in &left.servers {
+            let is_known = |it: &ServerRecord| it.name == server.name && it.target == server.target;
+            if !self.servers.iter().any(is_known) {
+                self.servers.push(server.clone());
+            }
+        }
+        if self.servers.len() > known {
+            self.store.servers(&self.servers)?;
+        }
+        Ok(())
+    }
+
     /// Keeps what the published runs of the first valid run have printed.
     fn keep_printed(&mut self, left: &RunFiles) -> Result<(), RoundsFault> {
         for (name, text) in &left.printed {
             let mut runs = self.experiment.as_published.iter();
             let run = runs.find(|run| run.name == *name);
             if let Some(run) = run.filter(|_| !self.published.contains(name)) {
-                self.keeper.keep_published(run, text)?;
+                self.store.published(run, text)?;
                 self.published.push(name.clone());
             }
         }

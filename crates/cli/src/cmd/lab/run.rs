@@ -9,13 +9,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::claim::reach;
-use catamaran_lab::drive::{Driver, RunFiles};
-use catamaran_lab::experiment::{Experiment, Form, OriginalRun, round_up};
+use catamaran_lab::drive::Driver;
+use catamaran_lab::experiment::{Experiment, Form, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
-use catamaran_lab::rounds::{self, Event, Keeper, Rounds, RoundsFault, RoundsRequest};
-use catamaran_lab::run::Run;
-use catamaran_lab::run::ServerRecord;
+use catamaran_lab::rounds::{self, Event, Rounds, RoundsFault, RoundsRequest};
+use catamaran_lab::run::{Run, ServerRecord};
 use catamaran_lab::store::Store;
 use catamaran_lab::{builtin, report};
 
@@ -104,13 +103,9 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         done: resumed.runs,
         capacity: resumed.capacity,
         published: resumed.published,
-    };
-    let mut keeper = RunKeeper {
-        store: &mut store,
-        experiment: &experiment,
         servers: resumed.servers,
     };
-    let ended = rounds::run(asked, &mut keeper);
+    let ended = rounds::run(asked, &mut store, &mut |event| tell(&experiment, event));
     finish(&store, ended)
 }
 
@@ -227,46 +222,6 @@ fn resume(
             .collect(),
     };
     Ok((store, experiment, resumed))
-}
-
-/// Writes each run to the store, and prints a line for it.
-struct RunKeeper<'a> {
-    store: &'a mut Store,
-    experiment: &'a Experiment,
-    servers: Vec<ServerRecord>,
-}
-
-impl Keeper for RunKeeper<'_> {
-    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), RoundsFault> {
-        self.store.add(run, left)?;
-        let known = self.servers.len();
-        for server in &left.servers {
-            let is_known = |it: &ServerRecord| it.name == server.name && it.target == server.target;
-            if !self.servers.iter().any(is_known) {
-                self.servers.push(server.clone());
-            }
-        }
-        if self.servers.len() > known {
-            self.store.servers(&self.servers)?;
-        }
-        Ok(())
-    }
-
-    fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault> {
-        Ok(self.store.capacity(capacity)?)
-    }
-
-    fn keep_rounds(&mut self, rounds: usize) -> Result<(), RoundsFault> {
-        Ok(self.store.keep_form(self.experiment, rounds)?)
-    }
-
-    fn keep_published(&mut self, run: &OriginalRun, printed: &str) -> Result<(), RoundsFault> {
-        Ok(self.store.published(run, printed)?)
-    }
-
-    fn tell(&mut self, event: Event<'_>) {
-        tell(self.experiment, event);
-    }
 }
 
 /// Writes what follows from the runs, and says it.
