@@ -52,6 +52,10 @@ fn drawn<'a>(text: &'a str, drawing: &Drawing) -> Option<Layers<'a>> {
 }
 
 impl Drawing {
+    const fn of(name: &'static str, folder: &'static str) -> Self {
+        Self { name, folder }
+    }
+
     fn compare(&self, layers: &Layers<'_>, sources: &[&Source]) -> Vec<Problem> {
         let folder = self.folder;
         let modules: BTreeSet<&str> = sources.iter().filter_map(|it| self.module(it)).collect();
@@ -261,26 +265,11 @@ fn text(tokens: &[Token], at: usize) -> &str {
 }
 
 const DRAWINGS: [Drawing; 5] = [
-    Drawing {
-        name: "front",
-        folder: "crates/front/front/src/",
-    },
-    Drawing {
-        name: "exchange",
-        folder: "crates/front/front/src/exchange/",
-    },
-    Drawing {
-        name: "upstream",
-        folder: "crates/front/upstream/src/",
-    },
-    Drawing {
-        name: "import",
-        folder: "crates/front/import/src/",
-    },
-    Drawing {
-        name: "lab",
-        folder: "crates/lab/lab/src/",
-    },
+    Drawing::of("front", "crates/front/front/src/"),
+    Drawing::of("exchange", "crates/front/front/src/exchange/"),
+    Drawing::of("upstream", "crates/front/upstream/src/"),
+    Drawing::of("import", "crates/front/import/src/"),
+    Drawing::of("lab", "crates/lab/lab/src/"),
 ];
 const FILE: &str = "ARCHITECTURE.md";
 const ARROW: &str = "─►";
