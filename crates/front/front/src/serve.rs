@@ -26,10 +26,10 @@ use crate::client::{ClientConnection, handshake, linger};
 use crate::config::{ListenerConfig, Protocols};
 use crate::counters::Reason;
 use crate::deadlines::{Deadline, Tick};
-use crate::exchange::downstream::Downstream;
+use crate::exchange;
+use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
-use crate::exchange::{self, After};
 use crate::worker::Worker;
 
 /// What waiting for a request led to.

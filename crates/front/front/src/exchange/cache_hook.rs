@@ -206,23 +206,25 @@ impl Tee {
     /// One beside a response that goes to its client.
     pub(crate) fn beside(cache: &Cache, key: CacheKey, request: TeeRequest) -> Self {
         let fill = Arc::new(Fill::beside(Arc::clone(cache.store.room())));
-        Self::new(cache, key, (None, fill), request)
+        Self::new(cache, key, None, fill, request)
     }
 
     /// One for readers; `name` is what they know it by.
     pub(crate) fn leading(
         cache: &Cache,
         key: CacheKey,
-        (name, fill): (Bytes, Arc<Fill>),
+        name: Bytes,
+        fill: Arc<Fill>,
         request: TeeRequest,
     ) -> Self {
-        Self::new(cache, key, (Some(name), fill), request)
+        Self::new(cache, key, Some(name), fill, request)
     }
 
     fn new(
         cache: &Cache,
         key: CacheKey,
-        (name, fill): (Option<Bytes>, Arc<Fill>),
+        name: Option<Bytes>,
+        fill: Arc<Fill>,
         request: TeeRequest,
     ) -> Self {
         Self {

@@ -7,7 +7,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_cache::storable::RequestScope;
@@ -20,25 +19,28 @@ use http::{Method, StatusCode};
 use crate::access_log::CacheLine;
 use crate::boxed::{boxed, in_box};
 use crate::cache::counts::CacheResult;
-use crate::cache::fill::{Fill, FillFailure, FillReader};
+use crate::cache::fill::{Fill, FillReader};
 use crate::cache::hot::WorkerEntry;
 use crate::cache::object::Object;
 use crate::cache::store::{Entry, Flight, Found};
 use crate::cache::{self, Cache};
-use crate::exchange::Exchange;
+use crate::exchange::attempts;
 use crate::exchange::cache_hook::{CacheHook, Invalidation, Tee, TeeRequest, millis};
 use crate::exchange::cache_request::CacheRequest;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::fetch::{self, FetchOrder};
 use crate::exchange::outgoing::Outgoing;
+use crate::exchange::own_response;
 use crate::exchange::relay::RelayError;
-use crate::exchange::source::cached::{CacheOutcome, CachedError, CachedSource};
-use crate::exchange::source::{Source, SourceError};
+use crate::exchange::source::Source;
+use crate::exchange::source::cached::{CacheAsked, CacheOutcome, CachedSource};
+use crate::exchange::source_error::{CachedError, SourceError};
+use crate::exchange::state::Exchange;
 use crate::site::Upstream;
 
 /// A request, what is known of its key, and what is done with it.
-pub(super) struct RequestPlan<'a> {
+pub(crate) struct RequestPlan<'a> {
     request: Box<CacheRequest<'a>>,
     entry: Option<Arc<WorkerEntry>>,
     plan: Plan,
@@ -62,7 +64,7 @@ enum Plan {
 }
 
 /// A stored response that answers a request.
-pub(super) struct Hit<'p, 'a> {
+pub(crate) struct Hit<'p, 'a> {
     request: &'p CacheRequest<'a>,
     entry: Option<&'p Entry>,
     found: &'p Found,
@@ -82,7 +84,7 @@ enum Waited {
 
 impl<'a> RequestPlan<'a> {
     /// What is done with a request of a route with a cache, on this worker.
-    pub(super) fn new(
+    pub(crate) fn new(
         request: Box<CacheRequest<'a>>,
         outgoing: &Outgoing<'_>,
         worker: usize,
@@ -90,7 +92,7 @@ impl<'a> RequestPlan<'a> {
         let now = cache::now();
         let (entry, plan) = match request.bypass {
             Some(reason) => (None, Plan::PassBy(reason)),
-            None => look_up(&request, outgoing, (worker, now)),
+            None => look_up(&request, outgoing, worker, now),
         };
         Self {
             request,
@@ -101,7 +103,7 @@ impl<'a> RequestPlan<'a> {
     }
 
     /// What answers the request from memory, if that is all that is done.
-    pub(super) fn hit(&self) -> Option<Hit<'_, 'a>> {
+    pub(crate) fn hit(&self) -> Option<Hit<'_, 'a>> {
         match &self.plan {
             Plan::Serve(found, result) => Some(Hit {
                 request: &self.request,
@@ -115,74 +117,104 @@ impl<'a> RequestPlan<'a> {
     }
 }
 
-impl<'a> Exchange<'a> {
-    /// Serves a request from memory alone.
-    pub(super) async fn serve_hit(
-        &mut self,
-        down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        hit: Hit<'_, 'a>,
-    ) -> Result<(), Failure> {
-        self.note_use(hit.request, hit.entry);
-        let outcome = CacheOutcome::default();
-        let of_cache = (hit.request, &outcome);
-        let at = (hit.result, hit.now);
-        let source = in_box(|| CachedSource::stored(of_cache, outgoing, hit.found, at));
-        let source = Source::Cached(source);
-        let served = self.serve_own(down, source).await;
-        let age = outcome.get().map(|(_, age)| age);
-        self.note_cache(hit.request.cache, hit.result, (None, age));
-        served
+/// Serves a request from memory alone.
+pub(crate) async fn serve_hit<'a>(
+    exchange: &mut Exchange<'a>,
+    down: &mut Downstream<'_>,
+    outgoing: &Outgoing<'a>,
+    hit: Hit<'_, 'a>,
+) -> Result<(), Failure> {
+    if let Some(entry) = hit.entry {
+        let store = &hit.request.cache.store;
+        store.note_use(exchange.scene.worker.index(), entry);
     }
-
-    /// Serves a request of a route with a cache.
-    pub(super) async fn serve_cached(
-        &mut self,
-        upstream: &'a Upstream,
-        down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        planned: RequestPlan<'a>,
-    ) -> Result<(), Failure> {
-        let RequestPlan {
-            request,
-            entry,
-            plan,
-            ..
-        } = planned;
-        if let Plan::PassBy(reason) = plan {
-            return boxed(|| self.pass_by(upstream, down, outgoing, (&request, reason))).await;
-        }
-        let stale = match self
-            .serve_from_cache(upstream, down, outgoing, &request, entry, plan)
-            .await
-        {
-            ControlFlow::Break(served) => return served,
-            ControlFlow::Continue(stale) => stale,
+    let outcome = CacheOutcome::default();
+    let source = in_box(|| {
+        let asked = CacheAsked {
+            request: hit.request,
+            outgoing,
+            outcome: &outcome,
         };
-        let fetched = boxed(|| self.fetch_alone(upstream, down, outgoing, &request)).await;
-        match (fetched, stale) {
-            (Err(failure), Some(found))
-                if self.progress.status.is_none() && !failure.client_gone =>
-            {
-                // It has no part in what was stored before.
-                self.progress.hook = None;
-                self.serve_stale(down, outgoing, &request, &found).await
-            }
-            (fetched, _) => fetched,
-        }
-    }
+        CachedSource::stored(asked, hit.found, hit.result, hit.now)
+    });
+    let served = own_response::serve(exchange, down, Source::Cached(source)).await;
+    let age = outcome.get().map(|(_, age)| age);
+    let line = CacheLine {
+        result: hit.result.name(),
+        reason: None,
+        age,
+    };
+    note_cache(exchange, hit.request.cache, hit.result, line);
+    served
+}
 
+/// Serves a request of a route with a cache.
+pub(crate) async fn serve<'a>(
+    exchange: &mut Exchange<'a>,
+    upstream: &'a Upstream,
+    down: &mut Downstream<'_>,
+    outgoing: &Outgoing<'a>,
+    planned: RequestPlan<'a>,
+) -> Result<(), Failure> {
+    let RequestPlan {
+        request,
+        entry,
+        plan,
+        ..
+    } = planned;
+    let lookup = CacheLookup {
+        upstream,
+        outgoing,
+        request: &request,
+    };
+    if let Plan::PassBy(reason) = plan {
+        return boxed(|| lookup.pass_by(exchange, down, reason)).await;
+    }
+    let stale = match lookup.serve(exchange, down, entry, plan).await {
+        ControlFlow::Break(served) => return served,
+        ControlFlow::Continue(stale) => stale,
+    };
+    let fetched = boxed(|| lookup.fetch_alone(exchange, down)).await;
+    match (fetched, stale) {
+        (Err(failure), Some(found))
+            if exchange.progress.status.is_none() && !failure.client_gone =>
+        {
+            // It has no part in what was stored before.
+            exchange.progress.hook = None;
+            lookup.serve_stale(exchange, down, &found).await
+        }
+        (fetched, _) => fetched,
+    }
+}
+
+/// A request whose response is looked for in a cache.
+#[derive(Clone, Copy)]
+struct CacheLookup<'q, 'a> {
+    upstream: &'a Upstream,
+    outgoing: &'q Outgoing<'a>,
+    request: &'q CacheRequest<'a>,
+}
+
+/// How a request waits for what is fetched.
+struct FillWait<'f> {
+    reader: FillReader,
+    /// What is sent if that fails, or takes too long.
+    stale: Option<&'f Found>,
+}
+
+impl<'a> CacheLookup<'_, 'a> {
     /// Serves a request from memory, or from what is fetched for several. If it is to be fetched for itself
     /// alone, a stale response may be there for when that fails.
-    async fn serve_from_cache(
-        &mut self,
-        upstream: &'a Upstream,
+    async fn serve(
+        self,
+        exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
         mut entry: Option<Arc<WorkerEntry>>,
         mut plan: Plan,
     ) -> ControlFlow<Result<(), Failure>, Option<Found>> {
+        let Self {
+            outgoing, request, ..
+        } = self;
         let mut rounds = 0;
         loop {
             let known = entry.as_deref().map(|entry| &**entry);
@@ -195,174 +227,166 @@ impl<'a> Exchange<'a> {
                         result,
                         now: cache::now(),
                     };
-                    return ControlFlow::Break(self.serve_hit(down, outgoing, hit).await);
-                }
-                Plan::Refresh(found) => {
-                    self.note_use(request, known);
-                    self.refresh(upstream, outgoing, request, known);
-                    let served = self.serve_stale(down, outgoing, request, &found).await;
+                    let served = serve_hit(exchange, down, outgoing, hit).await;
                     return ControlFlow::Break(served);
                 }
-                Plan::Refuse => return ControlFlow::Break(Err(self.refuse_fetch(request))),
+                Plan::Refresh(found) => {
+                    if let Some(entry) = known {
+                        let store = &request.cache.store;
+                        store.note_use(exchange.scene.worker.index(), entry);
+                    }
+                    self.refresh(exchange, known);
+                    let served = self.serve_stale(exchange, down, &found).await;
+                    return ControlFlow::Break(served);
+                }
+                Plan::Refuse => return ControlFlow::Break(Err(self.refuse_fetch(exchange))),
                 Plan::Direct | Plan::PassBy(_) => return ControlFlow::Continue(None),
                 Plan::Await(stale) => stale,
             };
-            let joined = self.join(upstream, outgoing, request, (known, stale.is_some()));
-            let Some((leads, reader)) = joined else {
+            let Some(reader) = self.join(exchange, known, stale.is_some()) else {
                 return ControlFlow::Continue(stale);
             };
-            let wait = (leads, reader, stale.as_ref());
-            match (self.wait_for(down, outgoing, request, wait).await, stale) {
+            let wait = FillWait {
+                reader,
+                stale: stale.as_ref(),
+            };
+            match (self.wait_for(exchange, down, wait).await, stale) {
                 (Waited::Served, _) => return ControlFlow::Break(Ok(())),
                 (Waited::Failed(failure), _)
-                    if self.progress.status.is_some() || failure.client_gone =>
+                    if exchange.progress.status.is_some() || failure.client_gone =>
                 {
                     return ControlFlow::Break(Err(failure));
                 }
                 (Waited::Failed(_) | Waited::Again, Some(found)) => {
-                    self.note_failure(request, known);
-                    let served = self.serve_stale(down, outgoing, request, &found).await;
+                    if let Some(entry) = known {
+                        // The backend is not asked again for a while.
+                        let pause = millis(request.cache.config.stale_retry);
+                        entry.note_failure(cache::now() + pause);
+                    }
+                    let served = self.serve_stale(exchange, down, &found).await;
                     return ControlFlow::Break(served);
                 }
                 (Waited::Again, None) if rounds < ROUNDS_MAX => rounds += 1,
                 (Waited::Failed(failure), None) => {
-                    self.note_cache(request.cache, CacheResult::Miss, (None, None));
+                    self.note(exchange, CacheResult::Miss, None, None);
                     return ControlFlow::Break(Err(failure));
                 }
                 (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
             }
-            let worker = self.scene.worker.index();
-            (entry, plan) = look_up(request, outgoing, (worker, cache::now()));
-        }
-    }
-
-    /// What is stored for a key is of use.
-    fn note_use(&self, request: &CacheRequest<'a>, entry: Option<&Entry>) {
-        if let Some(entry) = entry {
-            let store = &request.cache.store;
-            store.note_use(self.scene.worker.index(), entry);
+            let worker = exchange.scene.worker.index();
+            (entry, plan) = look_up(request, outgoing, worker, cache::now());
         }
     }
 
     /// Refuses to fetch for a client that wants nothing but what is stored.
-    fn refuse_fetch(&mut self, request: &CacheRequest<'a>) -> Failure {
+    fn refuse_fetch(self, exchange: &mut Exchange<'_>) -> Failure {
         let token = "only-if-cached";
-        self.note_cache(request.cache, CacheResult::Miss, (Some(token), None));
+        self.note(exchange, CacheResult::Miss, Some(token), None);
         Failure::new(Culprit::Client, StatusCode::GATEWAY_TIMEOUT, token)
     }
 
     /// Leaves a request to the backends; a successful change drops what it has made invalid.
     async fn pass_by(
-        &mut self,
-        upstream: &'a Upstream,
+        self,
+        exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        (request, reason): (&CacheRequest<'a>, &'static str),
+        reason: &'static str,
     ) -> Result<(), Failure> {
-        let cache = request.cache.clone();
-        self.progress.hook = Some(Box::new(match request.changes {
+        let cache = self.request.cache.clone();
+        exchange.progress.hook = Some(Box::new(match self.request.changes {
             true => CacheHook::Invalidate(Invalidation {
                 cache,
-                key: request.key.clone(),
+                key: self.request.key.clone(),
             }),
             false => CacheHook::Tell(cache, reason),
         }));
-        self.note_cache(request.cache, CacheResult::Bypass, (Some(reason), None));
-        upstream.retry_budget.request(self.scene.worker.index());
-        self.try_backends(upstream, down, outgoing).await
+        self.note(exchange, CacheResult::Bypass, Some(reason), None);
+        self.try_backends(exchange, down).await
     }
 
     /// Asks a backend for this client alone.
     async fn fetch_alone(
-        &mut self,
-        upstream: &'a Upstream,
+        self,
+        exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
     ) -> Result<(), Failure> {
-        let scope = RequestScope::of(&outgoing.facts(None).head.headers);
-        let about = tee_request(request, outgoing, outgoing.method().clone(), scope);
-        let tee = Tee::beside(request.cache, request.key.clone(), about);
-        self.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
-        upstream.retry_budget.request(self.scene.worker.index());
-        let served = self.try_backends(upstream, down, outgoing).await;
-        let refusal = self.progress.hook.as_ref().and_then(|hook| hook.refusal());
+        let scope = RequestScope::of(&self.outgoing.facts(None).head.headers);
+        let about = self.tee_request(self.outgoing.method().clone(), scope);
+        let tee = Tee::beside(self.request.cache, self.request.key.clone(), about);
+        exchange.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
+        let served = self.try_backends(exchange, down).await;
+        let refusal = exchange.progress.hook.as_ref();
+        let refusal = refusal.and_then(|hook| hook.refusal());
         let result = match refusal {
             None => CacheResult::Miss,
             Some(_) => CacheResult::Uncacheable,
         };
-        self.note_cache(request.cache, result, (refusal, None));
+        self.note(exchange, result, refusal, None);
         served
+    }
+
+    async fn try_backends(
+        self,
+        exchange: &mut Exchange<'a>,
+        down: &mut Downstream<'_>,
+    ) -> Result<(), Failure> {
+        let budget = &self.upstream.retry_budget;
+        budget.request(exchange.scene.worker.index());
+        attempts::try_backends(exchange, self.upstream, down, self.outgoing).await
     }
 
     /// Sends what is stored and stale.
     async fn serve_stale(
-        &mut self,
+        self,
+        exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
         found: &Found,
     ) -> Result<(), Failure> {
         let hit = Hit {
-            request,
+            request: self.request,
             entry: None,
             found,
             result: CacheResult::Stale,
             now: cache::now(),
         };
-        self.serve_hit(down, outgoing, hit).await
+        serve_hit(exchange, down, self.outgoing, hit).await
     }
 
     /// A place among those who read what is fetched for a key; it is fetched from now on if it was not.
     /// `None` if too many wait.
     fn join(
-        &self,
-        upstream: &'a Upstream,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
-        (entry, has_stale): (Option<&Entry>, bool),
-    ) -> Option<(bool, FillReader)> {
-        let name = flight_name(request, entry, outgoing);
-        let store = &request.cache.store;
-        Some(
-            match store.join(&name, request.cache.config.collapse_max)? {
-                Flight::Follow(fill) => (false, fill.read(false)),
-                Flight::Lead(fill) => {
-                    let reader = fill.read(true);
-                    let tee = self.tee(outgoing, request, (name, fill), (entry, has_stale));
-                    self.order(upstream, outgoing, tee);
-                    (true, reader)
-                }
-            },
-        )
+        self,
+        exchange: &Exchange<'a>,
+        entry: Option<&Entry>,
+        has_stale: bool,
+    ) -> Option<FillReader> {
+        let name = self.flight_name(entry);
+        let cache = self.request.cache;
+        Some(match cache.store.join(&name, cache.config.collapse_max)? {
+            Flight::Follow(fill) => fill.read(false),
+            Flight::Lead(fill) => {
+                let reader = fill.read(true);
+                self.order(exchange, self.tee(name, fill, entry, has_stale));
+                reader
+            }
+        })
     }
 
     /// Has a stale response fetched anew, unless that is under way.
-    fn refresh(
-        &self,
-        upstream: &'a Upstream,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
-        entry: Option<&Entry>,
-    ) {
-        let name = flight_name(request, entry, outgoing);
-        if let Some(Flight::Lead(fill)) = request.cache.store.join(&name, usize::MAX) {
+    fn refresh(self, exchange: &Exchange<'a>, entry: Option<&Entry>) {
+        let name = self.flight_name(entry);
+        if let Some(Flight::Lead(fill)) = self.request.cache.store.join(&name, usize::MAX) {
             fill.want();
-            let tee = self.tee(outgoing, request, (name, fill), (entry, true));
             // If too much is under way, the next request tries it again.
-            let _ordered = self.order(upstream, outgoing, tee);
+            let _ordered = self.order(exchange, self.tee(name, fill, entry, true));
         }
     }
 
-    fn tee(
-        &self,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
-        named: (Bytes, Arc<Fill>),
-        (entry, has_stale): (Option<&Entry>, bool),
-    ) -> Tee {
-        let about = tee_request(request, outgoing, Method::GET, RequestScope::Whole);
-        let mut tee = Tee::leading(request.cache, request.key.clone(), named, about);
+    /// Stores what a fetch of this name receives, and lets the readers of `fill` have it.
+    fn tee(self, name: Bytes, fill: Arc<Fill>, entry: Option<&Entry>, has_stale: bool) -> Tee {
+        let about = self.tee_request(Method::GET, RequestScope::Whole);
+        let key = self.request.key.clone();
+        let mut tee = Tee::leading(self.request.cache, key, name, fill, about);
         let variants = entry.into_iter().flat_map(Entry::variants);
         let validated = |object: &&Arc<Object>| {
             let fields = &object.head.fields;
@@ -374,50 +398,58 @@ impl<'a> Exchange<'a> {
     }
 
     /// Has it fetched. `false` if too much is under way.
-    fn order(&self, upstream: &'a Upstream, outgoing: &Outgoing<'a>, tee: Tee) -> bool {
-        let order = FetchOrder::new(self, upstream, outgoing, tee);
-        let background = self.scene.worker.background();
+    fn order(self, exchange: &Exchange<'a>, tee: Tee) -> bool {
+        let order = FetchOrder::new(exchange, self.upstream, self.outgoing, tee);
+        let background = exchange.scene.worker.background();
         background.order(|worker| fetch::run(worker, order))
     }
 
     /// Sends what another task receives, as soon as it comes.
     async fn wait_for(
-        &mut self,
+        self,
+        exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing<'a>,
-        request: &CacheRequest<'a>,
-        (leads, reader, stale): (bool, FillReader, Option<&Found>),
+        wait: FillWait<'_>,
     ) -> Waited {
-        let config = &request.cache.config;
-        let patience: Option<Duration> = match (stale, leads) {
+        let FillWait { reader, stale } = wait;
+        let leads = reader.leads;
+        let config = &self.request.cache.config;
+        let patience = match (stale, leads) {
             (Some(_), _) => Some(config.stale_wait),
             (None, false) => Some(config.collapse_wait),
             (None, true) => None,
         };
         let outcome = CacheOutcome::default();
-        let of_cache = (request, &outcome);
         if stale.is_some() {
             // It goes on when this client is answered otherwise.
             reader.fill().want();
         }
         let fill = Arc::clone(reader.fill());
-        let source = CachedSource::awaited(of_cache, outgoing, reader, (patience, stale.is_some()));
+        let asked = CacheAsked {
+            request: self.request,
+            outgoing: self.outgoing,
+            outcome: &outcome,
+        };
+        let source = CachedSource::awaited(asked, reader, patience, stale.is_some());
         let source = Source::Cached(Box::new(source));
-        let relayed = self
-            .relay_own(down, outgoing.takes_interims(), source)
-            .await;
+        let takes_interims = self.outgoing.takes_interims();
+        let relayed = own_response::relay(exchange, down, takes_interims, source).await;
         if let Some((result, age)) = outcome.get() {
-            let age =
-                (result != CacheResult::Miss && result != CacheResult::Uncacheable).then_some(age);
-            self.note_cache(request.cache, result, (outcome.refusal(), age));
+            let is_stored = result != CacheResult::Miss && result != CacheResult::Uncacheable;
+            self.note(
+                exchange,
+                result,
+                outcome.refusal(),
+                is_stored.then_some(age),
+            );
         }
         if leads {
-            self.note_fetch(&fill);
+            self.note_fetch(exchange, &fill);
         }
         match relayed {
             Ok(()) => Waited::Served,
             Err(RelayError::Source(SourceError::Cached(error)))
-                if self.progress.status.is_none() =>
+                if exchange.progress.status.is_none() =>
             {
                 match *error {
                     CachedError::NotShared => Waited::Alone,
@@ -430,46 +462,71 @@ impl<'a> Exchange<'a> {
                 Some(_) => Waited::Again,
                 None => Waited::Alone,
             },
-            Err(error) => Waited::Failed(Failure::from_relay(&error)),
+            Err(error) => Waited::Failed(error.failure()),
         }
     }
 
     /// Keeps for the log who was asked for what this request had fetched.
-    fn note_fetch(&mut self, fill: &Fill) {
+    fn note_fetch(self, exchange: &mut Exchange<'a>, fill: &Fill) {
         let facts = fill.facts();
-        let members = self.decided.upstream.map(|upstream| &upstream.members);
-        self.attempts.count = facts.attempts;
-        self.attempts.member = members
-            .zip(facts.member)
-            .and_then(|(members, index)| members.get(index));
-    }
-
-    /// The backend is not asked again for a while.
-    fn note_failure(&self, request: &CacheRequest<'_>, entry: Option<&Entry>) {
-        if let Some(entry) = entry {
-            entry.note_failure(cache::now() + millis(request.cache.config.stale_retry));
-        }
+        exchange.attempts.count = facts.attempts;
+        exchange.attempts.member = facts
+            .member
+            .and_then(|index| self.upstream.members.get(index));
     }
 
     /// Counts what the cache did, and keeps it for the log.
-    fn note_cache(
-        &mut self,
-        cache: &Cache,
+    fn note(
+        self,
+        exchange: &mut Exchange<'_>,
         result: CacheResult,
-        (reason, age): (Option<&'static str>, Option<u32>),
+        reason: Option<&'static str>,
+        age: Option<u32>,
     ) {
-        let counts = &cache.store.counts;
-        counts.result(self.scene.worker.index(), result);
-        if let Some(reason) = reason {
-            counts.reason(result, reason);
+        let line = CacheLine {
+            result: result.name(),
+            reason,
+            age,
+        };
+        note_cache(exchange, self.request.cache, result, line);
+    }
+
+    /// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each
+    /// other.
+    fn flight_name(self, entry: Option<&Entry>) -> Bytes {
+        let key = self.request.key.as_bytes();
+        match entry.map(Entry::names) {
+            None | Some([]) => Bytes::copy_from_slice(key),
+            Some(names) => {
+                let values = vary::values(names, self.outgoing);
+                [key, b"\n", &values].concat().into()
+            }
         }
-        if let Some(logged) = &mut self.logged {
-            logged.cache = Some(CacheLine {
-                result: result.name(),
-                reason,
-                age,
-            });
+    }
+
+    /// What storing depends on of a request that a backend gets with this method and scope.
+    fn tee_request(self, method: Method, scope: RequestScope) -> TeeRequest {
+        let facts = self.outgoing.facts(None);
+        TeeRequest {
+            method,
+            path: facts.path.forward.clone(),
+            has_query: facts.head.target.query.is_some(),
+            no_store: self.request.demand.directives.no_store,
+            scope,
+            credentials: self.request.demand.credentials,
         }
+    }
+}
+
+/// Counts what a cache did with a request, and keeps it for the log.
+fn note_cache(exchange: &mut Exchange<'_>, cache: &Cache, result: CacheResult, line: CacheLine) {
+    let counts = &cache.store.counts;
+    counts.result(exchange.scene.worker.index(), result);
+    if let Some(reason) = line.reason {
+        counts.reason(result, reason);
+    }
+    if let Some(logged) = &mut exchange.logged {
+        logged.cache = Some(line);
     }
 }
 
@@ -477,7 +534,8 @@ impl<'a> Exchange<'a> {
 fn look_up(
     request: &CacheRequest<'_>,
     outgoing: &Outgoing<'_>,
-    (worker, now): (usize, Millis),
+    worker: usize,
+    now: Millis,
 ) -> (Option<Arc<WorkerEntry>>, Plan) {
     let entry = request.cache.store.entry(worker, &request.key);
     let plan = plan(request, entry.as_ref(), outgoing, now);
@@ -530,52 +588,6 @@ fn plan(
 fn wants_part(outgoing: &Outgoing<'_>) -> bool {
     let mut ranges = outgoing.facts(None).head.headers.get_all(RANGE);
     !ranges.all(|range| range.eq_ignore_ascii_case(b"bytes=0-"))
-}
-
-/// What a fetch is known by: requests that the stored responses of a key tell apart do not wait for each
-/// other.
-fn flight_name(
-    request: &CacheRequest<'_>,
-    entry: Option<&Entry>,
-    outgoing: &Outgoing<'_>,
-) -> Bytes {
-    let key = request.key.as_bytes();
-    match entry.map(Entry::names) {
-        None | Some([]) => Bytes::copy_from_slice(key),
-        Some(names) => {
-            let values = vary::values(names, outgoing);
-            [key, b"\n", &values].concat().into()
-        }
-    }
-}
-
-/// What storing depends on of a request that a backend gets with this method and scope.
-fn tee_request(
-    request: &CacheRequest<'_>,
-    outgoing: &Outgoing<'_>,
-    method: Method,
-    scope: RequestScope,
-) -> TeeRequest {
-    let facts = outgoing.facts(None);
-    TeeRequest {
-        method,
-        path: facts.path.forward.clone(),
-        has_query: facts.head.target.query.is_some(),
-        no_store: request.demand.directives.no_store,
-        scope,
-        credentials: request.demand.credentials,
-    }
-}
-
-impl Failure {
-    /// What another task failed with.
-    fn from_fill(failure: FillFailure) -> Self {
-        Self {
-            status: failure.status,
-            reason: failure.reason,
-            client_gone: false,
-        }
-    }
 }
 
 /// How often a request takes over after the one that it waited for has failed.

@@ -22,7 +22,7 @@ use http::{Method, StatusCode, Version};
 use crate::config::CompressConfig;
 use crate::counters::{Reason, WorkerCounters};
 use crate::exchange::scene::Scene;
-use crate::exchange::source::SourceError;
+use crate::exchange::source_error::SourceError;
 use crate::worker::encoders::ReservedMemory;
 
 /// What a route and a request agree on before there is a response.
@@ -39,7 +39,7 @@ pub(crate) struct CompressionOffer<'s> {
 
 impl<'s> CompressionOffer<'s> {
     /// For a request with this head, as the client sent it.
-    pub(super) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
+    pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
         let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
         let lines = head.headers.get_all(ACCEPT_ENCODING);
@@ -59,17 +59,17 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Whether responses of this type depend on what codings the client takes.
-    pub(super) fn covers(&self, content_type: &[u8]) -> bool {
+    pub(crate) fn covers(&self, content_type: &[u8]) -> bool {
         self.config.covers(content_type)
     }
 
     /// Whether the response is described and not sent.
-    pub(super) fn is_head(&self) -> bool {
+    pub(crate) fn is_head(&self) -> bool {
         self.is_head
     }
 
     /// Compresses the response with this head as it streams, if it is to be: its head becomes that of the coded one.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         head: &mut ResponseHead,
         scene: Scene<'_>,
@@ -93,7 +93,7 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Codes a body that is there as a whole; `None` if there is no memory for that.
-    pub(super) fn code<T: AsRef<[u8]>>(
+    pub(crate) fn code<T: AsRef<[u8]>>(
         &self,
         coding: Coding,
         pieces: impl IntoIterator<Item = T>,
@@ -105,7 +105,7 @@ impl<'s> CompressionOffer<'s> {
 
     /// The best coding of a whole body that there is. `have` yields one that is kept, or that is worth being made.
     /// `None` if the body is better coded as it streams, or sent as it is.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         &self,
         mut have: impl FnMut(Coding) -> Option<Bytes>,
     ) -> Option<(Coding, Bytes)> {
@@ -122,13 +122,13 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Memory for an encoder; `None` if all of the process would hold too much.
-    pub(super) fn reserve(&self, coding: Coding, scene: Scene<'_>) -> Option<ReservedMemory> {
+    pub(crate) fn reserve(&self, coding: Coding, scene: Scene<'_>) -> Option<ReservedMemory> {
         let memory = scene.worker.encoder_memory();
         memory.reserve(coding.memory(), self.memory_max)
     }
 
     /// Makes the fields of a 304 those that the response `plain`, for which it stands, would have.
-    pub(super) fn mark_unmodified(
+    pub(crate) fn mark_unmodified(
         &self,
         head: &mut ResponseHead,
         plain: &ResponseHead,
@@ -149,7 +149,7 @@ impl<'s> CompressionOffer<'s> {
     }
 
     /// Says in the head that the response depends on the codings that the client takes. `false` if it does not.
-    pub(super) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
+    pub(crate) fn mark_varying(&self, head: &mut ResponseHead) -> bool {
         let is_for = self.is_for(head);
         if is_for {
             vary(&mut head.headers);
@@ -263,7 +263,7 @@ impl Compression {
     }
 
     /// A response whose source has the coded body, and so many bytes of the plain one.
-    pub(super) fn kept(coding: Coding, plain: u64) -> Self {
+    pub(crate) fn kept(coding: Coding, plain: u64) -> Self {
         Self {
             coding,
             encoder: None,
@@ -277,17 +277,17 @@ impl Compression {
     }
 
     /// Counts it, after so many bytes of the coded body.
-    pub(super) fn count(&self, counters: &WorkerCounters, coded: u64) {
+    pub(crate) fn count(&self, counters: &WorkerCounters, coded: u64) {
         counters.compressed(self.coding, self.plain, coded);
     }
 
     /// The name of the coding, and bytes of the plain body so far, for the log.
-    pub(super) fn figures(&self) -> (&'static str, u64) {
+    pub(crate) fn figures(&self) -> (&'static str, u64) {
         (self.coding.token(), self.plain)
     }
 
     /// Whether the plain body was as long as its head has announced.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.left.is_none_or(|left| left == 0)
     }
 
@@ -295,7 +295,7 @@ impl Compression {
     ///
     /// # Errors
     /// The rest of the response will not come.
-    pub(super) fn poll_event(
+    pub(crate) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
         mut poll_source: impl FnMut(&mut Context<'_>) -> Poll<Result<Event, SourceError>>,
@@ -397,7 +397,7 @@ impl Compression {
 }
 
 /// Makes a head that of the coded response.
-pub(super) fn describe(head: &mut ResponseHead, coding: Coding) {
+pub(crate) fn describe(head: &mut ResponseHead, coding: Coding) {
     head.content_length = None;
     let headers = &mut head.headers;
     headers.insert(CONTENT_ENCODING, coding.token());
@@ -416,7 +416,7 @@ fn weakened(tag: &[u8]) -> Option<Vec<u8>> {
 /// Gives a backend the tag that it gave: a client that would change what it has seen compressed has one of
 /// [`weakened`], which `If-Match` compares with none (RFC 9110, section 13.1.1). The weak tag of a backend may lose its
 /// mark, since it equals none either. A request for a part keeps them: a part of the coded bytes fits no other.
-pub(super) fn strengthen(headers: &mut Fields) {
+pub(crate) fn strengthen(headers: &mut Fields) {
     if headers.contains(RANGE) {
         return;
     }
@@ -433,7 +433,7 @@ pub(super) fn strengthen(headers: &mut Fields) {
 }
 
 /// Says that the response depends on `Accept-Encoding`.
-pub(super) fn vary(headers: &mut Fields) {
+pub(crate) fn vary(headers: &mut Fields) {
     let lines = headers.get_all(VARY);
     let mut names = lines.flat_map(|line| line.split(|&byte| byte == b','));
     let says_so = |name: &[u8]| {

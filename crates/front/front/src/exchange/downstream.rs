@@ -18,6 +18,18 @@ use crate::client::pace::{Pace, Turn, Turns, Waits};
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::deadlines::{Deadline, Tick};
 
+/// What happens to the client's connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The response was sent. The next request may follow if framing allows it; part of this
+    /// one's body may have to be discarded first.
+    Done,
+    /// As [`After::Done`], but the client was too slow: the front waits only a short time for it.
+    Late,
+    /// It is closed at once, so that the client notices that something is missing.
+    Cut,
+}
+
 /// The client of one exchange.
 #[derive(Debug)]
 pub(crate) enum Downstream<'c> {

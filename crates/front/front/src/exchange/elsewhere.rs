@@ -3,22 +3,22 @@
 
 use http::Method;
 
-use crate::exchange::relay::Progress;
+use crate::exchange::progress::Progress;
 use crate::exchange::retry::{self, Attempt, Retry, Stage};
 use crate::site::Upstream;
 
 /// What another attempt of an exchange depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elsewhere<'a> {
-    pub(super) upstream: &'a Upstream,
+    pub(crate) upstream: &'a Upstream,
     /// Backends that were tried before the present one.
-    pub(super) tried: &'a [usize],
-    pub(super) method: &'a Method,
-    pub(super) attempts_left: u32,
+    pub(crate) tried: &'a [usize],
+    pub(crate) method: &'a Method,
+    pub(crate) attempts_left: u32,
     /// The present backend.
-    pub(super) present: usize,
+    pub(crate) present: usize,
     /// The request's session must not move.
-    pub(super) held: bool,
+    pub(crate) held: bool,
 }
 
 impl Elsewhere<'_> {

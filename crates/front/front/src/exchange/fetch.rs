@@ -10,11 +10,12 @@ use http::Method;
 
 use crate::cache::fill::FillFailure;
 use crate::cache::object::Object;
-use crate::exchange::Exchange;
+use crate::exchange::attempts;
 use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::outgoing::{DetachedRequest, Outgoing};
 use crate::exchange::scene::Scene;
+use crate::exchange::state::Exchange;
 use crate::peer::PeerFacts;
 use crate::site::Upstream;
 use crate::worker::{OwnSite, Worker};
@@ -34,7 +35,7 @@ pub(crate) struct FetchOrder {
 
 impl FetchOrder {
     /// The order to fetch what an exchange asks for.
-    pub(super) fn new(
+    pub(crate) fn new(
         exchange: &Exchange<'_>,
         upstream: &Upstream,
         outgoing: &Outgoing<'_>,
@@ -80,7 +81,7 @@ fn ask(request: &mut DetachedRequest, validating: &[Arc<Object>], asked: &Outgoi
 }
 
 /// Fetches what was ordered.
-pub(super) async fn run(worker: Arc<Worker>, order: FetchOrder) {
+pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     let FetchOrder {
         site,
         upstream,
@@ -116,9 +117,7 @@ pub(super) async fn run(worker: Arc<Worker>, order: FetchOrder) {
     exchange.progress.hook = Some(hook);
     upstream.retry_budget.request(worker.index());
     let mut nobody = Downstream::Nobody;
-    let fetched = exchange
-        .try_backends(upstream, &mut nobody, &outgoing)
-        .await;
+    let fetched = attempts::try_backends(&mut exchange, upstream, &mut nobody, &outgoing).await;
     if let (Err(failure), Some(hook)) = (fetched, &mut exchange.progress.hook) {
         hook.fail(FillFailure {
             status: failure.status,

@@ -10,18 +10,20 @@ use catamaran_files::{
     FileBody, FileBodyError, FileResponse, FileSending, Found, FoundFile, NameFault, TagWork,
 };
 use catamaran_message::Fields;
-use catamaran_message::name::ALLOW;
 use catamaran_upstream::Culprit;
 use http::{Method, StatusCode};
 
 use crate::counters::{FileResult, Reason};
-use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
+use crate::exchange::leaving::unless_left;
+use crate::exchange::own_response;
 use crate::exchange::scene::Scene;
 use crate::exchange::source::file::FileSource;
-use crate::exchange::source::{Answer, Source, SourceError};
-use crate::exchange::verdict::{FilesRequest, OwnAnswer, OwnContent, WithoutFile};
-use crate::exchange::{After, Exchange, unless_left};
+use crate::exchange::source::{Answer, Source};
+use crate::exchange::source_error::SourceError;
+use crate::exchange::state::Exchange;
+use crate::exchange::verdict::{FilesRequest, Forward, OwnAnswer, OwnContent, WithoutFile};
 
 /// A file that is to be sent.
 struct Opened {
@@ -46,181 +48,189 @@ enum FileEnd {
     Failed(Failure),
 }
 
-impl<'a> Exchange<'a> {
-    /// Serves a file, or does what is done without it.
-    pub(super) async fn serve_files(
-        &mut self,
-        down: &mut Downstream<'_>,
-        request: FilesRequest<'a>,
-    ) -> After {
-        let reason = |token| Reason::new(Culprit::Client, token);
-        match self.find_file(down, &request).await {
-            FileEnd::Send(opened) => self.send_file(down, *opened).await,
-            FileEnd::NotModified(fields) => self.send(down, Answer::not_modified(fields)).await,
-            FileEnd::Page(status, fields, token) => {
-                self.scene.worker.count(reason(token));
-                self.reason = Some(reason(token));
-                let answer = self.page(status).with(fields);
-                self.send(down, answer).await
-            }
-            FileEnd::Slash => {
-                let status = StatusCode::PERMANENT_REDIRECT;
-                let location = request.directory_location();
-                let own = OwnAnswer::redirect(status, location, "file-directory");
-                self.answer_itself(down, own).await
-            }
-            FileEnd::Failed(failure) => {
-                self.scene.worker.counters().file(FileResult::Failed);
-                self.fail_file(down, failure).await
-            }
-            FileEnd::Missing(failure) => {
-                self.scene.worker.counters().file(FileResult::Missing);
-                match request.without_file {
-                    WithoutFile::NotFound(_) => self.fail_file(down, failure).await,
-                    WithoutFile::Forward(forward) => Box::pin(self.forward(down, forward)).await,
-                }
+/// Serves a file, or does what is done without it; returns a request that goes to an upstream then.
+pub(crate) async fn serve<'a>(
+    exchange: &mut Exchange<'a>,
+    down: &mut Downstream<'_>,
+    request: FilesRequest<'a>,
+) -> Result<After, Forward<'a>> {
+    let reason = |token| Reason::new(Culprit::Client, token);
+    Ok(match find_file(exchange, down, &request).await {
+        FileEnd::Send(opened) => send_file(exchange, down, *opened).await,
+        FileEnd::NotModified(fields) => {
+            own_response::send(exchange, down, Answer::not_modified(fields)).await
+        }
+        FileEnd::Page(status, fields, token) => {
+            exchange.scene.worker.count(reason(token));
+            exchange.reason = Some(reason(token));
+            let answer = own_response::page(exchange, status).with(fields);
+            own_response::send(exchange, down, answer).await
+        }
+        FileEnd::Slash => {
+            let status = StatusCode::PERMANENT_REDIRECT;
+            let location = request.directory_location();
+            let own = OwnAnswer::redirect(status, location, "file-directory");
+            own_response::answer(exchange, down, own).await
+        }
+        FileEnd::Failed(failure) => {
+            exchange.scene.worker.counters().file(FileResult::Failed);
+            fail_file(exchange, down, failure).await
+        }
+        FileEnd::Missing(failure) => {
+            exchange.scene.worker.counters().file(FileResult::Missing);
+            match request.without_file {
+                WithoutFile::NotFound(_) => fail_file(exchange, down, failure).await,
+                WithoutFile::Forward(forward) => return Err(forward),
             }
         }
-    }
+    })
+}
 
-    /// Answers a request whose file cannot be had, and keeps its connection.
-    async fn fail_file(&mut self, down: &mut Downstream<'_>, failure: Failure) -> After {
-        if failure.client_gone {
-            return self.fail(down, failure).await;
-        }
-        let own = OwnAnswer {
-            content: OwnContent::Page(failure.status),
-            reason: failure.reason,
-            guard: None,
-        };
-        self.answer_itself(down, own).await
+/// Answers a request whose file cannot be had, and keeps its connection.
+async fn fail_file(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    failure: Failure,
+) -> After {
+    if failure.client_gone {
+        return own_response::fail(exchange, down, failure).await;
     }
+    let own = OwnAnswer {
+        content: OwnContent::Page(failure.status),
+        reason: failure.reason,
+        guard: None,
+    };
+    own_response::answer(exchange, down, own).await
+}
 
-    /// Looks the file up, and decides what is sent of it.
-    async fn find_file(
-        &mut self,
-        down: &mut Downstream<'_>,
-        request: &FilesRequest<'a>,
-    ) -> FileEnd {
-        let query = match &request.query {
-            Ok(query) => query,
-            Err(fault) => {
-                let token = match fault {
-                    NameFault::Separator | NameFault::TooLong => "file-name",
-                    NameFault::Hidden => "file-hidden",
-                };
-                return FileEnd::Missing(Failure::client(StatusCode::NOT_FOUND, token));
-            }
-        };
-        let mut is_changed = false;
-        for _ in 0..=CHANGES_MAX {
-            let found = self.look_up(down, request.directory, query, is_changed);
-            let file = match found.await {
-                Ok(Found::File(file)) => file,
-                Ok(Found::Directory) => return FileEnd::Slash,
-                Err(end) => return end,
+/// Looks the file up, and decides what is sent of it.
+async fn find_file<'a>(
+    exchange: &mut Exchange<'a>,
+    down: &mut Downstream<'_>,
+    request: &FilesRequest<'a>,
+) -> FileEnd {
+    let query = match &request.query {
+        Ok(query) => query,
+        Err(fault) => {
+            let token = match fault {
+                NameFault::Separator | NameFault::TooLong => "file-name",
+                NameFault::Hidden => "file-hidden",
             };
-            match self.prepare(down, request, file).await {
-                Some(end) => return end,
-                None => is_changed = true,
-            }
+            return FileEnd::Missing(Failure::client(StatusCode::NOT_FOUND, token));
         }
-        FileEnd::Failed(from_source(FileBodyError::Changed))
-    }
-
-    /// Decides what is sent of a file, and takes a small body into memory. `None` if the file was changed
-    /// meanwhile: it is to be looked up anew.
-    async fn prepare(
-        &mut self,
-        down: &mut Downstream<'_>,
-        request: &FilesRequest<'a>,
-        mut file: FoundFile,
-    ) -> Option<FileEnd> {
-        self.note_sibling(request, &file);
-        let passage = self.decided.passage.as_deref();
-        let offer = passage.and_then(|passage| passage.compression.as_ref());
-        if !file.is_compressed()
-            && offer.is_some_and(|offer| offer.covers(file.media_type().as_bytes()))
-        {
-            file.may_be_coded();
-        }
-        let threads = &self.scene.worker.files().threads;
-        if let Some(work) = TagWork::of(request.directory, &file, threads) {
-            let working = Box::pin(threads.run(move |waiter| work.run_blocking(&waiter)));
-            if let Err(error) = unless_left(working, self.scene, down).await {
-                return Some(FileEnd::Failed(Failure::from_client(&error)));
-            }
-            // That there was no thread for it costs no more than the tag.
-            drop(TagWork::of(request.directory, &file, threads));
-        }
-        let (head, config) = (request.head(), request.directory.config());
-        let response = FileResponse::new(&head.method, &head.headers, &file, config);
-        let mut sending = match sending(response) {
-            Ok(sending) => sending,
-            Err(end) => return Some(end),
+    };
+    let mut is_changed = false;
+    for _ in 0..=CHANGES_MAX {
+        let found = look_up::look_up(exchange, down, request.directory, query, is_changed);
+        let file = match found.await {
+            Ok(Found::File(file)) => file,
+            Ok(Found::Directory) => return FileEnd::Slash,
+            Err(end) => return end,
         };
-        let coded = self.kept_coding(&file, &mut sending);
-        let body = if head.method == Method::HEAD {
-            None
-        } else if let Some(coded) = coded {
-            Some(FileBody::of_bytes(&file, coded, threads))
-        } else {
-            match load(self.scene, down, &file, &mut sending).await {
-                Ok(body) => Some(body?),
-                Err(failure) => return Some(FileEnd::Failed(failure)),
-            }
-        };
-        Some(FileEnd::Send(Box::new(Opened {
-            file,
-            sending,
-            body,
-        })))
-    }
-
-    /// Says that a compressed file was left behind.
-    fn note_sibling(&self, request: &FilesRequest<'_>, file: &FoundFile) {
-        let Some(coding) = file.old_sibling() else {
-            return;
-        };
-        let worker = self.scene.worker;
-        worker.count(Reason::new(Culprit::Front, "sibling-older"));
-        if worker
-            .files()
-            .siblings
-            .allows(self.scene.deadline.instant())
-        {
-            let path = String::from_utf8_lossy(&request.path);
-            tracing::warn!(
-                request = %self.id,
-                reason = "front:sibling-older",
-                "the {} file of {path} is older than the plain one by more than a minute, so it is not \
-                 used; compress it again",
-                coding.suffix()
-            );
+        match prepare(exchange, down, request, file).await {
+            Some(end) => return end,
+            None => is_changed = true,
         }
     }
+    FileEnd::Failed(from_source(FileBodyError::Changed))
+}
 
-    /// Sends what was opened.
-    async fn send_file(&mut self, down: &mut Downstream<'_>, opened: Opened) -> After {
-        let counters = self.scene.worker.counters();
-        let _open = counters.count_file();
-        let Opened {
-            file,
-            sending,
-            body,
-        } = opened;
-        // The body has it.
-        drop(file);
-        let source = FileSource::new(sending, body, down.takes_files(), counters);
-        let served = self.serve_own(down, Source::File(Box::new(source)));
-        match served.await {
-            Ok(()) => After::Done,
-            Err(failure) => {
-                if !failure.reason.is_client() {
-                    tracing::warn!(request = %self.id, reason = %failure.reason, "a file was cut");
-                }
-                self.fail(down, failure).await
+/// Decides what is sent of a file, and takes a small body into memory. `None` if the file was changed
+/// meanwhile: it is to be looked up anew.
+async fn prepare<'a>(
+    exchange: &mut Exchange<'a>,
+    down: &mut Downstream<'_>,
+    request: &FilesRequest<'a>,
+    mut file: FoundFile,
+) -> Option<FileEnd> {
+    note_sibling(exchange, request, &file);
+    let passage = exchange.decided.passage.as_deref();
+    let offer = passage.and_then(|passage| passage.compression.as_ref());
+    if !file.is_compressed()
+        && offer.is_some_and(|offer| offer.covers(file.media_type().as_bytes()))
+    {
+        file.may_be_coded();
+    }
+    let threads = &exchange.scene.worker.files().threads;
+    if let Some(work) = TagWork::of(request.directory, &file, threads) {
+        let working = Box::pin(threads.run(move |waiter| work.run_blocking(&waiter)));
+        if let Err(error) = unless_left(working, exchange.scene, down).await {
+            return Some(FileEnd::Failed(Failure::from_client(&error)));
+        }
+        // That there was no thread for it costs no more than the tag.
+        drop(TagWork::of(request.directory, &file, threads));
+    }
+    let (head, config) = (request.head(), request.directory.config());
+    let response = FileResponse::new(&head.method, &head.headers, &file, config);
+    let mut sending = match sending(response) {
+        Ok(sending) => sending,
+        Err(end) => return Some(end),
+    };
+    let coded = kept::kept_coding(exchange, &file, &mut sending);
+    let body = if head.method == Method::HEAD {
+        None
+    } else if let Some(coded) = coded {
+        Some(FileBody::of_bytes(&file, coded, threads))
+    } else {
+        match load(exchange.scene, down, &file, &mut sending).await {
+            Ok(body) => Some(body?),
+            Err(failure) => return Some(FileEnd::Failed(failure)),
+        }
+    };
+    Some(FileEnd::Send(Box::new(Opened {
+        file,
+        sending,
+        body,
+    })))
+}
+
+/// Says that a compressed file was left behind.
+fn note_sibling(exchange: &Exchange<'_>, request: &FilesRequest<'_>, file: &FoundFile) {
+    let Some(coding) = file.old_sibling() else {
+        return;
+    };
+    let worker = exchange.scene.worker;
+    worker.count(Reason::new(Culprit::Front, "sibling-older"));
+    if worker
+        .files()
+        .siblings
+        .allows(exchange.scene.deadline.instant())
+    {
+        let path = String::from_utf8_lossy(&request.path);
+        tracing::warn!(
+            request = %exchange.id,
+            reason = "front:sibling-older",
+            "the {} file of {path} is older than the plain one by more than a minute, so it is not \
+             used; compress it again",
+            coding.suffix()
+        );
+    }
+}
+
+/// Sends what was opened.
+async fn send_file(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    opened: Opened,
+) -> After {
+    let counters = exchange.scene.worker.counters();
+    let _open = counters.count_file();
+    let Opened {
+        file,
+        sending,
+        body,
+    } = opened;
+    // The body has it.
+    drop(file);
+    let source = FileSource::new(sending, body, down.takes_files(), counters);
+    let served = own_response::serve(exchange, down, Source::File(Box::new(source)));
+    match served.await {
+        Ok(()) => After::Done,
+        Err(failure) => {
+            if !failure.reason.is_client() {
+                tracing::warn!(request = %exchange.id, reason = %failure.reason, "a file was cut");
             }
+            own_response::fail(exchange, down, failure).await
         }
     }
 }
@@ -276,12 +286,6 @@ fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
 fn from_source(error: FileBodyError) -> Failure {
     let error = SourceError::File(error);
     Failure::new(error.culprit(), error.status(), error.token())
-}
-
-/// The methods that files have, as a field.
-pub(super) fn methods() -> Fields {
-    let methods = "GET, HEAD, OPTIONS";
-    Fields::from_iter([(ALLOW, methods)])
 }
 
 /// How often a file is opened anew that is changed while it is read.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::access_log::{CacheLine, RequestLine};
 
 /// Shares the head's memory until it is detached.
-pub(super) struct LoggedRequest {
+pub(crate) struct LoggedRequest {
     method: Method,
     path: Bytes,
     query: Option<Bytes>,
@@ -18,19 +18,19 @@ pub(super) struct LoggedRequest {
     referer: Option<Bytes>,
     user_agent: Option<Bytes>,
     /// How the file was had, if one was.
-    pub(super) file: Option<&'static str>,
+    pub(crate) file: Option<&'static str>,
     /// The coding in which a file was kept, and the length of the file.
-    pub(super) coded: Option<(&'static str, u64)>,
+    pub(crate) coded: Option<(&'static str, u64)>,
     /// What the cache did, if the route has one.
-    pub(super) cache: Option<CacheLine>,
+    pub(crate) cache: Option<CacheLine>,
     /// When the last attempt had its connection.
-    pub(super) leased: Option<Instant>,
+    pub(crate) leased: Option<Instant>,
     /// When the response was complete.
-    pub(super) ended: Option<Instant>,
+    pub(crate) ended: Option<Instant>,
 }
 
 impl LoggedRequest {
-    pub(super) fn new(head: &RequestHead) -> Self {
+    pub(crate) fn new(head: &RequestHead) -> Self {
         let share = |value| head.headers.share(value);
         Self {
             method: head.method.clone(),
@@ -52,7 +52,7 @@ impl LoggedRequest {
     }
 
     /// Copies what is shown, so that the rest of the head's memory can be freed.
-    pub(super) fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
         copy(&mut self.path);
         [
@@ -66,7 +66,7 @@ impl LoggedRequest {
         .for_each(copy);
     }
 
-    pub(super) fn line(&self) -> RequestLine<'_> {
+    pub(crate) fn line(&self) -> RequestLine<'_> {
         RequestLine {
             method: &self.method,
             path: &self.path,

@@ -1,66 +1,133 @@
-//! Responses that no backend gives: the front's own pages, and sources of its own.
+//! Responses that no backend gives: answers and pages of the front, and what is sent of files and caches.
 //!
 //! They pass through the same policy and the same relay as those of backends.
 
+use std::time::Duration;
+
 use catamaran_message::BodyLength;
+use catamaran_upstream::Culprit;
 use http::StatusCode;
 
+use crate::counters::Reason;
 use crate::deadlines::Tick;
-use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
 use crate::exchange::relay::{Relay, RelayError, Terms};
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::source::{Answer, Source};
-use crate::exchange::{After, Exchange};
+use crate::exchange::state::Exchange;
+use crate::exchange::verdict::{OwnAnswer, OwnContent};
+use crate::exchange::{respond, secured};
 
-impl Exchange<'_> {
-    /// Sends an answer of ours.
-    pub(super) async fn send(&mut self, down: &mut Downstream<'_>, answer: Answer) -> After {
-        let status = answer.status();
-        match self.serve_own(down, Source::Answer(answer)).await {
-            Err(_) => After::Cut,
-            Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
-            Ok(()) => After::Done,
-        }
-    }
-
-    /// Serves the request from a source that is the front's own, which takes nothing of its body.
-    pub(super) async fn serve_own(
-        &mut self,
-        down: &mut Downstream<'_>,
-        source: Source<'_, '_>,
-    ) -> Result<(), Failure> {
-        let relayed = self.relay_own(down, true, source).await;
-        relayed.map_err(|error| Failure::from_relay(&error))
-    }
-
-    /// As [`Self::serve_own`], for those who go on after a failure.
-    pub(super) async fn relay_own(
-        &mut self,
-        down: &mut Downstream<'_>,
-        takes_interims: bool,
-        source: Source<'_, '_>,
-    ) -> Result<(), RelayError> {
-        if !self.progress.body_complete {
-            down.abandon_upload();
-        }
-        let policy = ResponsePolicy {
-            backend: None,
-            passage: self.decided.passage.as_deref(),
-            request: None,
+/// A failed exchange: a page if no response was begun, a visible cut otherwise.
+pub(crate) async fn fail(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    failure: Failure,
+) -> After {
+    exchange.note_reason(failure.reason);
+    if exchange.progress.status.is_some() {
+        // What the backend did send is worth having; the rest is missing, and seen to be.
+        let limit = match failure.is_gone() {
+            true => Duration::ZERO,
+            false => exchange.scene.listener.write_timeout,
         };
-        let terms = Terms {
-            policy: &policy,
-            takes_interims,
-            body: BodyLength::Known(0),
-            body_max: u64::MAX,
-            expect_continue: false,
-            deadline: Tick::NEVER,
-            timed: false,
-        };
-        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
-            .run()
-            .await;
-        relayed.map_err(|error| *error)
+        down.cut(exchange.scene.deadline, limit).await;
+        return After::Cut;
     }
+    if failure.client_gone {
+        exchange.unsent = failure.is_gone().then_some(failure.status);
+        return After::Cut;
+    }
+    if failure.reason.is_client() {
+        down.abandon_upload();
+    }
+    send(exchange, down, page(exchange, failure.status)).await
+}
+
+/// Answers as the listener or the route says.
+pub(crate) async fn answer(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    own: OwnAnswer,
+) -> After {
+    let mut reason = own.reason;
+    let answer = match own.content {
+        OwnContent::Page(status) => page(exchange, status),
+        OwnContent::FileMethods(status) => page(exchange, status).with(respond::file_methods()),
+        OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
+        OwnContent::Challenge(file) => match secured::read_challenge(file).await {
+            Some(bytes) => Answer::text(bytes),
+            None => {
+                reason = Reason::new(Culprit::Client, "acme-token");
+                page(exchange, StatusCode::NOT_FOUND)
+            }
+        },
+    };
+    exchange.note_reason(reason);
+    send(exchange, down, answer).await
+}
+
+/// The page of a status, which the operator may have written.
+pub(crate) fn page(exchange: &Exchange<'_>, status: StatusCode) -> Answer {
+    let count = |reason| exchange.scene.worker.count(reason);
+    let (headers, body) = exchange
+        .decided
+        .pages
+        .answer(status, exchange.reason, count);
+    Answer::new(status, headers, body)
+}
+
+/// Sends an answer of ours.
+pub(crate) async fn send(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    answer: Answer,
+) -> After {
+    let status = answer.status();
+    match serve(exchange, down, Source::Answer(answer)).await {
+        Err(_) => After::Cut,
+        Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
+        Ok(()) => After::Done,
+    }
+}
+
+/// Serves the request from a source that is the front's own, which takes nothing of its body.
+pub(crate) async fn serve(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    source: Source<'_, '_>,
+) -> Result<(), Failure> {
+    let relayed = relay(exchange, down, true, source).await;
+    relayed.map_err(|error| error.failure())
+}
+
+/// As [`serve`], for those who go on after a failure.
+pub(crate) async fn relay(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    takes_interims: bool,
+    source: Source<'_, '_>,
+) -> Result<(), RelayError> {
+    if !exchange.progress.body_complete {
+        down.abandon_upload();
+    }
+    let policy = ResponsePolicy {
+        backend: None,
+        passage: exchange.decided.passage.as_deref(),
+        request: None,
+    };
+    let terms = Terms {
+        policy: &policy,
+        takes_interims,
+        body: BodyLength::Known(0),
+        body_max: u64::MAX,
+        expect_continue: false,
+        deadline: Tick::NEVER,
+        timed: false,
+    };
+    let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
+        .run()
+        .await;
+    relayed.map_err(|error| *error)
 }

@@ -35,14 +35,14 @@ use tokio::time::Instant;
 use crate::client::pace::{Demand, Pace, Waits};
 use crate::client::{BodyPart, ClientError};
 use crate::deadlines::Tick;
-use crate::exchange::cache_hook::CacheHook;
-use crate::exchange::compression::{Compression, CompressionOffer};
+use crate::exchange::compression::CompressionOffer;
 use crate::exchange::downstream::Downstream;
+use crate::exchange::progress::Progress;
 use crate::exchange::relay::interims::Interims;
-use crate::exchange::replay::Replay;
 use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::scene::Scene;
-use crate::exchange::source::{Source, SourceError};
+use crate::exchange::source::Source;
+use crate::exchange::source_error::SourceError;
 use crate::worker::in_flight::Phase;
 
 /// What the relay needs to know of the request and its exchange.
@@ -62,33 +62,6 @@ pub(crate) struct Terms<'a> {
     pub(crate) deadline: Tick,
     /// Whether the time of the response's first byte is logged.
     pub(crate) timed: bool,
-}
-
-/// What happened so far. It is valid after the relay has ended or failed.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Bytes of the request's body received from the client.
-    pub(crate) received: u64,
-    /// The final response's status, once its head was handed to the client.
-    pub(crate) status: Option<StatusCode>,
-    /// When the end of the request's body arrived, if [`Terms::timed`] and there was one.
-    pub(crate) uploaded_at: Option<Instant>,
-    /// When the final response's head arrived, if [`Terms::timed`].
-    pub(crate) head_at: Option<Instant>,
-    /// The request's body was received whole (or there was none).
-    pub(crate) body_complete: bool,
-    /// The client was told to send its body.
-    pub(crate) continued: bool,
-    /// The backend agreed to a tunnel, and the client was told so.
-    pub(crate) upgraded: bool,
-    /// The client got a page in the place of the backend's response.
-    pub(crate) replaced: bool,
-    /// What a cache does with the response of a backend.
-    pub(crate) hook: Option<Box<CacheHook>>,
-    /// What was received of the body, for a further attempt.
-    pub(crate) replay: Replay,
-    /// The response is compressed.
-    pub(crate) compression: Option<Box<Compression>>,
 }
 
 /// The client and the source of one attempt, and the state of both directions.

@@ -33,6 +33,11 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
     fields
 }
 
+/// The methods that files have.
+pub(crate) fn file_methods() -> Fields {
+    Fields::from_iter([(ALLOW, "GET, HEAD, OPTIONS")])
+}
+
 /// A small page for `status`.
 pub(crate) fn page(status: StatusCode, id: RequestId) -> String {
     let phrase = status.canonical_reason().unwrap_or("Error");

@@ -16,7 +16,7 @@ use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::passage::Passage;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::Pages;
-use crate::exchange::relay::Progress;
+use crate::exchange::progress::Progress;
 use crate::exchange::scene::Scene;
 use crate::site::Member;
 use crate::site::sticky::Sticky;

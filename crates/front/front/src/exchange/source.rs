@@ -12,24 +12,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_coding::EncoderFault;
-use catamaran_files::{FileBodyError, FilePart};
+use catamaran_files::FilePart;
 use catamaran_message::name::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use catamaran_message::{Fields, ResponseHead};
 use catamaran_transport::ByteQueue;
-use catamaran_upstream::{Culprit, Error as UpstreamError, Event, Lease};
+use catamaran_upstream::{Event, Lease};
 use http::StatusCode;
-use thiserror::Error;
 
 use crate::config::BackendConfig;
 use crate::deadlines::Tick;
 use crate::exchange::compression::{Compression, CompressionOffer};
 use crate::exchange::elsewhere::Elsewhere;
-use crate::exchange::relay::Progress;
+use crate::exchange::progress::Progress;
 use crate::exchange::respond;
 use crate::exchange::scene::Scene;
-use crate::exchange::source::cached::{CachedError, CachedSource};
+use crate::exchange::source::cached::CachedSource;
 use crate::exchange::source::file::FileSource;
+use crate::exchange::source_error::SourceError;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 use crate::worker::in_flight::{Phase, Seen};
@@ -45,81 +44,6 @@ pub(crate) enum Source<'a, 'b> {
     File(Box<FileSource<'a>>),
     /// What a cache has. It takes nothing of the request's body.
     Cached(Box<CachedSource<'a>>),
-}
-
-/// Why a source did not give the whole response. What is large of it is in boxes, so that it takes no room of its
-/// own beside an event: each event would be moved for that.
-#[derive(Debug, Error)]
-pub(crate) enum SourceError {
-    /// The backend's connection failed, or the backend broke its protocol.
-    #[error(transparent)]
-    Upstream(Box<UpstreamError>),
-    /// The rest of a file cannot be had.
-    #[error(transparent)]
-    File(FileBodyError),
-    /// The rest of the response cannot be compressed.
-    #[error(transparent)]
-    Encoder(EncoderFault),
-    /// What a cache was to give does not come.
-    #[error(transparent)]
-    Cached(Box<CachedError>),
-}
-
-impl From<UpstreamError> for SourceError {
-    #[cold]
-    fn from(error: UpstreamError) -> Self {
-        Self::Upstream(Box::new(error))
-    }
-}
-
-impl From<CachedError> for SourceError {
-    #[cold]
-    fn from(error: CachedError) -> Self {
-        Self::Cached(Box::new(error))
-    }
-}
-
-impl SourceError {
-    /// Whose fault it is.
-    pub(crate) fn culprit(&self) -> Culprit {
-        match self {
-            Self::Upstream(_) => Culprit::Backend,
-            Self::File(_) | Self::Encoder(_) => Culprit::Front,
-            Self::Cached(error) => error.culprit(),
-        }
-    }
-
-    /// The reason in one word, for logs and counters.
-    pub(crate) fn token(&self) -> &'static str {
-        match self {
-            Self::Upstream(error) => error.token(),
-            Self::File(FileBodyError::Changed) => "file-changed",
-            Self::File(FileBodyError::Read(_)) => "file-read",
-            Self::File(FileBodyError::Busy(_)) => "files-busy",
-            Self::Encoder(_) => "compress-failed",
-            Self::Cached(error) => error.token(),
-        }
-    }
-
-    /// What a client is answered that has got nothing yet.
-    pub(crate) fn status(&self) -> StatusCode {
-        match self {
-            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
-            Self::File(FileBodyError::Read(_)) | Self::Encoder(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
-            Self::File(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Cached(error) => error.status(),
-        }
-    }
-
-    /// Whether the connection to a backend broke, so that another may be tried.
-    pub(crate) fn is_disconnect(&self) -> bool {
-        match self {
-            Self::Upstream(error) => error.is_disconnect(),
-            Self::File(_) | Self::Encoder(_) | Self::Cached(_) => false,
-        }
-    }
 }
 
 /// A backend's connection for this exchange, and the backend's timeouts.
@@ -446,16 +370,3 @@ impl Source<'_, '_> {
 
 /// How often an exchange checks whether its suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each event would be moved once more if it had not the form in which a backend's connection yields it.
-    #[test]
-    fn an_error_takes_no_room_beside_an_event() {
-        type Polled<E> = Poll<Result<Event, E>>;
-        assert_eq!(size_of::<Polled<SourceError>>(), size_of::<Event>());
-        assert_eq!(size_of::<Polled<UpstreamError>>(), size_of::<Event>());
-    }
-}

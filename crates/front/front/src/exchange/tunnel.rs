@@ -16,10 +16,10 @@ use thiserror::Error;
 use crate::client::{BodyPart, ClientError};
 use crate::counters::Reason;
 use crate::deadlines::Tick;
-use crate::exchange::Exchange;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Causes;
 use crate::exchange::scene::Scene;
+use crate::exchange::state::Exchange;
 
 /// Why a tunnel ended before both sides had closed.
 #[derive(Debug, Error)]
@@ -276,54 +276,51 @@ impl<'a, 'c> Tunnel<'a, 'c> {
     }
 }
 
-impl Exchange<'_> {
-    /// Moves bytes both ways until both sides have closed, or one has failed.
-    pub(super) async fn run_tunnel(
-        &mut self,
-        down: &mut Downstream<'_>,
-        mut backend: Backend,
-        idle: Duration,
-    ) {
-        self.detach();
-        let worker = self.scene.worker;
-        let _open = worker.counters().count_tunnel();
-        let patience = self
-            .attempts
-            .member
-            .map(|member| member.settings.idle_body_timeout);
-        let limits = Limits {
-            idle,
-            backend: patience.unwrap_or(idle),
-        };
-        let received = &mut self.progress.received;
-        let ended = Tunnel::new(self.scene, down, &mut backend, limits, received)
-            .run()
-            .await;
-        let error = ended.err();
-        if let Some(error) = &error {
-            let reason = error.reason();
-            worker.count(reason);
-            self.reason = Some(reason);
-            tracing::debug!(request = %self.id, %reason, "{}", Causes(error));
-        }
-        match error.filter(TunnelError::is_failure) {
-            Some(_) => down.fail_tunnel(),
-            None => {
-                poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
-                backend.close().await;
-            }
+/// Moves bytes both ways until both sides have closed, or one has failed.
+pub(crate) async fn run(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    mut backend: Backend,
+    idle: Duration,
+) {
+    detach(exchange);
+    let worker = exchange.scene.worker;
+    let _open = worker.counters().count_tunnel();
+    let patience = exchange
+        .attempts
+        .member
+        .map(|member| member.settings.idle_body_timeout);
+    let limits = Limits {
+        idle,
+        backend: patience.unwrap_or(idle),
+    };
+    let received = &mut exchange.progress.received;
+    let ended = Tunnel::new(exchange.scene, down, &mut backend, limits, received)
+        .run()
+        .await;
+    let error = ended.err();
+    if let Some(error) = &error {
+        let reason = error.reason();
+        exchange.note_reason(reason);
+        tracing::debug!(request = %exchange.id, %reason, "{}", Causes(error));
+    }
+    match error.filter(TunnelError::is_failure) {
+        Some(_) => down.fail_tunnel(),
+        None => {
+            poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
+            backend.close().await;
         }
     }
+}
 
-    /// Frees the memory of the request's head, which a tunnel would keep for hours.
-    fn detach(&mut self) {
-        self.decided.passage = None;
-        if let Some(logged) = &mut self.logged {
-            logged.detach();
-        }
-        if let Some(id) = &mut self.decided.given_id {
-            *id = Bytes::copy_from_slice(id);
-        }
+/// Frees the memory of the request's head, which a tunnel would keep for hours.
+fn detach(exchange: &mut Exchange<'_>) {
+    exchange.decided.passage = None;
+    if let Some(logged) = &mut exchange.logged {
+        logged.detach();
+    }
+    if let Some(id) = &mut exchange.decided.given_id {
+        *id = Bytes::copy_from_slice(id);
     }
 }
 

@@ -26,9 +26,9 @@ use crate::client::http2::wire::{PREFACE, Wire};
 use crate::client::{ClientConnection, linger};
 use crate::counters::Reason;
 use crate::deadlines::{Deadline, Tick};
-use crate::exchange::downstream::Downstream;
+use crate::exchange;
+use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::scene::Scene;
-use crate::exchange::{self, After};
 use crate::serve::http2::head::Refusal;
 use crate::worker::Worker;
 

@@ -11,68 +11,66 @@ use catamaran_files::{FileSending, FoundFile, KeptBody};
 use catamaran_message::ResponseHead;
 use http::StatusCode;
 
-use crate::exchange::Exchange;
 use crate::exchange::compression::{CompressionOffer, describe};
+use crate::exchange::state::Exchange;
 
-impl Exchange<'_> {
-    /// The bytes that are sent instead of the file's, if a coding of it is kept; the fields become those of
-    /// the coded response. For a HEAD they become so, too, and none is made.
-    pub(super) fn kept_coding(
-        &mut self,
-        file: &FoundFile,
-        sending: &mut FileSending,
-    ) -> Option<Bytes> {
-        let passage = self.decided.passage.as_deref()?;
-        let offer = passage.compression.as_ref()?;
-        let body = file.kept()?;
-        // The route's own fields may forbid it, which is known when they are there.
-        let is_other = sending.status != StatusCode::OK || sending.is_compressed;
-        if is_other || !passage.rules.response_fields().is_empty() {
-            return None;
-        }
-        let mut head = ResponseHead {
-            status: sending.status,
-            headers: std::mem::take(&mut sending.headers),
-            content_length: Some(sending.length),
-            ..ResponseHead::default()
-        };
-        let found = match offer.mark_varying(&mut head) {
-            true => self.choose_coding(file, body, offer),
-            false => None,
-        };
-        if let Some((coding, coded)) = &found {
-            describe(&mut head, *coding);
-            let plain = sending.length;
-            sending.length = coded.len() as u64;
-            if !offer.is_head() {
-                let counters = self.scene.worker.counters();
-                counters.compressed(*coding, plain, sending.length);
-                if let Some(logged) = &mut self.logged {
-                    logged.coded = Some((coding.token(), plain));
-                }
+/// The bytes that are sent instead of the file's, if a coding of it is kept; the fields become those of
+/// the coded response. For a HEAD they become so, too, and none is made.
+pub(crate) fn kept_coding(
+    exchange: &mut Exchange<'_>,
+    file: &FoundFile,
+    sending: &mut FileSending,
+) -> Option<Bytes> {
+    let passage = exchange.decided.passage.as_deref()?;
+    let offer = passage.compression.as_ref()?;
+    let body = file.kept()?;
+    // The route's own fields may forbid it, which is known when they are there.
+    let is_other = sending.status != StatusCode::OK || sending.is_compressed;
+    if is_other || !passage.rules.response_fields().is_empty() {
+        return None;
+    }
+    let mut head = ResponseHead {
+        status: sending.status,
+        headers: std::mem::take(&mut sending.headers),
+        content_length: Some(sending.length),
+        ..ResponseHead::default()
+    };
+    let found = match offer.mark_varying(&mut head) {
+        true => choose_coding(exchange, file, body, offer),
+        false => None,
+    };
+    if let Some((coding, coded)) = &found {
+        describe(&mut head, *coding);
+        let plain = sending.length;
+        sending.length = coded.len() as u64;
+        if !offer.is_head() {
+            let counters = exchange.scene.worker.counters();
+            counters.compressed(*coding, plain, sending.length);
+            if let Some(logged) = &mut exchange.logged {
+                logged.coded = Some((coding.token(), plain));
             }
         }
-        sending.headers = head.headers;
-        found.map(|(_, bytes)| bytes)
     }
+    sending.headers = head.headers;
+    found.map(|(_, bytes)| bytes)
+}
 
-    /// The best coding of a file in memory, of those that are kept or worth being made.
-    fn choose_coding(
-        &self,
-        file: &FoundFile,
-        body: &KeptBody,
-        offer: &CompressionOffer<'_>,
-    ) -> Option<(Coding, Bytes)> {
-        let is_worth_it = LazyCell::new(|| !offer.is_head() && body.coded().is_wanted_again());
-        offer.choose(|coding| match body.coded().get(coding) {
-            Some(coded) => Some(coded.clone()),
-            None if *is_worth_it => {
-                let coded = offer.code(coding, [body.bytes()], self.scene)?;
-                let mut table = self.scene.worker.files().table();
-                table.keep_coded(file, coding, coded.clone());
-                Some(coded)
-            }
-            None => None,
-        })
-    }
+/// The best coding of a file in memory, of those that are kept or worth being made.
+fn choose_coding(
+    exchange: &Exchange<'_>,
+    file: &FoundFile,
+    body: &KeptBody,
+    offer: &CompressionOffer<'_>,
+) -> Option<(Coding, Bytes)> {
+    let is_worth_it = LazyCell::new(|| !offer.is_head() && body.coded().is_wanted_again());
+    offer.choose(|coding| match body.coded().get(coding) {
+        Some(coded) => Some(coded.clone()),
+        None if *is_worth_it => {
+            let coded = offer.code(coding, [body.bytes()], exchange.scene)?;
+            let mut table = exchange.scene.worker.files().table();
+            table.keep_coded(file, coding, coded.clone());
+            Some(coded)
+        }
+        None => None,
+    })
 }

@@ -14,89 +14,92 @@ use super::{FileEnd, from_source};
 use crate::counters::{FileResult, Reason};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
+use crate::exchange::leaving::unless_left;
 use crate::exchange::scene::Scene;
-use crate::exchange::{Exchange, unless_left};
+use crate::exchange::state::Exchange;
 
-impl Exchange<'_> {
-    /// Finds the file. One that was changed a moment ago is not what is remembered of it.
-    pub(super) async fn look_up(
-        &mut self,
-        down: &mut Downstream<'_>,
-        directory: &Arc<Directory>,
-        query: &FileQuery,
-        is_changed: bool,
-    ) -> Result<Found, FileEnd> {
-        let now = Instant::now();
-        let files = self.scene.worker.files();
-        let known = match is_changed {
-            true => None,
-            false => files.table().find(directory, query, now),
-        };
-        let (found, how) = match known {
-            Some(found) => (found, FileResult::Hit),
-            None => {
-                let (finding, how) = search(self.scene, down, directory, query).await?;
-                let server = &self.site.server;
-                let limits = TableLimits {
-                    open: server.files_open,
-                    memory: server.files_memory,
-                };
-                let kept = (limits, now);
-                let mut table = files.table();
-                let found =
-                    finding.and_then(|finding| table.keep(directory, query, &finding, kept));
-                self.scene.worker.counters().file_bytes(table.bytes());
-                (found, how)
-            }
-        };
-        let found = found.map_err(|error| self.not_found(directory, query, &error))?;
-        self.scene.worker.counters().file(how);
-        if let Some(logged) = &mut self.logged {
-            logged.file = Some(how.name());
+/// Finds the file. One that was changed a moment ago is not what is remembered of it.
+pub(crate) async fn look_up(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    directory: &Arc<Directory>,
+    query: &FileQuery,
+    is_changed: bool,
+) -> Result<Found, FileEnd> {
+    let now = Instant::now();
+    let files = exchange.scene.worker.files();
+    let known = match is_changed {
+        true => None,
+        false => files.table().find(directory, query, now),
+    };
+    let (found, how) = match known {
+        Some(found) => (found, FileResult::Hit),
+        None => {
+            let (finding, how) = search(exchange.scene, down, directory, query).await?;
+            let server = &exchange.site.server;
+            let limits = TableLimits {
+                open: server.files_open,
+                memory: server.files_memory,
+            };
+            let kept = (limits, now);
+            let mut table = files.table();
+            let found = finding.and_then(|finding| table.keep(directory, query, &finding, kept));
+            exchange.scene.worker.counters().file_bytes(table.bytes());
+            (found, how)
         }
-        Ok(found)
+    };
+    let found = found.map_err(|error| not_found(exchange, directory, query, &error))?;
+    exchange.scene.worker.counters().file(how);
+    if let Some(logged) = &mut exchange.logged {
+        logged.file = Some(how.name());
     }
+    Ok(found)
+}
 
-    /// What follows if there is no file; what an operator has to know is logged.
-    fn not_found(&self, directory: &Directory, query: &FileQuery, error: &FindError) -> FileEnd {
-        let files = self.scene.worker.files();
-        let name = String::from_utf8_lossy(query.name.relative());
-        let (root, request) = (directory.config().root.display(), self.id);
-        let (status, token) = match error {
-            FindError::Open(OpenError::Missing) => {
-                let failure = Failure::client(StatusCode::NOT_FOUND, "file-missing");
-                return FileEnd::Missing(failure);
-            }
-            FindError::Open(OpenError::Outside) => {
-                if files.outside.allows(self.scene.deadline.instant()) {
-                    tracing::warn!(
-                        %request,
-                        reason = "front:files-outside",
-                        "{name:?} in {root} is a link that leads outside, so it is not served; make it \
-                         relative, or name its directory in `links`"
-                    );
-                }
-                let status = StatusCode::NOT_FOUND;
-                return FileEnd::Missing(Failure::new(Culprit::Front, status, "files-outside"));
-            }
-            FindError::Open(OpenError::Denied) => (StatusCode::FORBIDDEN, "files-denied"),
-            FindError::Open(OpenError::Descriptors) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors")
-            }
-            FindError::Root(_) => (StatusCode::SERVICE_UNAVAILABLE, "files-root"),
-            FindError::Open(OpenError::WouldBlock | OpenError::Failed(_)) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "files-failed")
-            }
-        };
-        if files.failures.allows(self.scene.deadline.instant()) {
-            tracing::warn!(%request, reason = %Reason::new(Culprit::Front, token), "{name:?} in {root}: {error}");
+/// What follows if there is no file; what an operator has to know is logged.
+fn not_found(
+    exchange: &Exchange<'_>,
+    directory: &Directory,
+    query: &FileQuery,
+    error: &FindError,
+) -> FileEnd {
+    let files = exchange.scene.worker.files();
+    let name = String::from_utf8_lossy(query.name.relative());
+    let (root, request) = (directory.config().root.display(), exchange.id);
+    let (status, token) = match error {
+        FindError::Open(OpenError::Missing) => {
+            let failure = Failure::client(StatusCode::NOT_FOUND, "file-missing");
+            return FileEnd::Missing(failure);
         }
-        let failure = Failure::new(Culprit::Front, status, token);
-        match error {
-            // Between two releases an upstream still serves.
-            FindError::Root(_) => FileEnd::Missing(failure),
-            _ => FileEnd::Failed(failure),
+        FindError::Open(OpenError::Outside) => {
+            if files.outside.allows(exchange.scene.deadline.instant()) {
+                tracing::warn!(
+                    %request,
+                    reason = "front:files-outside",
+                    "{name:?} in {root} is a link that leads outside, so it is not served; make it \
+                     relative, or name its directory in `links`"
+                );
+            }
+            let status = StatusCode::NOT_FOUND;
+            return FileEnd::Missing(Failure::new(Culprit::Front, status, "files-outside"));
         }
+        FindError::Open(OpenError::Denied) => (StatusCode::FORBIDDEN, "files-denied"),
+        FindError::Open(OpenError::Descriptors) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "files-descriptors")
+        }
+        FindError::Root(_) => (StatusCode::SERVICE_UNAVAILABLE, "files-root"),
+        FindError::Open(OpenError::WouldBlock | OpenError::Failed(_)) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "files-failed")
+        }
+    };
+    if files.failures.allows(exchange.scene.deadline.instant()) {
+        tracing::warn!(%request, reason = %Reason::new(Culprit::Front, token), "{name:?} in {root}: {error}");
+    }
+    let failure = Failure::new(Culprit::Front, status, token);
+    match error {
+        // Between two releases an upstream still serves.
+        FindError::Root(_) => FileEnd::Missing(failure),
+        _ => FileEnd::Failed(failure),
     }
 }
 

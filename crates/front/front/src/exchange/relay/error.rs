@@ -2,11 +2,13 @@
 
 use catamaran_files::FileBodyError;
 use catamaran_transport::FileOutputFault;
+use catamaran_upstream::Culprit;
 use http::StatusCode;
 use thiserror::Error;
 
 use crate::client::{ClientError, ResponseError};
-use crate::exchange::source::SourceError;
+use crate::exchange::failure::Failure;
+use crate::exchange::source_error::SourceError;
 
 /// Why a relay failed.
 #[derive(Debug, Error)]
@@ -58,6 +60,32 @@ impl RelayError {
                 Self::Source(SourceError::File(error))
             }
             None => Self::Client(error),
+        }
+    }
+
+    /// What the client and the log are told.
+    pub(crate) fn failure(&self) -> Failure {
+        use Culprit::{Backend, Client};
+        let (culprit, status, token) = match self {
+            Self::Source(error) => (error.culprit(), error.status(), error.token()),
+            Self::FirstByteTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "first-byte-timeout"),
+            Self::Declined(status) => (Backend, *status, "retry-status"),
+            Self::BackendOut => (Backend, StatusCode::GATEWAY_TIMEOUT, "backend-out"),
+            Self::IdleBodyTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "idle-body-timeout"),
+            Self::ExchangeTimeout => (Backend, StatusCode::GATEWAY_TIMEOUT, "exchange-timeout"),
+            Self::NotUpgraded(_) => (Backend, StatusCode::BAD_GATEWAY, "not-upgraded"),
+            Self::WebSocketAccept => (Backend, StatusCode::BAD_GATEWAY, "websocket-accept"),
+            Self::InterimFlood => (Backend, StatusCode::BAD_GATEWAY, "interim-flood"),
+            Self::Response(_) => (Backend, StatusCode::BAD_GATEWAY, "response-head"),
+            Self::ResponseLength => (Backend, StatusCode::BAD_GATEWAY, "response-length"),
+            Self::Client(error) => return Failure::from_client(error),
+            Self::BodyTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "body-timeout"),
+            Self::WriteTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "write-timeout"),
+            Self::BodyTooLarge => (Client, StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+        };
+        Failure {
+            client_gone: matches!(self, Self::WriteTimeout),
+            ..Failure::new(culprit, status, token)
         }
     }
 }

@@ -19,13 +19,12 @@ use catamaran_message::name::{
     IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
 };
 use catamaran_message::range::{self, RangeSelection};
-use catamaran_upstream::{Culprit, Event};
+use catamaran_upstream::Event;
 use http::{Method, StatusCode};
-use thiserror::Error;
 
 use crate::boxed::in_box;
 use crate::cache::counts::CacheResult;
-use crate::cache::fill::{FillFailure, FillHead, FillNews, FillReader};
+use crate::cache::fill::{FillHead, FillNews, FillReader};
 use crate::cache::hot::StoredResponse;
 use crate::cache::store::Found;
 use crate::cache::{self, CACHE_NAME};
@@ -33,46 +32,7 @@ use crate::exchange::cache_hook::{REPLACED, is_stale_status};
 use crate::exchange::cache_request::CacheRequest;
 use crate::exchange::fields::body;
 use crate::exchange::outgoing::Outgoing;
-
-/// Why a response of the cache does not go to the client that asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum CachedError {
-    /// It is for another client.
-    #[error("the response that was waited for is not for this client")]
-    NotShared,
-    /// The backend answered so, and a stale response is better.
-    #[error("the backend answered {0}, which is one of `stale_status`")]
-    StaleStatus(StatusCode),
-    /// It did not come.
-    #[error("the response that was waited for did not come: {}", .0.reason)]
-    Failed(FillFailure),
-}
-
-impl CachedError {
-    pub(super) fn culprit(self) -> Culprit {
-        match self {
-            Self::NotShared => Culprit::Front,
-            Self::StaleStatus(_) => Culprit::Backend,
-            Self::Failed(failure) => failure.reason.culprit(),
-        }
-    }
-
-    pub(super) fn token(self) -> &'static str {
-        match self {
-            Self::NotShared => "not-shared",
-            Self::StaleStatus(_) => "stale-status",
-            Self::Failed(failure) => failure.reason.token(),
-        }
-    }
-
-    pub(super) fn status(self) -> StatusCode {
-        match self {
-            Self::NotShared => StatusCode::BAD_GATEWAY,
-            Self::StaleStatus(status) => status,
-            Self::Failed(failure) => failure.status,
-        }
-    }
-}
+use crate::exchange::source_error::CachedError;
 
 /// What a source of the cache tells of itself once it has its head.
 #[derive(Debug)]
@@ -113,12 +73,18 @@ impl CacheOutcome {
     }
 }
 
+/// What a response of the cache is asked for by, and where it tells what the cache did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheAsked<'a> {
+    pub(crate) request: &'a CacheRequest<'a>,
+    pub(crate) outgoing: &'a Outgoing<'a>,
+    pub(crate) outcome: &'a CacheOutcome,
+}
+
 /// A stored response, or one that is being received.
 #[derive(Debug)]
 pub(crate) struct CachedSource<'a> {
-    asked: &'a CacheRequest<'a>,
-    request: &'a Outgoing<'a>,
-    outcome: &'a CacheOutcome,
+    asked: CacheAsked<'a>,
     from: From,
     /// When it was found that what is stored may be used.
     now: Millis,
@@ -144,42 +110,36 @@ enum From {
 impl<'a> CachedSource<'a> {
     /// What is stored, as the answer to a request, and what the cache did, at this time.
     pub(crate) fn stored(
-        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
-        request: &'a Outgoing<'a>,
+        asked: CacheAsked<'a>,
         found: &Found,
-        (result, now): (CacheResult, Millis),
+        result: CacheResult,
+        now: Millis,
     ) -> Self {
         let from = From::Stored(found.response.clone(), result, 0);
         Self {
             now,
-            ..Self::new((asked, outcome), request, from)
+            ..Self::new(asked, from)
         }
     }
 
     /// What is being received. It is waited for so long; if a stale response is there, one of
     /// `stale_status` is not taken.
     pub(crate) fn awaited(
-        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
-        request: &'a Outgoing<'a>,
+        asked: CacheAsked<'a>,
         reader: FillReader,
-        (patience, has_stale): (Option<Duration>, bool),
+        patience: Option<Duration>,
+        has_stale: bool,
     ) -> Self {
         Self {
             patience,
             has_stale,
-            ..Self::new((asked, outcome), request, From::Fill(reader))
+            ..Self::new(asked, From::Fill(reader))
         }
     }
 
-    fn new(
-        (asked, outcome): (&'a CacheRequest<'a>, &'a CacheOutcome),
-        request: &'a Outgoing<'a>,
-        from: From,
-    ) -> Self {
+    fn new(asked: CacheAsked<'a>, from: From) -> Self {
         Self {
             asked,
-            request,
-            outcome,
             from,
             now: 0,
             patience: None,
@@ -234,7 +194,7 @@ impl<'a> CachedSource<'a> {
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         let reader = match &mut self.from {
             From::Stored(response, result, _) => {
-                let tells = self.asked.cache.config.cache_status;
+                let tells = self.asked.request.cache.config.cache_status;
                 let cached = CachedHead::stored(response, *result, self.now, tells);
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
@@ -243,7 +203,7 @@ impl<'a> CachedSource<'a> {
             From::Coded(_) => return Poll::Ready(Ok(Event::End)),
         };
         let leads = reader.leads;
-        let credentials = self.asked.demand.credentials;
+        let credentials = self.asked.request.demand.credentials;
         let news = match reader.poll_news(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(news) => news,
@@ -255,12 +215,13 @@ impl<'a> CachedSource<'a> {
                 ..ResponseHead::default()
             }))),
             FillNews::Head(head)
-                if self.has_stale && is_stale_status(&self.asked.cache.config, head.status) =>
+                if self.has_stale
+                    && is_stale_status(&self.asked.request.cache.config, head.status) =>
             {
                 Err(CachedError::StaleStatus(head.status))
             }
             FillNews::Head(head) => match &head.storing {
-                Ok(audience) if !leads && !audience.has(self.request, credentials) => {
+                Ok(audience) if !leads && !audience.has(self.asked.outgoing, credentials) => {
                     Err(CachedError::NotShared)
                 }
                 storing => {
@@ -270,7 +231,8 @@ impl<'a> CachedSource<'a> {
                 }
             },
             FillNews::Whole(object, _)
-                if !object.head.answers(self.request) || !object.head.terms.admit(credentials) =>
+                if !object.head.answers(self.asked.outgoing)
+                    || !object.head.terms.admit(credentials) =>
             {
                 Err(CachedError::NotShared)
             }
@@ -280,7 +242,7 @@ impl<'a> CachedSource<'a> {
                     (true, false) => CacheResult::Miss,
                     (false, false) => CacheResult::Collapsed,
                 };
-                let tells = self.asked.cache.config.cache_status;
+                let tells = self.asked.request.cache.config.cache_status;
                 let response = StoredResponse::Received(object);
                 let cached = CachedHead::stored(&response, result, cache::now(), tells);
                 self.from = From::Stored(response, result, 0);
@@ -288,7 +250,8 @@ impl<'a> CachedSource<'a> {
             }
             FillNews::NotShared(status) => Err(match status {
                 Some(status)
-                    if self.has_stale && is_stale_status(&self.asked.cache.config, status) =>
+                    if self.has_stale
+                        && is_stale_status(&self.asked.request.cache.config, status) =>
                 {
                     CachedError::StaleStatus(status)
                 }
@@ -317,9 +280,9 @@ impl<'a> CachedSource<'a> {
             }
         };
         if let Err(reason) = fill.storing {
-            self.outcome.refusal.get_or_init(|| reason);
+            self.asked.outcome.refusal.get_or_init(|| reason);
         }
-        self.asked.cache.tell(&mut headers, &what);
+        self.asked.request.cache.tell(&mut headers, &what);
         if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
             headers.append(SET_COOKIE, cookie);
         }
@@ -342,9 +305,9 @@ impl<'a> CachedSource<'a> {
             result,
             age,
         } = cached;
-        self.outcome.set(result, age);
+        self.asked.outcome.set(result, age);
         self.has_head = true;
-        let asked = self.request.facts(None).head;
+        let asked = self.asked.outgoing.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
         self.window = (!is_bodiless).then_some(ALL);
@@ -361,7 +324,7 @@ impl<'a> CachedSource<'a> {
 
     /// What the client's conditions and ranges make of a head of 200.
     fn judge(&mut self, head: &mut ResponseHead) {
-        let asked = self.request.facts(None).head;
+        let asked = self.asked.outgoing.facts(None).head;
         let (method, conditions) = (&asked.method, &asked.headers);
         let etag = head.headers.get(ETAG).map(<[u8]>::to_vec);
         let made = freshness::date_of(&head.headers);

@@ -25,7 +25,7 @@ use crate::worker::encoders::ReservedMemory;
 impl CachedSource<'_> {
     /// Sends a kept coding in the place of the body, if there is one: the head becomes that of the coded response.
     /// That of a 304 becomes what it would be if it stood for that.
-    pub(in crate::exchange) fn kept_coding(
+    pub(crate) fn kept_coding(
         &mut self,
         offer: &CompressionOffer<'_>,
         head: &mut ResponseHead,
@@ -45,7 +45,7 @@ impl CachedSource<'_> {
             return None;
         }
         let is_worth_it = LazyCell::new(|| {
-            let room = || self.asked.cache.store.has_room_for_coding(&object);
+            let room = || self.asked.request.cache.store.has_room_for_coding(&object);
             !offer.is_head() && object.codings().is_wanted_again() && room()
         });
         let (coding, coded) = offer.choose(|coding| match object.coded(coding) {
@@ -70,13 +70,13 @@ impl CachedSource<'_> {
         offer: &CompressionOffer<'_>,
         scene: Scene<'_>,
     ) -> Option<Bytes> {
-        let store = &self.asked.cache.store;
+        let store = &self.asked.request.cache.store;
         if !object.codings().begin() {
             return None;
         }
         let job = CodingJob {
             store: Arc::clone(store),
-            key: self.asked.key.clone(),
+            key: self.asked.request.key.clone(),
             object: Arc::clone(object),
             coding,
         };

@@ -1,0 +1,452 @@
+//! An exchange with the backends of one upstream: one attempt after the other, as far as a retry is safe.
+//!
+//! An attempt chooses a backend, leases a connection, sends the request and relays. After one that failed
+//! [`crate::exchange::retry`] decides whether another is allowed. What is counted for backends is counted here.
+
+mod failed;
+
+use std::error::Error;
+use std::time::SystemTime;
+
+use catamaran_balance::affinity::{self, BackendOut};
+use catamaran_message::BodyLength;
+use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::cache::fill::FetchFacts;
+use crate::client::ClientError;
+use crate::config::BackendConfig;
+use crate::control::events::Kind;
+use crate::counters::Reason;
+use crate::deadlines::Tick;
+use crate::exchange::attempts::failed::Failed;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::failure::{Causes, Failure};
+use crate::exchange::leaving::unless_left;
+use crate::exchange::outgoing::Outgoing;
+use crate::exchange::pages::MAINTENANCE;
+use crate::exchange::relay::{Relay, RelayError, Terms};
+use crate::exchange::response_policy::{BackendPolicy, ResponsePolicy};
+use crate::exchange::retry::{self, Attempt, Retry, Stage};
+use crate::exchange::source::{Leased, Source};
+use crate::exchange::state::Exchange;
+use crate::site::rules::Rules;
+use crate::site::{Choice, Member, Upstream};
+use crate::worker::in_flight::Phase;
+
+/// Attempts the exchange on one backend after the other, as far as a retry is safe.
+pub(crate) async fn try_backends<'a>(
+    exchange: &mut Exchange<'a>,
+    upstream: &'a Upstream,
+    down: &mut Downstream<'_>,
+    outgoing: &Outgoing<'_>,
+) -> Result<(), Failure> {
+    let rules = exchange
+        .decided
+        .passage
+        .as_ref()
+        .map(|passage| passage.rules);
+    let retries = upstream.retries_by(rules);
+    let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
+    let mut choice = choose(exchange, upstream, rules, &tried, outgoing)?;
+    let (mut fresh, mut refusals) = (false, 0);
+    loop {
+        let index = choice.member;
+        let held = choice.decision.is_some_and(|decision| decision.held);
+        let member = &upstream.members[index];
+        exchange.attempts.member = Some(member);
+        exchange.attempts.first_member.get_or_insert(member);
+        exchange.attempts.count += 1;
+        let attempts_left = (retries + 1 + refusals).saturating_sub(exchange.attempts.count);
+        let elsewhere = Elsewhere {
+            upstream,
+            tried: &tried,
+            present: index,
+            method: outgoing.method_for_retry(),
+            attempts_left,
+            held,
+        };
+        let failed = match attempt(exchange, &choice, &elsewhere, fresh, down, outgoing).await {
+            Ok(()) => return Ok(()),
+            Err(failed) => failed,
+        };
+        if !tried.contains(&index) {
+            tried.push(index);
+        }
+        // Takes no time and puts its backend out: all the others may be asked.
+        let free = u32::from(failed.refused && retries > 0);
+        refusals += free;
+        let decision = retry::decide(&Attempt {
+            stage: failed.stage,
+            repeatable: upstream.repeats(outgoing.method_for_retry()),
+            replayable: exchange.progress.replay.has_all(exchange.progress.received),
+            disconnected: failed.disconnected,
+            backend_out: failed.backend_out,
+            dial_timed_out: failed.dial_timed_out,
+            reused: failed.reused,
+            attempts_left: attempts_left + free,
+            others: !held && upstream.has_others(&tried),
+            blameless: failed.failure.reason.is_client(),
+        });
+        if decision == Retry::No {
+            return Err(failed.failure);
+        }
+        if !upstream.retry_budget.retry() {
+            let reason = Reason::new(Culprit::Front, "retry-budget");
+            exchange.scene.worker.counters().reason(reason);
+            return Err(failed.failure);
+        }
+        account_retry(exchange, &failed, decision);
+        fresh = decision == Retry::Fresh;
+        if !fresh {
+            choice = choose(exchange, upstream, rules, &tried, outgoing)?;
+        }
+    }
+}
+
+/// Chooses the backend of the next attempt, or says why there is none.
+fn choose<'o>(
+    exchange: &mut Exchange<'_>,
+    upstream: &'o Upstream,
+    rules: Option<&'o Rules>,
+    tried: &[usize],
+    outgoing: &'o Outgoing<'_>,
+) -> Result<Choice<'o>, Failure> {
+    let nobody = |token| {
+        let token = match upstream.is_in_maintenance(rules) {
+            true => MAINTENANCE,
+            false => token,
+        };
+        Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
+    };
+    let chosen = upstream.choose(
+        exchange.scene.worker.index(),
+        outgoing.facts(rules),
+        tried,
+        now(exchange),
+    );
+    let choice = match chosen {
+        Ok(Some(choice)) => choice,
+        Ok(None) => return Err(nobody("no-backend")),
+        Err(BackendOut { route }) => {
+            exchange.attempts.session_route = exchange
+                .scene
+                .worker
+                .access_log()
+                .is_on()
+                .then(|| route.into());
+            return Err(nobody("sticky-backend-out"));
+        }
+    };
+    if let Some(decision) = choice.decision {
+        note(exchange, &decision);
+    }
+    Ok(choice)
+}
+
+/// Notes the outcome for the session. The last attempt counts.
+fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
+    if decision.excess && exchange.attempts.sticky.is_none() {
+        let reason = Reason::new(Culprit::Client, "sticky-values-max");
+        exchange.scene.worker.counters().reason(reason);
+    }
+    exchange.attempts.sticky = Some(decision.outcome);
+    let logged = decision
+        .route
+        .filter(|_| exchange.scene.worker.access_log().is_on());
+    exchange.attempts.session_route = logged.map(Into::into);
+}
+
+/// When an attempt begins. The first begins with the head.
+fn now(exchange: &Exchange<'_>) -> Instant {
+    if exchange.attempts.count <= 1 {
+        exchange.began
+    } else {
+        Instant::now()
+    }
+}
+
+fn account_retry(exchange: &Exchange<'_>, failed: &Failed, decision: Retry) {
+    let (stage, reason) = (failed.stage, failed.failure.reason);
+    let counters = exchange.scene.worker.counters();
+    counters.retry();
+    counters.reason(reason);
+    if let Some(member) = exchange.attempts.member {
+        let figures = member.backend.figures();
+        figures.retried(exchange.scene.worker.index());
+    }
+    if stage == Stage::Undelivered {
+        counters.reason(Reason::new(Culprit::Backend, "undelivered"));
+    }
+    tracing::info!(request = %exchange.id, ?decision, ?stage, %reason, "retry");
+}
+
+/// One attempt on one backend. A failed one is kept in a box, so that a result is not moved at its cost.
+async fn attempt(
+    exchange: &mut Exchange<'_>,
+    choice: &Choice<'_>,
+    elsewhere: &Elsewhere<'_>,
+    fresh: bool,
+    down: &mut Downstream<'_>,
+    outgoing: &Outgoing<'_>,
+) -> Result<(), Box<Failed>> {
+    let now = now(exchange);
+    let upstream = elsewhere.upstream;
+    let reuse = match upstream.repeats(outgoing.method()) {
+        _ if fresh => Reuse::Never,
+        true => Reuse::Any,
+        false => Reuse::Lasting,
+    };
+    let member = &upstream.members[choice.member];
+    let settings = &member.settings;
+    let mut lease = match begin_lease(exchange, member, reuse, now)? {
+        Leasing::Done(lease) => lease,
+        Leasing::Waiting(leasing) => {
+            let leased = unless_left(leasing, exchange.scene, down).await;
+            after_wait(exchange, member, leased)?
+        }
+    };
+    if let Some(logged) = &mut exchange.logged {
+        logged.leased = Some(Instant::now());
+    }
+    if let Err(error) = outgoing.send(&mut lease, settings, upstream.tell(choice)) {
+        lease.finish(now);
+        let failed = Failed::unsent(Failure::from_request(&error));
+        return Err(reported(exchange, member, failed, &error));
+    }
+    enter_sent(exchange, outgoing.body(), choice);
+    let passage = exchange.decided.passage.as_deref();
+    let policy = ResponsePolicy {
+        backend: Some(BackendPolicy {
+            member,
+            elsewhere,
+            pages: exchange.decided.pages.replacing(),
+            cookie: upstream.cookie(choice, outgoing.identity().secure),
+        }),
+        passage,
+        request: exchange.progress.hook.is_some().then_some(outgoing),
+    };
+    let source = Source::Backend(Leased {
+        lease: &mut lease,
+        config: settings,
+        rules: passage.map(|passage| passage.rules),
+        elsewhere,
+        seen: exchange.seen.as_ref(),
+    });
+    let terms = terms(exchange, outgoing, settings, &policy);
+    let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
+        .run()
+        .await;
+    let error = relayed.as_ref().err().map(|error| &**error);
+    note_response(exchange, member, now, error);
+    match relayed {
+        Ok(()) if exchange.progress.upgraded => {
+            if let Some(wanted) = &mut exchange.decided.tunnel {
+                wanted.opened = Some(lease.into_tunnel());
+            }
+            Ok(())
+        }
+        Ok(()) => {
+            conclude(exchange, member, lease, now);
+            Ok(())
+        }
+        Err(error) => Err(break_off(exchange, down, member, lease, &error)),
+    }
+}
+
+/// Lets administrators see that the request's head was sent, and those who read its response for whom.
+#[inline]
+fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
+    if let Some(hook) = &exchange.progress.hook {
+        hook.note_facts(FetchFacts {
+            member: Some(choice.member),
+            attempts: exchange.attempts.count,
+        });
+    }
+    if let Some(seen) = &exchange.seen {
+        seen.enter(match body {
+            BodyLength::Known(0) => Phase::Waiting,
+            _ => Phase::Sending,
+        });
+    }
+}
+
+/// The connection that was waited for.
+fn after_wait<'m>(
+    exchange: &Exchange<'_>,
+    member: &'m Member,
+    leased: Result<Result<Lease<'m>, LeaseError>, ClientError>,
+) -> Result<Lease<'m>, Box<Failed>> {
+    let left = |error| {
+        let failed = Failed::unsent(Failure::from_client(&error));
+        reported(exchange, member, failed, &error)
+    };
+    let unleased = |error| reported(exchange, member, Failed::from_lease(&error), &error);
+    leased.map_err(left)?.map_err(unleased)
+}
+
+/// Counts an attempt, and begins to lease a connection for it: for a tunnel one of its own.
+fn begin_lease<'m>(
+    exchange: &Exchange<'_>,
+    member: &'m Member,
+    reuse: Reuse,
+    now: Instant,
+) -> Result<Leasing<'m>, Box<Failed>> {
+    let Member {
+        backend, settings, ..
+    } = member;
+    let worker = exchange.scene.worker.index();
+    backend.figures().attempt(worker);
+    if let Some(seen) = &exchange.seen {
+        seen.attempt(backend.number());
+    }
+    match &exchange.decided.tunnel {
+        None => Ok(backend.lease(settings, worker, reuse, now)),
+        Some(_) if settings.takes_tunnels() => Ok(backend.lease_for_tunnel(settings, worker)),
+        Some(_) => {
+            let failed = Failed::unsent(Failure::no_upgrade_url());
+            Err(reported(exchange, member, failed, &NoUpgradeUrl))
+        }
+    }
+}
+
+/// Ends an attempt whose response is complete.
+fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, began: Instant) {
+    let Member {
+        backend, settings, ..
+    } = member;
+    let now = exchange.scene.measured();
+    note_end(exchange, member, began, now);
+    let status = exchange.progress.status;
+    if status == Some(StatusCode::FORBIDDEN) && !lease.is_reused() && !lease.is_reusable() {
+        backend.note_refusal();
+    }
+    lease.finish(now);
+    if status.is_some_and(|status| settings.retries_status(status)) {
+        backend.verify();
+    }
+    if let Some(logged) = &mut exchange.logged {
+        logged.ended = Some(now);
+    }
+    if exchange.progress.replaced {
+        let reason = Reason::new(Culprit::Backend, "error-replaced");
+        exchange.scene.worker.count(reason);
+        exchange.reason = Some(reason);
+    }
+}
+
+/// Ends an attempt whose relay failed.
+fn break_off(
+    exchange: &Exchange<'_>,
+    down: &mut Downstream<'_>,
+    member: &Member,
+    lease: Lease<'_>,
+    error: &RelayError,
+) -> Box<Failed> {
+    let failed = Failed::from_relay(error, &exchange.progress, &lease);
+    report(exchange, member, &failed, error);
+    // A response that has begun may go on for ever without a byte. A reset tells the backend.
+    if failed.failure.is_gone() && exchange.progress.status.is_none() {
+        down.leave_behind(lease.leave_behind());
+    } else {
+        lease.abort();
+    }
+    if failed.failure.reason.culprit() == Culprit::Backend {
+        member.backend.verify();
+    }
+    Box::new(failed)
+}
+
+fn terms<'p>(
+    exchange: &Exchange<'_>,
+    outgoing: &Outgoing<'_>,
+    backend: &BackendConfig,
+    policy: &'p ResponsePolicy<'p>,
+) -> Terms<'p> {
+    let rules = policy.passage.map(|passage| passage.rules);
+    let body_max = Rules::body_max(rules, exchange.scene.listener);
+    Terms {
+        policy,
+        takes_interims: outgoing.takes_interims(),
+        body: outgoing.body(),
+        body_max: body_max.unwrap_or(u64::MAX),
+        expect_continue: outgoing.expect_continue(),
+        deadline: backend
+            .exchange_timeout
+            .map_or(Tick::NEVER, |limit| exchange.began_tick + limit),
+        timed: exchange.scene.worker.access_log().is_on() || exchange.scene.worker.keeps_times(),
+    }
+}
+
+/// Counts the head of the response, if one came, and how long it took.
+#[inline]
+fn note_response(
+    exchange: &Exchange<'_>,
+    member: &Member,
+    began: Instant,
+    error: Option<&RelayError>,
+) {
+    let worker = exchange.scene.worker;
+    let status = match error {
+        Some(RelayError::Declined(status)) => Some(*status),
+        _ => exchange.progress.status,
+    };
+    if let Some(status) = status {
+        member.backend.figures().responded(worker.index(), status);
+        if let Some(run_max) = member.settings.eject_after_5xx {
+            member.backend.note_status(status, run_max);
+        }
+    }
+    if let Some(at) = exchange.progress.head_at.filter(|_| worker.keeps_times()) {
+        let after = at.saturating_duration_since(began);
+        member.backend.figures().answered(worker.index(), after);
+    }
+}
+
+/// Counts how long a complete response took.
+fn note_end(exchange: &Exchange<'_>, member: &Member, began: Instant, ended: Instant) {
+    let worker = exchange.scene.worker;
+    if worker.keeps_times() {
+        let after = ended.saturating_duration_since(began);
+        member.backend.figures().completed(worker.index(), after);
+    }
+}
+
+/// An attempt that failed before its relay began, counted and logged.
+fn reported(
+    exchange: &Exchange<'_>,
+    member: &Member,
+    failed: Failed,
+    error: &dyn Error,
+) -> Box<Failed> {
+    report(exchange, member, &failed, error);
+    Box::new(failed)
+}
+
+/// Counts a failed attempt and logs it for the operator, unless the client caused it.
+fn report(exchange: &Exchange<'_>, member: &Member, failed: &Failed, error: &dyn Error) {
+    let (upstream, backend) = (member.backend.upstream(), member.name());
+    let (request, reason, causes) = (exchange.id, failed.failure.reason, Causes(error));
+    if reason.is_client() {
+        tracing::debug!(%request, upstream, backend, %reason, "{causes}");
+        return;
+    }
+    tracing::warn!(%request, upstream, backend, %reason, "{causes}");
+    member.backend.figures().failed_as(LastFailure {
+        at: SystemTime::now(),
+        reason: (reason.culprit(), reason.token()),
+        stage: failed.stage.token(),
+        request: request.to_string(),
+        detail: causes.to_string(),
+    });
+    let text = format!("{reason}: {causes} (request {request})");
+    let events = exchange.scene.worker.events();
+    events.push(Kind::Failure, upstream, backend, text);
+}
+
+/// Why a backend that speaks AJP cannot have a tunnel.
+#[derive(Debug, thiserror::Error)]
+#[error("a tunnel is asked for, and the backend has no `upgrade_url`")]
+struct NoUpgradeUrl;

@@ -1,0 +1,78 @@
+//! What is known of an attempt that failed.
+
+use std::io;
+
+use catamaran_upstream::{Lease, LeaseError};
+
+use crate::exchange::failure::Failure;
+use crate::exchange::progress::Progress;
+use crate::exchange::relay::RelayError;
+use crate::exchange::retry::Stage;
+
+/// A failed attempt: the failure, and what decides about another attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    pub(super) stage: Stage,
+    pub(super) disconnected: bool,
+    pub(super) backend_out: bool,
+    pub(super) dial_timed_out: bool,
+    /// The connection was refused at once.
+    pub(super) refused: bool,
+    pub(super) reused: bool,
+}
+
+impl Failed {
+    /// An attempt that got no connection.
+    pub(super) fn from_lease(error: &LeaseError) -> Self {
+        Self {
+            dial_timed_out: matches!(error, LeaseError::DialTimeout { .. }),
+            refused: matches!(error, LeaseError::Dial { source, .. } if is_refusal(source)),
+            ..Self::unsent(Failure::from_lease(error))
+        }
+    }
+
+    /// An attempt that sent nothing.
+    pub(super) fn unsent(failure: Failure) -> Self {
+        Self {
+            failure,
+            stage: Stage::NotSent,
+            disconnected: false,
+            backend_out: false,
+            dial_timed_out: false,
+            refused: false,
+            reused: false,
+        }
+    }
+
+    pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease<'_>) -> Self {
+        let answered = progress.status.is_some() || lease.is_answered();
+        let disconnected = match error {
+            RelayError::Source(error) => error.is_disconnect(),
+            _ => false,
+        };
+        Self {
+            failure: error.failure(),
+            stage: if matches!(error, RelayError::Declined(_)) {
+                Stage::Declined
+            } else if answered {
+                Stage::Answered
+            } else if disconnected && lease.is_undelivered() {
+                Stage::Undelivered
+            } else {
+                Stage::Sent
+            },
+            disconnected,
+            backend_out: matches!(error, RelayError::BackendOut),
+            dial_timed_out: false,
+            refused: false,
+            reused: lease.is_reused(),
+        }
+    }
+}
+
+/// Nobody listens there, which is known at once.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound)
+}

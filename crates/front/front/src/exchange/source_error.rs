@@ -1,0 +1,141 @@
+//! Why a source did not give the whole response.
+
+use catamaran_coding::EncoderFault;
+use catamaran_files::FileBodyError;
+use catamaran_upstream::{Culprit, Error as UpstreamError};
+use http::StatusCode;
+use thiserror::Error;
+
+use crate::cache::fill::FillFailure;
+
+/// Why a source did not give the whole response. What is large of it is in boxes, so that it takes no room of its
+/// own beside an event: each event would be moved for that.
+#[derive(Debug, Error)]
+pub(crate) enum SourceError {
+    /// The backend's connection failed, or the backend broke its protocol.
+    #[error(transparent)]
+    Upstream(Box<UpstreamError>),
+    /// The rest of a file cannot be had.
+    #[error(transparent)]
+    File(FileBodyError),
+    /// The rest of the response cannot be compressed.
+    #[error(transparent)]
+    Encoder(EncoderFault),
+    /// What a cache was to give does not come.
+    #[error(transparent)]
+    Cached(Box<CachedError>),
+}
+
+impl From<UpstreamError> for SourceError {
+    #[cold]
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(Box::new(error))
+    }
+}
+
+impl From<CachedError> for SourceError {
+    #[cold]
+    fn from(error: CachedError) -> Self {
+        Self::Cached(Box::new(error))
+    }
+}
+
+impl SourceError {
+    /// Whose fault it is.
+    pub(crate) fn culprit(&self) -> Culprit {
+        match self {
+            Self::Upstream(_) => Culprit::Backend,
+            Self::File(_) | Self::Encoder(_) => Culprit::Front,
+            Self::Cached(error) => error.culprit(),
+        }
+    }
+
+    /// The reason in one word, for logs and counters.
+    pub(crate) fn token(&self) -> &'static str {
+        match self {
+            Self::Upstream(error) => error.token(),
+            Self::File(FileBodyError::Changed) => "file-changed",
+            Self::File(FileBodyError::Read(_)) => "file-read",
+            Self::File(FileBodyError::Busy(_)) => "files-busy",
+            Self::Encoder(_) => "compress-failed",
+            Self::Cached(error) => error.token(),
+        }
+    }
+
+    /// What a client is answered that has got nothing yet.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::File(FileBodyError::Read(_)) | Self::Encoder(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            Self::File(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Cached(error) => error.status(),
+        }
+    }
+
+    /// Whether the connection to a backend broke, so that another may be tried.
+    pub(crate) fn is_disconnect(&self) -> bool {
+        match self {
+            Self::Upstream(error) => error.is_disconnect(),
+            Self::File(_) | Self::Encoder(_) | Self::Cached(_) => false,
+        }
+    }
+}
+
+/// Why a response of the cache does not go to the client that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum CachedError {
+    /// It is for another client.
+    #[error("the response that was waited for is not for this client")]
+    NotShared,
+    /// The backend answered so, and a stale response is better.
+    #[error("the backend answered {0}, which is one of `stale_status`")]
+    StaleStatus(StatusCode),
+    /// It did not come.
+    #[error("the response that was waited for did not come: {}", .0.reason)]
+    Failed(FillFailure),
+}
+
+impl CachedError {
+    pub(crate) fn culprit(self) -> Culprit {
+        match self {
+            Self::NotShared => Culprit::Front,
+            Self::StaleStatus(_) => Culprit::Backend,
+            Self::Failed(failure) => failure.reason.culprit(),
+        }
+    }
+
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Self::NotShared => "not-shared",
+            Self::StaleStatus(_) => "stale-status",
+            Self::Failed(failure) => failure.reason.token(),
+        }
+    }
+
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::NotShared => StatusCode::BAD_GATEWAY,
+            Self::StaleStatus(status) => status,
+            Self::Failed(failure) => failure.status,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use catamaran_upstream::Event;
+
+    use super::*;
+
+    /// Each event would be moved once more if it had not the form in which a backend's connection yields it.
+    #[test]
+    fn an_error_takes_no_room_beside_an_event() {
+        type Polled<E> = Poll<Result<Event, E>>;
+        assert_eq!(size_of::<Polled<SourceError>>(), size_of::<Event>());
+        assert_eq!(size_of::<Polled<UpstreamError>>(), size_of::<Event>());
+    }
+}

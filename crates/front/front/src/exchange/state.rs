@@ -1,0 +1,122 @@
+//! What is known of one exchange, from its head to its log line: the state that the steps of an exchange share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catamaran_balance::affinity::Outcome;
+use catamaran_message::{BodyLength, RequestHead};
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::counters::Reason;
+use crate::deadlines::Tick;
+use crate::exchange::fields::passage::Passage;
+use crate::exchange::logged::LoggedRequest;
+use crate::exchange::pages::Pages;
+use crate::exchange::progress::Progress;
+use crate::exchange::scene::Scene;
+use crate::request_id::RequestId;
+use crate::site::route::Route;
+use crate::site::{Member, Upstream};
+use crate::tunnel_request::TunnelRequest;
+use crate::worker::OwnSite;
+use crate::worker::in_flight::Seen;
+
+/// One exchange: what is known of it, from its head to its log line.
+pub(crate) struct Exchange<'a> {
+    pub(crate) scene: Scene<'a>,
+    pub(crate) site: &'a Arc<OwnSite>,
+    pub(crate) id: RequestId,
+    /// What administrators see of it while it lasts.
+    pub(crate) seen: Option<Seen<'a>>,
+    pub(crate) began: Instant,
+    pub(crate) began_tick: Tick,
+    /// What the log says of the request, if there is a log.
+    pub(crate) logged: Option<Box<LoggedRequest>>,
+    /// What was decided of the request.
+    pub(crate) decided: Decided<'a>,
+    /// What the attempts came to.
+    pub(crate) attempts: Attempts<'a>,
+    pub(crate) progress: Progress,
+    pub(crate) reason: Option<Reason>,
+    /// The status in the log if the client left and no status was sent.
+    pub(crate) unsent: Option<StatusCode>,
+}
+
+/// What the verdict says for as long as the exchange lasts.
+pub(crate) struct Decided<'a> {
+    /// Who the client is, as far as that is known.
+    pub(crate) client_ip: IpAddr,
+    /// Pages of the operator's own.
+    pub(crate) pages: Pages<'a>,
+    pub(crate) upstream: Option<&'a Upstream>,
+    /// What the route changes, if it changes anything.
+    pub(crate) passage: Option<Box<Passage<'a>>>,
+    /// The route, if it has rules.
+    pub(crate) route: Option<&'a Route>,
+    /// The tunnel that the request asks for, if the route allows it.
+    pub(crate) tunnel: Option<Box<TunnelRequest<'a>>>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    pub(crate) given_id: Option<Bytes>,
+}
+
+/// What the attempts of an exchange came to. The last one counts.
+#[derive(Default)]
+pub(crate) struct Attempts<'a> {
+    pub(crate) count: u32,
+    pub(crate) member: Option<&'a Member>,
+    /// The member of the first attempt.
+    pub(crate) first_member: Option<&'a Member>,
+    /// What became of the session, if sessions are kept.
+    pub(crate) sticky: Option<Outcome>,
+    /// The route of the session id that decided, for the log.
+    pub(crate) session_route: Option<Box<[u8]>>,
+}
+
+impl<'a> Exchange<'a> {
+    /// An exchange of which nothing is decided; of a request that has no `head` nothing will be.
+    pub(crate) fn new(
+        scene: Scene<'a>,
+        site: &'a Arc<OwnSite>,
+        head: Option<&RequestHead>,
+    ) -> Self {
+        let id = scene.worker.next_id();
+        let (began, began_tick) = (scene.measured(), scene.now());
+        let is_logged = scene.worker.access_log().is_on();
+        let in_flight = scene.worker.in_flight();
+        Self {
+            scene,
+            site,
+            id,
+            seen: head.and_then(|head| Some(in_flight?.begin(id, began_tick, head))),
+            began,
+            began_tick,
+            logged: head
+                .filter(|_| is_logged)
+                .map(|head| Box::new(LoggedRequest::new(head))),
+            decided: Decided {
+                client_ip: scene.peer.remote.ip(),
+                pages: Pages::new(site.error_pages.as_deref(), id),
+                upstream: None,
+                passage: None,
+                route: None,
+                tunnel: None,
+                given_id: None,
+            },
+            attempts: Attempts::default(),
+            progress: Progress {
+                body_complete: head.is_some_and(|head| head.body == BodyLength::Known(0)),
+                ..Progress::default()
+            },
+            reason: None,
+            unsent: None,
+        }
+    }
+
+    /// Counts why the front answers itself or gives up, and keeps it for the log.
+    pub(crate) fn note_reason(&mut self, reason: Reason) {
+        self.scene.worker.count(reason);
+        self.reason = Some(reason);
+    }
+}
