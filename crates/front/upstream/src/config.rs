@@ -337,10 +337,19 @@ impl BackendConfig {
         }
     }
 
+    /// Whether requests go to it as HTTP, of any version, with fields for what AJP13 tells by itself.
+    #[must_use]
+    pub fn speaks_http(&self) -> bool {
+        match self.protocol {
+            Protocol::Http => true,
+            Protocol::Ajp => false,
+        }
+    }
+
     /// Whether it can have tunnels.
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
-        self.protocol == Protocol::Http || self.upgrade.is_some()
+        self.speaks_http() || self.upgrade.is_some()
     }
 
     /// Where requests for a tunnel go, and by which TLS.

@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 use tokio::time::timeout;
 
 use crate::client_facts::ClientFacts;
-use crate::config::{Address, BackendConfig, ProbeConfig, ProbeKind, ProbeRequest, Protocol};
+use crate::config::{Address, BackendConfig, ProbeConfig, ProbeKind, ProbeRequest};
 use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::{Culprit, Error, LeaseError, PingFailure};
@@ -192,7 +192,7 @@ pub(crate) fn wants_pong(config: &BackendConfig) -> bool {
 /// it is never sent.
 fn may_ask_cping(config: &BackendConfig) -> bool {
     let is_wanted = config.ajp.ping_after_idle.is_some() || wants_pong(config);
-    config.protocol == Protocol::Ajp && is_wanted
+    !config.speaks_http() && is_wanted
 }
 
 /// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be asked
@@ -239,7 +239,7 @@ pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
         Found::Silent(how) => Some(how),
         _ => None,
     };
-    if (found.is_answer() || unponged.is_some()) && !is_asked && config.protocol == Protocol::Ajp {
+    if (found.is_answer() || unponged.is_some()) && !is_asked && !config.speaks_http() {
         let head = ProbeRequest {
             method: Method::HEAD,
             statuses: vec![100..=402, 404..=599],
@@ -326,7 +326,7 @@ async fn ask(
     };
     conn.send_request(&sent, &ClientFacts::local(), config)
         .map_err(|_| Wrong::Request)?;
-    receive(conn, request, config.protocol == Protocol::Ajp).await
+    receive(conn, request, !config.speaks_http()).await
 }
 
 /// Receives the answer up to its end, or to what is looked at.

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::config::{Address, BackendConfig, Protocol};
+use crate::config::{Address, BackendConfig};
 use crate::names::{self, Name};
 
 /// A backend's configuration and the generation of connections that it needs. Read it like the
@@ -35,7 +35,7 @@ impl Settings {
             return Arc::clone(self);
         }
         let (before, after) = (&self.config.ajp, &config.ajp);
-        let ajp_bound = config.protocol == Protocol::Ajp
+        let ajp_bound = !config.speaks_http()
             && (before.packet_size, &before.secret) != (after.packet_size, &after.secret);
         let bound = ajp_bound || self.config.tls != config.tls;
         if !bound {
@@ -91,7 +91,7 @@ mod tests {
     use catamaran_ajp::PacketSize;
 
     use super::*;
-    use crate::config::Secret;
+    use crate::config::{Protocol, Secret};
 
     #[test]
     fn only_what_a_connection_is_bound_to_begins_a_generation() {

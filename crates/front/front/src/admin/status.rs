@@ -142,7 +142,7 @@ pub(super) fn upstream(
         ready: health::accepts_new(upstream) && !discovered.awaits(&upstream.name),
         members: discovered.view(&upstream.name).map(source),
         panic: upstream.members.iter().any(|it| it.backend.is_in_panic()),
-        retries: upstream.retries,
+        retries: upstream.config().retries,
         retry_budget: api::RetryBudgetStatus {
             left: upstream.retry_budget.left(),
             max: RetryBudget::MAX,

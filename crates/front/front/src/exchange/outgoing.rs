@@ -18,7 +18,7 @@ use http::{Method, StatusCode, Version};
 
 use super::failure::Failure;
 use crate::boxed::in_box;
-use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, Protocol, QueryForm};
+use crate::config::{BackendConfig, ClientCertFields, ListenerConfig, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::fields::attributes::{self, Attributes};
 use crate::exchange::fields::clean::{Withheld, clean_request};
@@ -474,7 +474,7 @@ impl<'s> Outgoing<'s> {
 
     /// What a backend is told of the client's TLS in fields, if it is.
     fn told_certificate(&self, backend: &BackendConfig) -> Option<&TlsFacts> {
-        let over_http = backend.protocol == Protocol::Http || self.upgrade.is_some();
+        let over_http = backend.speaks_http() || self.upgrade.is_some();
         let wanted = backend.client_cert_fields != ClientCertFields::Off;
         let session = self.client.tls.as_ref().filter(|_| wanted && over_http);
         session

@@ -4,7 +4,7 @@ use catamaran_admin_api::BackendRequest;
 use catamaran_units::show_duration;
 use catamaran_upstream::RequestError;
 
-use crate::config::{BackendConfig, Protocol};
+use crate::config::BackendConfig;
 use crate::exchange::outgoing::Outgoing;
 use crate::site::rules::Rules;
 use crate::site::{Choice, Upstream};
@@ -24,10 +24,10 @@ pub(super) fn request(
         None => settings.end(),
     };
     let cookie = upstream.cookie(choice, outgoing.identity().secure);
-    let protocol = match settings.protocol {
-        Protocol::Ajp if tunnel.is_none() => "ajp",
-        _ if tls.is_some() => "https",
-        _ => "http",
+    let protocol = match (settings.speaks_http() || tunnel.is_some(), tls) {
+        (false, _) => "ajp",
+        (true, Some(_)) => "https",
+        (true, None) => "http",
     };
     Ok(BackendRequest {
         backend: settings.name.clone(),
@@ -45,7 +45,7 @@ pub(super) fn request(
 
 fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, String)> {
     let of_route = rules.map(Rules::config);
-    let is_ajp = settings.protocol == Protocol::Ajp;
+    let is_ajp = !settings.speaks_http();
     let first_byte = of_route.and_then(|rules| rules.first_byte_timeout);
     let first_byte = first_byte.unwrap_or(settings.first_byte_timeout);
     let idle_body = of_route.and_then(|rules| rules.idle_body_timeout);

@@ -133,7 +133,7 @@ impl Backend {
     /// because an application may answer so as well.
     pub fn note_refusal(self: &Arc<Self>) {
         let settings = self.settings();
-        if settings.protocol != Protocol::Ajp {
+        if settings.speaks_http() {
             return;
         }
         self.lock_findings().refused = Some(Instant::now());
@@ -212,7 +212,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::config::{Address, BackendConfig};
+    use crate::config::{Address, BackendConfig, Protocol};
     use crate::error::{LeaseError, Tried};
 
     const UP: History = History {
