@@ -34,8 +34,8 @@ use tokio::time::Instant;
 
 use crate::cache::Cache;
 use crate::config::{
-    Activation, BackendConfig, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol,
-    RequestAttributes, RouteConfig, ServerConfig, UpstreamConfig,
+    Activation, BackendConfig, Config, ErrorPages, ListenerConfig, Policy, RouteConfig,
+    ServerConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
 use crate::site::clients_max::WantedLimits;
@@ -49,7 +49,7 @@ use crate::site::sticky::own_cookie::Own;
 use crate::site::turns::Turns;
 use crate::via::Via;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
@@ -76,21 +76,13 @@ pub(crate) struct Upstream {
     config: Arc<UpstreamConfig>,
     workers: usize,
     pub(crate) members: Vec<Member>,
-    pub(crate) retries: u32,
-    policy: Policy,
-    /// How much of the weight may be out because of missing answers, in percent.
-    unwell_max: u8,
     pub(crate) retry_budget: Arc<SharedRetryBudget>,
     /// Whether there is an HTTP backend.
     has_http: bool,
     has_ajp: bool,
     turns: Turns,
-    /// What leads to a backend, if the policy asks for it.
-    hash_by: Option<HashBy>,
     /// How sessions stay with their members, if they do.
     pub(crate) sticky: Option<Arc<Sticky>>,
-    /// What AJP backends are told besides.
-    pub(crate) attributes: Option<Arc<RequestAttributes>>,
 }
 
 /// One backend at one moment.
@@ -246,16 +238,9 @@ impl Site {
 
     fn with_upstreams(&self, upstreams: Vec<Arc<Upstream>>) -> Self {
         Self {
-            routes: Arc::clone(&self.routes),
             upstreams,
-            caches: Arc::clone(&self.caches),
-            server: Arc::clone(&self.server),
-            wanted: self.wanted,
-            listeners: Arc::clone(&self.listeners),
-            parts_listeners: self.parts_listeners,
-            via: self.via.clone(),
-            error_pages: self.error_pages.clone(),
             generation: self.generation + 1,
+            ..self.clone()
         }
     }
 
@@ -341,7 +326,7 @@ impl Upstream {
     #[inline]
     pub(crate) fn retries_by(&self, rules: Option<&Rules>) -> u32 {
         let own = rules.and_then(|rules| rules.config().retries);
-        own.unwrap_or(self.retries)
+        own.unwrap_or(self.config.retries)
     }
 
     /// Whether a request that a backend may have received may be sent again.
@@ -354,27 +339,36 @@ impl Upstream {
             .all()
             .map(|it| Member::new(&config.name, it, workers, reusable))
             .collect();
-        Self::of(Arc::new(config.clone()), members, workers)
+        let turns = Turns::new(config, &members, workers);
+        let retry_budget = Arc::new(SharedRetryBudget::new(workers));
+        Self::of(
+            Arc::new(config.clone()),
+            workers,
+            members,
+            turns,
+            retry_budget,
+        )
     }
 
-    fn of(config: Arc<UpstreamConfig>, members: Vec<Member>, workers: usize) -> Self {
-        let has_http = config.all().any(|it| it.protocol == Protocol::Http);
-        let has_ajp = config.all().any(|it| it.protocol == Protocol::Ajp);
+    fn of(
+        config: Arc<UpstreamConfig>,
+        workers: usize,
+        members: Vec<Member>,
+        turns: Turns,
+        retry_budget: Arc<SharedRetryBudget>,
+    ) -> Self {
+        let has_http = config.all().any(BackendConfig::speaks_http);
+        let has_ajp = config.all().any(|it| !it.speaks_http());
         Self {
             name: config.name.clone(),
-            retries: config.retries,
-            policy: config.policy,
-            unwell_max: config.unwell_max,
-            retry_budget: Arc::new(SharedRetryBudget::new(workers)),
             has_http,
             has_ajp,
-            turns: Turns::new(&config, &members, workers),
-            hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
             sticky: Sticky::new(&config).map(Arc::new),
-            attributes: config.attributes.clone(),
-            members,
-            workers,
             config,
+            workers,
+            members,
+            turns,
+            retry_budget,
         }
     }
 
@@ -395,11 +389,10 @@ impl Upstream {
             let known = reusable.get_mut(&config.name).unwrap_or(&mut none);
             Member::new(&self.name, config, self.workers, known)
         };
-        let members = own.chain(config.found.iter().map(member)).collect();
-        Self {
-            retry_budget: Arc::clone(&self.retry_budget),
-            ..Self::of(Arc::new(config), members, self.workers)
-        }
+        let members: Vec<Member> = own.chain(config.found.iter().map(member)).collect();
+        let turns = Turns::new(&config, &members, self.workers);
+        let retry_budget = Arc::clone(&self.retry_budget);
+        Self::of(Arc::new(config), self.workers, members, turns, retry_budget)
     }
 
     /// How many of its members are the file's; they come first.
@@ -416,21 +409,12 @@ impl Upstream {
                 ..member.clone()
             })
             .collect();
+        let (config, workers) = (Arc::clone(&self.config), self.workers);
+        let turns = self.turns.controlled(&config, &members, workers);
+        let retry_budget = Arc::clone(&self.retry_budget);
         Self {
-            name: self.name.clone(),
-            config: Arc::clone(&self.config),
-            workers: self.workers,
-            turns: self.turns.controlled(&self.config, &members, self.workers),
-            members,
-            retries: self.retries,
-            policy: self.policy,
-            unwell_max: self.unwell_max,
-            retry_budget: Arc::clone(&self.retry_budget),
-            has_http: self.has_http,
-            has_ajp: self.has_ajp,
-            hash_by: self.hash_by.clone(),
             sticky: self.sticky.clone(),
-            attributes: self.attributes.clone(),
+            ..Self::of(config, workers, members, turns, retry_budget)
         }
     }
 
@@ -451,7 +435,7 @@ impl Upstream {
         let serves = |member: &&Member| member.controls.activation != Activation::Stopped;
         let group = Group::new(
             self.members.iter().filter(serves).map(weighed),
-            self.unwell_max,
+            self.config.unwell_max,
         );
         for member in &self.members {
             let Member {
@@ -460,7 +444,7 @@ impl Upstream {
             backend.configure(Arc::clone(settings), Arc::clone(&group));
             let sticky = self.sticky.as_ref();
             backend.count_sessions(sticky.map(|sticky| sticky.session_timeout()));
-            backend.keep_load(self.policy.reads_in_flight());
+            backend.keep_load(self.config.policy.reads_in_flight());
             match member.controls.activation {
                 Activation::Stopped => backend.stop(),
                 Activation::Active | Activation::Drain => backend.resume(),
@@ -571,7 +555,10 @@ impl Upstream {
 
     /// What leads to a backend under the policy `hash`.
     fn key(&self, facts: &Facts<'_>) -> Option<Key> {
-        hash_key::key(self.hash_by.as_ref()?, facts)
+        match self.config.policy {
+            Policy::Hash => hash_key::key(&self.config.hash_by, facts),
+            _ => None,
+        }
     }
 
     /// Picks a backend that was not tried yet, by its share of the load. `now` may be coarse.

@@ -139,7 +139,7 @@ impl<'s> Outgoing<'s> {
             head.authority = Some(asked);
         }
         let host = settle_host(&mut head, client);
-        let attributes = wishes.upstream.attributes.as_ref().map(|wanted| {
+        let attributes = wishes.upstream.config().attributes.as_ref().map(|wanted| {
             let authority = head.authority.as_ref();
             let session = client.tls.as_deref();
             let told = attributes::Told {
