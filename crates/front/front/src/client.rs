@@ -27,7 +27,7 @@ use catamaran_transport::{
     FileOutput, FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers,
 };
 use catamaran_upstream::LeftBehind;
-use http::{StatusCode, Version};
+use http::StatusCode;
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
@@ -38,6 +38,7 @@ use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
 use crate::peer::{PeerFacts, ToldTls};
 use crate::tls::LiveProfile;
+use crate::version;
 
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
@@ -335,7 +336,7 @@ impl ClientConnection {
         let active = self.active();
         let event = active.codec.receive(&mut active.input)?;
         if let Some(ServerEvent::Head(head)) = &event {
-            active.is_http10 = head.version == Version::HTTP_10;
+            active.is_http10 = !version::has_chunks(head.version);
         }
         Ok(event)
     }

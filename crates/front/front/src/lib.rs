@@ -66,6 +66,7 @@ mod site;
 pub mod tls;
 mod trust;
 mod tunnel_request;
+mod version;
 mod via;
 mod worker;
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use catamaran_message::name::{CONNECTION, UPGRADE};
 use catamaran_message::{BodyLength, Fields, Id, RequestHead};
 use catamaran_upstream::Tunnel;
-use http::{Method, Version};
+use http::Method;
+
+use crate::version;
 
 /// A tunnel that a request asks for and its route allows.
 #[derive(Debug)]
@@ -36,12 +38,12 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
 
 /// Whether the request is a CONNECT with a protocol; one without is refused before.
 pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
-    head.version == Version::HTTP_2 && head.method == Method::CONNECT
+    version::has_streams(head.version) && head.method == Method::CONNECT
 }
 
 fn is_upgrade(head: &RequestHead) -> bool {
     head.method == Method::GET
-        && head.version == Version::HTTP_11
+        && version::has_upgrade(head.version)
         && head.body == BodyLength::Known(0)
         && elements(&head.headers, CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
 }

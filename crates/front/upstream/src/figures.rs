@@ -65,7 +65,7 @@ pub struct FiguresTotals {
     pub first_byte: BucketSums,
     /// From the beginning of an attempt to the end of its response.
     pub whole: BucketSums,
-    /// Waits for a connection because of the cap, those in vain included.
+    /// Waits for a connection because of the cap, also those that ended without one.
     pub queued: BucketSums,
     /// Failed attempts.
     pub failures: BTreeMap<FailureReason, u64>,
@@ -209,7 +209,7 @@ impl Figures {
         self.workers[worker].retried.increment();
     }
 
-    /// Counts a wait for a connection, which may have been in vain.
+    /// Counts a wait for a connection, which may have ended without one.
     pub(crate) fn queued(&self, worker: usize, waited: Duration) {
         self.workers[worker].queued.record(waited);
     }

@@ -22,8 +22,7 @@ use crate::error::{Error, PingFailure, RequestError};
 pub enum Event {
     /// An interim response (1xx); the final one follows.
     Interim(Box<ResponseHead>),
-    /// The head of the final response. It is large beside the others, and in a box lest each event
-    /// be moved at its cost.
+    /// The head of the final response. In a box, to keep events small.
     Head(Box<ResponseHead>),
     /// Some bytes of its body, never empty.
     Body(Bytes),

@@ -583,7 +583,7 @@ pub(crate) fn millis(duration: std::time::Duration) -> Millis {
 }
 
 impl Drop for Tee {
-    /// Whoever waits is told.
+    /// Tells those who wait for the response.
     fn drop(&mut self) {
         self.fail(FillFailure {
             status: StatusCode::BAD_GATEWAY,

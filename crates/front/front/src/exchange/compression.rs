@@ -17,12 +17,13 @@ use catamaran_message::name::{
 };
 use catamaran_message::{Fields, Id, RequestHead, ResponseHead};
 use catamaran_upstream::{Culprit, Event};
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
 use crate::config::CompressConfig;
 use crate::counters::{Reason, WorkerCounters};
 use crate::exchange::scene::Scene;
 use crate::exchange::source_error::SourceError;
+use crate::version;
 use crate::worker::encoders::ReservedMemory;
 
 /// What a route and a request agree on before there is a response.
@@ -41,7 +42,7 @@ impl<'s> CompressionOffer<'s> {
     /// For a request with this head, as the client sent it.
     pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
-        let may = head.version != Version::HTTP_10 && !forbids(&head.headers);
+        let may = version::has_chunks(head.version) && !forbids(&head.headers);
         let lines = head.headers.get_all(ACCEPT_ENCODING);
         let share = |line| head.headers.share(line);
         Self {
@@ -195,7 +196,7 @@ impl<'s> CompressionOffer<'s> {
         )
     }
 
-    /// Whether a response with this head is one that is compressed for whoever takes it so.
+    /// Whether a response with this head is one that is compressed for clients that take a coding.
     fn is_for(&self, head: &ResponseHead) -> bool {
         let headers = &head.headers;
         let has_body = !head.status.is_informational()

@@ -1,7 +1,7 @@
 //! A request for a file: looks it up, and serves it, answers, or leaves the request to the upstream.
 //!
-//! What the kernel has in memory is had on the event loop. Everything else waits on a thread, while the
-//! front notices if the client leaves.
+//! What the kernel has in memory is read on the event loop. Everything else is read on a thread, while the front
+//! notices if the client leaves.
 
 mod kept;
 mod look_up;
@@ -33,7 +33,7 @@ struct Opened {
     body: Option<FileBody>,
 }
 
-/// What a request for a file comes to.
+/// How a request for a file ends.
 enum FileEnd {
     Send(Box<Opened>),
     /// The client has it.
@@ -44,7 +44,7 @@ enum FileEnd {
     Slash,
     /// Somebody else may have it. Alone it is this failure.
     Missing(Failure),
-    /// It cannot be had, whoever else there is.
+    /// It cannot be read, and an upstream is not asked instead.
     Failed(Failure),
 }
 

@@ -51,7 +51,7 @@ impl Guard {
 }
 
 /// Whether the front itself has verified a certificate of the client. What a trusted proxy says of one is
-/// no proof here: whoever reaches a listener of ours as that proxy would need none.
+/// no proof here: a client that reaches a listener in the place of that proxy would need none.
 fn has_certificate(peer: &PeerFacts) -> bool {
     let session = peer.tls.as_deref();
     session.is_some_and(|session| session.facts.client_sha256.is_some())

@@ -17,7 +17,7 @@ pub(crate) struct LoggedRequest {
     host: Option<Bytes>,
     referer: Option<Bytes>,
     user_agent: Option<Bytes>,
-    /// How the file was had, if one was.
+    /// Where the file was found, if the response is one.
     pub(crate) file: Option<&'static str>,
     /// The coding in which a file was kept, and the length of the file.
     pub(crate) coded: Option<(&'static str, u64)>,

@@ -33,6 +33,7 @@ use crate::request_id::{self, RequestId};
 use crate::site::rules::Rules;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Told, Upstream};
+use crate::version;
 
 /// A request on its way to a backend of one upstream: its head from the verdict to the last attempt.
 #[derive(Debug)]
@@ -181,7 +182,8 @@ impl<'s> Outgoing<'s> {
         }))
     }
 
-    /// Adds the front's own fields, unless they were added before: whoever asks a backend does so.
+    /// Adds the front's own fields, unless they were added before. This is called before a backend is asked; a
+    /// stored response needs none of them.
     pub(crate) fn complete(&mut self) {
         if let Some(own) = self.own_fields.take() {
             let head = &mut *self.request.head;
@@ -360,7 +362,7 @@ impl<'s> Outgoing<'s> {
 
     /// Whether the client understands interim responses: they exist from HTTP/1.1 on.
     pub(crate) fn takes_interims(&self) -> bool {
-        self.request.head.version != Version::HTTP_10
+        version::has_chunks(self.request.head.version)
     }
 
     pub(crate) fn body(&self) -> BodyLength {

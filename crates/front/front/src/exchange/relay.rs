@@ -284,7 +284,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if self.upload == Upload::Expected {
             self.upload = Upload::Streaming;
             self.progress.continued = true;
-            // Whoever has its answer, or is sending already, needs no invitation.
+            // 100 (Continue) is not sent once the final response is known or bytes of the body have arrived.
             if self.download == Download::Head && !self.down.has_input() {
                 self.down.send_continue();
             }

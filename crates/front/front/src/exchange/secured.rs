@@ -1,5 +1,5 @@
 //! What a listener does for `https://` in general: it sends clients there that come in clear, and
-//! serves the answers to ACME's challenges, by which a certificate is had in the first place.
+//! serves the answers to ACME's challenges, by which a certificate is issued.
 
 use std::fs::OpenOptions;
 use std::io::Read;

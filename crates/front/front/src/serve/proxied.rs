@@ -22,8 +22,7 @@ use crate::serve;
 use crate::trust::is_trusted;
 use crate::worker::Worker;
 
-/// Whether whoever connected may tell who the client is. Who may connect to a Unix socket is a matter of
-/// its mode.
+/// Whether the peer may tell who the client is. Who may connect to a Unix socket is decided by the socket's mode.
 pub(super) fn is_believed(listener: &Listener, incoming: &Incoming) -> bool {
     !incoming.is_tcp() || is_trusted(&listener.config().proxy_protocol_from, incoming.remote.ip())
 }

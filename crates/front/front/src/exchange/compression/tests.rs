@@ -3,6 +3,7 @@ use std::io::Read;
 use std::task::Waker;
 
 use flate2::read::MultiGzDecoder;
+use http::Version;
 
 use super::*;
 use crate::worker::encoders::EncoderMemory;

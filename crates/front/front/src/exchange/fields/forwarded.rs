@@ -11,11 +11,11 @@ use catamaran_message::name::{
     X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO,
 };
 use catamaran_message::{Authority, Fields, Id, RequestHead, Scheme};
-use http::Version;
 use ipnet::IpNet;
 
 use crate::peer::PeerFacts;
 use crate::trust::is_trusted;
+use crate::version;
 
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Sender {
 /// since proxies pass it on as clients write it.
 pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
     let scheme = head.target.scheme?;
-    (head.version == Version::HTTP_2).then_some(scheme)
+    version::has_streams(head.version).then_some(scheme)
 }
 
 /// Reads who the client is. Only a trusted proxy's fields are read.

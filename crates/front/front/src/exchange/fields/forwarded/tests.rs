@@ -1,5 +1,7 @@
 //! Claims of strangers vanish, claims of trusted proxies are read from the right end.
 
+use http::Version;
+
 use super::*;
 use crate::exchange::fields::clean::{Withheld, clean_request};
 
