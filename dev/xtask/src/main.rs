@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["ci"] => ci(),
         ["needs"] => run(|steps, _| test::install(steps)),
-        ["test"] => run(test::all),
+        ["test", words @ ..] => test::command(words),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["names"] => run(|_, root| tidy::names::run(root)),
         ["lines"] => run(|_, root| lines::run(root, None)),
@@ -122,7 +122,7 @@ fn ci() -> anyhow::Result<()> {
         steps.run("tidy", || tidy::run(root))?;
         steps.run("deny", || deny::run(root))?;
         fuzz::check(steps, root)?;
-        test::all(steps, root)?;
+        test::run(steps, root, test::Selection::All)?;
         // Of the binary that was tested.
         package::of_binary(steps, root, &installed::default_binary(root)?, None)?;
         Ok(())
@@ -152,7 +152,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   ci              everything CI checks: formatting, lints, docs, tidiness, licences, advisories, tests,
                   the Debian package
   needs           install the servers that the tests run against
-  test            install what the tests need, build the binary, run every test
+  test [--fast | NAME…]
+                  run every test, with the servers that tests need; with --fast those that need neither servers nor
+                  root; else those whose names contain a NAME. `test --help` says more
   tidy            check the invariants of the code base
   names           count types that are participles, types that share a name, functions that take tuples
   lines [--against COMMIT]

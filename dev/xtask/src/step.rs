@@ -3,9 +3,8 @@
 //! Commands inherit stdout and stderr unless their output has to be read; the first failing step
 //! ends the run.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -106,33 +105,21 @@ impl Invocation {
     /// Runs it and returns its stdout; a status other than 0 is an error.
     pub(crate) fn output(mut self) -> anyhow::Result<String> {
         let output = self.0.stderr(Stdio::null()).output();
+        self.stdout_of(output)
+    }
+
+    /// Runs it and returns its stdout, while its stderr is shown; a status other than 0 is an error.
+    pub(crate) fn output_beside_stderr(mut self) -> anyhow::Result<String> {
+        let output = self.0.stderr(Stdio::inherit()).output();
+        self.stdout_of(output)
+    }
+
+    fn stdout_of(&self, output: std::io::Result<Output>) -> anyhow::Result<String> {
         let output = output.with_context(|| self.describe())?;
         if !output.status.success() {
             bail!("{} failed: {}", self.describe(), output.status);
         }
         String::from_utf8(output.stdout).with_context(|| self.describe())
-    }
-
-    /// Runs it and passes its stdout on, line by line, showing each to `watch`; a status other
-    /// than 0 is an error.
-    pub(crate) fn finish_watched(mut self, mut watch: impl FnMut(&str)) -> anyhow::Result<()> {
-        let mut child = self
-            .0
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| self.describe())?;
-        let stdout = child.stdout.take().context("stdout is piped")?;
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.with_context(|| self.describe())?;
-            let line = String::from_utf8_lossy(&line);
-            watch(&line);
-            say(&line);
-        }
-        let status = child.wait()?;
-        if !status.success() {
-            bail!("{} failed: {status}", self.describe());
-        }
-        Ok(())
     }
 
     fn describe(&self) -> String {

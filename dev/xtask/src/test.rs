@@ -1,18 +1,36 @@
-//! Running every test, with the servers they need and the binary they drive.
+//! Running tests: the fast ones, those with a name, or all, with the servers that they need.
 //!
-//! The end-to-end tests drive the release build, because they move gibibytes; its path reaches
-//! them in [`BINARY`]. A skipped test is a failure: what must hold is checked or it is not in the
-//! suite.
+//! Cargo builds the test programs; this runs them, several at a time. Tests of servers drive the release build, because
+//! they move gibibytes; its path reaches them in [`BINARY`]. A skipped test is a failure.
+
+mod bare;
+mod programs;
+mod run;
+mod times;
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use cargo_metadata::MetadataCommand;
 
+use self::bare::Bare;
+use self::run::Job;
+use self::times::Times;
 use crate::needs;
 use crate::step::{Steps, cargo, say};
+
+/// Which tests are to be run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Selection<'s> {
+    /// All that need neither servers nor root.
+    Fast,
+    /// Those whose name contains one of these.
+    Named(&'s [&'s str]),
+    /// All, with those of the documentation.
+    All,
+}
 
 /// Installs the servers that tests run against.
 pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
@@ -23,25 +41,50 @@ pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     })
 }
 
-/// Installs, builds, and runs all tests.
-pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
-    install(steps)?;
-    let binary = steps.run("build the binary", || {
-        cargo(
-            root,
-            &["build", "--release", "--quiet", "--package", "catamaran"],
-        )
-        .finish()?;
-        Ok(target_directory(root)?.join("release/catamaran"))
-    })?;
+/// What `cargo xtask test` does with these words after it.
+pub(crate) fn command(words: &[&str]) -> anyhow::Result<()> {
+    let selection = match words {
+        ["--help"] => {
+            say(USAGE);
+            return Ok(());
+        }
+        ["--fast"] => Selection::Fast,
+        [] => Selection::All,
+        names => {
+            let flag = names.iter().find(|name| name.starts_with('-'));
+            ensure!(flag.is_none(), "no such flag\n{USAGE}");
+            Selection::Named(names)
+        }
+    };
+    crate::run(|steps, root| run(steps, root, selection))
+}
+
+/// Builds the tests, installs what the selected ones need, and runs them.
+pub(crate) fn run(steps: &mut Steps, root: &Path, selection: Selection<'_>) -> anyhow::Result<()> {
+    let mut programs = steps.run("build the tests", || programs::build(root))?;
+    programs.retain_mut(|program| program.select(selection));
+    ensure!(!programs.is_empty(), "no test has such a name");
+    let mut binary = None;
+    if programs.iter().any(|program| program.needs_servers) {
+        install(steps)?;
+        let build = ["build", "--release", "--quiet", "--package", "catamaran"];
+        steps.run("build the binary", || cargo(root, &build).finish())?;
+        binary = Some(target_directory(root)?.join("release/catamaran"));
+    }
+    let bare = Bare::prepare()?;
+    let mut jobs: Vec<Job> = programs
+        .iter()
+        .map(|program| program.job(&bare, binary.as_deref()))
+        .collect();
+    if matches!(selection, Selection::All) {
+        jobs.push(Job::of_documentation(root));
+    }
     steps.run("test", || {
-        let mut totals = Totals::default();
-        let passed = cargo(root, &["test", "--workspace", "--no-fail-fast"])
-            .env(BINARY, &binary)
-            .finish_watched(|line| totals.count(line));
-        say(&totals.line());
+        let mut times = Times::default();
+        let passed = run::all(jobs, &mut times);
+        times.print();
         passed?;
-        totals.verdict()
+        times.verdict()
     })
 }
 
@@ -62,93 +105,13 @@ pub(crate) fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(metadata.context("cargo metadata")?.target_directory.into())
 }
 
-/// The sum of cargo test's closing lines.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Totals {
-    suites: u64,
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-    filtered: u64,
-}
-
-impl Totals {
-    fn count(&mut self, line: &str) {
-        let Some(counts) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        self.suites += 1;
-        // "ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
-        for part in counts.split(['.', ';']) {
-            let mut words = part.split_whitespace();
-            let count = words.next().and_then(|count| count.parse::<u64>().ok());
-            let total = match words.next() {
-                Some("passed") => &mut self.passed,
-                Some("failed") => &mut self.failed,
-                Some("ignored") => &mut self.ignored,
-                Some("filtered") => &mut self.filtered,
-                _ => continue,
-            };
-            *total += count.unwrap_or(0);
-        }
-    }
-
-    fn line(&self) -> String {
-        format!(
-            "{} suites: {} passed, {} failed, {} ignored, {} filtered out",
-            self.suites, self.passed, self.failed, self.ignored, self.filtered
-        )
-    }
-
-    fn verdict(&self) -> anyhow::Result<()> {
-        if self.passed == 0 {
-            bail!("no test ran");
-        }
-        if self.ignored + self.filtered > 0 {
-            bail!("every test must run: {}", self.line());
-        }
-        Ok(())
-    }
-}
-
 /// The environment variable that tells the end-to-end tests which binary to drive.
 pub(crate) const BINARY: &str = "CATAMARAN_BIN";
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const USAGE: &str = "usage: cargo xtask test [--fast | NAME…]
 
-    fn totals(lines: &[&str]) -> Totals {
-        let mut totals = Totals::default();
-        for line in lines {
-            totals.count(line);
-        }
-        totals
-    }
+  --fast   the tests that need neither servers nor root
+  NAME…    the tests whose names contain one of these, in whichever crate; installs servers if one of them needs servers
+  nothing  installs servers, then every test, and the examples of the documentation
 
-    #[test]
-    fn sums_the_closing_lines() {
-        let totals = totals(&[
-            "running 3 tests",
-            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.17s",
-            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s",
-        ]);
-        assert_eq!(
-            totals.line(),
-            "2 suites: 4 passed, 2 failed, 0 ignored, 0 filtered out"
-        );
-        assert!(totals.verdict().is_ok());
-    }
-
-    #[test]
-    fn an_ignored_test_fails_the_run() {
-        let line = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; x";
-        let error = totals(&[line]).verdict().unwrap_err();
-        assert!(error.to_string().contains("1 ignored"), "{error}");
-    }
-
-    #[test]
-    fn a_run_without_tests_fails() {
-        assert!(totals(&[]).verdict().is_err());
-    }
-}
+At the end: the seconds of each test program, and the ten slowest tests.";

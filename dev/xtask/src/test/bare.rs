@@ -1,0 +1,84 @@
+//! An environment without servers and without root's capabilities, for tests that must do without.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use crate::needs;
+use crate::step::program;
+
+/// What hides the servers. Who is not root, and may not hide them, runs such tests as they are.
+#[derive(Debug)]
+pub(super) struct Bare {
+    hidden: Option<Hidden>,
+}
+
+/// The program that is in the place of each server, and what it hides.
+#[derive(Debug)]
+struct Hidden {
+    stand_in: PathBuf,
+    servers: Vec<PathBuf>,
+}
+
+impl Bare {
+    pub(super) fn prepare() -> anyhow::Result<Self> {
+        if !program("unshare", &["--mount", "true"]).succeeds() {
+            return Ok(Self { hidden: None });
+        }
+        let stand_in = env::temp_dir().join(format!("catamaran-no-server-{}", std::process::id()));
+        fs::write(&stand_in, STAND_IN)?;
+        fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
+        let proofs = needs::of_tests().into_iter().map(|need| need.proof);
+        let is_program = |path: &PathBuf| {
+            let found = fs::metadata(path);
+            found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        };
+        Ok(Self {
+            hidden: Some(Hidden {
+                stand_in,
+                servers: proofs.filter(is_program).collect(),
+            }),
+        })
+    }
+
+    /// `words`, a command, in that environment.
+    pub(super) fn wrap(&self, words: Vec<OsString>) -> Vec<OsString> {
+        let Some(hidden) = &self.hidden else {
+            return words;
+        };
+        let mut all: Vec<OsString> = ["unshare", "--mount", "sh", "-c", HIDE]
+            .map(OsString::from)
+            .into();
+        all.push(hidden.stand_in.clone().into());
+        all.push(hidden.servers.len().to_string().into());
+        all.extend(hidden.servers.iter().map(OsString::from));
+        all.extend(words);
+        all
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.stand_in);
+    }
+}
+
+/// `$0` is put in the place of the next `$1` arguments; the others are a command. Locked memory is counted for all
+/// processes of a user, and root may have others: rings of io_uring need it.
+const HIDE: &str = r#"
+set -e
+count=$1
+shift
+while [ "$count" -gt 0 ]; do
+    mount --bind "$0" "$1"
+    shift
+    count=$((count - 1))
+done
+exec setpriv --bounding-set=-all,+ipc_lock --inh-caps=-all "$@"
+"#;
+
+const STAND_IN: &str = r#"#!/bin/sh
+echo "$0 is hidden: this test needs a server, which must be said in NEEDY (dev/xtask/src/test/programs.rs)" >&2
+exit 1
+"#;

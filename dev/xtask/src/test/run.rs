@@ -1,0 +1,111 @@
+//! Running test programs several at a time, because most wait rather than compute.
+//!
+//! What a program says is shown if it fails; a test that fails is named at once.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context as _, ensure};
+
+use super::times::{ProgramTimes, Times};
+use crate::step::{now, say};
+
+/// One program to run.
+#[derive(Debug)]
+pub(super) struct Job {
+    name: String,
+    command: Command,
+}
+
+impl Job {
+    pub(super) fn new(name: &str, command: Command) -> Self {
+        Self {
+            name: name.to_owned(),
+            command,
+        }
+    }
+
+    /// The examples of the documentation, which cargo compiles when it runs them.
+    pub(super) fn of_documentation(root: &Path) -> Self {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command
+            .args(["test", "--workspace", "--doc", "--quiet", "--no-fail-fast"])
+            .current_dir(root);
+        Self::new("documentation", command)
+    }
+
+    /// Runs it; its times, and whether it passed.
+    fn run(mut self) -> anyhow::Result<(ProgramTimes, bool)> {
+        let start = now();
+        let (reader, writer) = std::io::pipe()?;
+        self.command
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer);
+        let mut child = self.command.spawn().with_context(|| self.name.clone())?;
+        // It holds the pipe's other end.
+        drop(self.command);
+        let mut times = ProgramTimes::new(&self.name);
+        let mut output = String::new();
+        for line in BufReader::new(reader).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            times.read(&line);
+            if line.starts_with("test ") && line.contains(" ... FAILED") {
+                say(&format!("{}: {line}", self.name));
+            }
+            output.push_str(&line);
+            output.push('\n');
+        }
+        let passed = child.wait()?.success();
+        times.seconds = now().duration_since(start).as_secs_f64();
+        if !passed {
+            say(&format!("--- {} failed\n{output}---", self.name));
+        }
+        say(&times.line(passed));
+        Ok((times, passed))
+    }
+}
+
+/// Runs all jobs, in their order, a few at a time; an error names those that failed.
+pub(super) fn all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
+    let waiting = Mutex::new(VecDeque::from(jobs));
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    };
+    let lane = || {
+        let mut done = Vec::new();
+        while let Some(job) = next() {
+            done.push(job.run()?);
+        }
+        anyhow::Ok(done)
+    };
+    let done = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        let joined = lanes
+            .into_iter()
+            .map(|lane| lane.join().expect("no lane panics"));
+        joined.collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let mut failed = Vec::new();
+    for (program, passed) in done.into_iter().flatten() {
+        if !passed {
+            failed.push(program.name.clone());
+        }
+        times.programs.push(program);
+    }
+    ensure!(failed.is_empty(), "these failed: {}", failed.join(", "));
+    Ok(())
+}
+
+/// How many programs run at a time. One of them, with as many tests at a time as there are cores, keeps a third of two
+/// cores busy.
+const LANES: usize = 3;
