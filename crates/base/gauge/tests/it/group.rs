@@ -9,7 +9,7 @@ use crate::{Talker, group};
 
 #[test]
 fn killing_a_group_leaves_no_orphan() {
-    let Some(group) = group("kill") else { return };
+    let group = group("kill");
     let mut shell = Talker::start(group.command("sh").args(["-c", ORPHAN]));
     let orphan: u32 = shell.line().parse().unwrap();
     let found = group.processes().unwrap();
@@ -28,9 +28,7 @@ fn killing_a_group_leaves_no_orphan() {
 
 #[test]
 fn a_quota_stops_a_group_and_goes_with_it() {
-    let Some(mut group) = group("quota") else {
-        return;
-    };
+    let mut group = group("quota");
     assert_eq!(group.stops().unwrap(), None);
     let quota = CpuLimit::Quota {
         time: Duration::from_millis(1),
@@ -61,7 +59,7 @@ fn a_quota_stops_a_group_and_goes_with_it() {
 
 #[test]
 fn a_dropped_group_is_gone_with_those_below_it() {
-    let Some(group) = group("drop") else { return };
+    let group = group("drop");
     let below = group.child("below").unwrap();
     let mut shell = Talker::start(below.command("sh").args(["-c", ORPHAN]));
     let orphan: u32 = shell.line().parse().unwrap();
@@ -76,7 +74,7 @@ fn a_dropped_group_is_gone_with_those_below_it() {
 
 #[test]
 fn a_running_process_can_be_taken() {
-    let Some(group) = group("enter") else { return };
+    let group = group("enter");
     let shell = Talker::start(std::process::Command::new("sh").args(["-c", "read -r _"]));
     group.enter(shell.child.id()).unwrap();
     assert_eq!(group.processes().unwrap(), [shell.child.id()]);

@@ -8,12 +8,8 @@ use crate::{Talker, group, within_a_percent};
 
 #[test]
 fn calls_are_those_of_strace() {
-    let Some(group) = group("syscalls") else {
-        return;
-    };
-    let Some(other) = crate::group("syscalls-other") else {
-        return;
-    };
+    let group = group("syscalls");
+    let other = crate::group("syscalls-other");
     let mut dd = Talker::start(group.command("bash").args(["-c", SCRIPT]));
     dd.line();
     let strace = Strace::follow(&[dd.child.id()]).unwrap();
@@ -39,9 +35,7 @@ fn calls_are_those_of_strace() {
 /// Plainly and in detail at the same time, beside strace.
 #[test]
 fn errors_are_those_of_strace() {
-    let Some(group) = group("errors") else {
-        return;
-    };
+    let group = group("errors");
     let mut shell = Talker::start(group.command("bash").args(["-c", FAILING]));
     shell.line();
     let strace = Strace::follow(&[shell.child.id()]).unwrap();
@@ -76,9 +70,7 @@ fn errors_are_those_of_strace() {
 
 #[test]
 fn time_and_processes_are_told_apart() {
-    let Some(group) = group("processes") else {
-        return;
-    };
+    let group = group("processes");
     let mut shell = Talker::start(group.command("bash").args(["-c", WAITING]));
     shell.line();
     let syscalls = Syscalls::count_in_detail(&[&group]).unwrap();

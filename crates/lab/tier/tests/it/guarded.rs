@@ -8,7 +8,7 @@ use catamaran_gauge::process;
 use catamaran_testkit::Deadline;
 use catamaran_tier::Space;
 
-use crate::{is_root, own_name, start};
+use crate::{own_name, start};
 
 #[expect(
     clippy::print_stdout,
@@ -77,9 +77,7 @@ fn nothing_is_left_when_this_process_is_killed() {
         return be_killed(kind.to_str().unwrap());
     }
     check("shared");
-    if is_root() {
-        check("isolated");
-    }
+    check("isolated");
 }
 
 /// What the test below has in its environment when it is to be the process that is killed.

@@ -9,29 +9,15 @@ mod guarded;
 mod process;
 mod space;
 
-use std::process::Command;
+use catamaran_tier::{Launch, Process, Programs, Space, StartFault, Target, builtin};
 
-use catamaran_tier::{Launch, Process, Programs, Space, SpaceFault, StartFault, Target, builtin};
-
-/// A space that is isolated if this is root; else isolated ones must be refused, and it is shared.
+/// An isolated space for the test `name`. It needs root.
 fn space(name: &str) -> Space {
-    match Space::isolated(&own_name(name)) {
-        Ok(space) => space,
-        Err(fault) => {
-            assert!(!is_root(), "{fault}");
-            assert!(matches!(fault, SpaceFault::Group(_)), "{fault}");
-            Space::shared().unwrap()
-        }
-    }
+    Space::isolated(&own_name(name)).unwrap()
 }
 
 fn own_name(name: &str) -> String {
     format!("catamaran-tier-{}-{name}", std::process::id())
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    id.stdout == b"0\n"
 }
 
 /// Starts the target of this project that is called `target`.
