@@ -14,7 +14,6 @@ mod deployed;
 mod front;
 mod httpd;
 mod memcached;
-pub mod namespaces;
 mod nginx;
 mod outcome;
 mod payara;

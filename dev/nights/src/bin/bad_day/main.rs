@@ -23,17 +23,11 @@ mod event;
 mod servers;
 mod stage;
 mod story;
-#[path = "../siege/verdict.rs"]
-#[expect(
-    dead_code,
-    reason = "a module of the sieges, of which this needs two functions"
-)]
-mod verdict;
 mod visitors;
 
 use std::process::ExitCode;
 
-use catamaran_e2e::namespaces;
+use catamaran_nights::namespaces;
 
 fn main() -> ExitCode {
     namespaces::main(MINUTES_MAX, || story::run().map(|verdict| verdict.print()))

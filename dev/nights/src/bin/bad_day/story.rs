@@ -3,10 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use catamaran_nights::Verdict;
+
 use crate::event::{DAY, Event};
 use crate::servers::Kind;
 use crate::stage::Stage;
-use crate::verdict::Verdict;
 use crate::visitors::{Counts, Visitors};
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
+use catamaran_nights::Verdict;
 use catamaran_testkit::Signal;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,7 +20,6 @@ use crate::client::Client;
 use crate::odd;
 use crate::tally::Tally;
 use crate::tier::{Besieged, event_loop, mib, pause};
-use crate::verdict::Verdict;
 
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let files = tempfile::tempdir()?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use catamaran_ajp::{BodyLength, Fields, Response, Server, ServerConfig, ServerEvent};
+use catamaran_nights::Verdict;
 use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -20,7 +21,6 @@ use crate::client::Client;
 use crate::flaky::{read_request, serve_apart};
 use crate::tally::Tally;
 use crate::tier::{Besieged, event_loop, pause, upstream};
-use crate::verdict::Verdict;
 
 /// What the backend saw and did.
 #[derive(Debug, Default)]

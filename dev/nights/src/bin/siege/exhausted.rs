@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use catamaran_gauge::process::open_files;
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, HttpClient};
 use tokio::time::Instant;
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::Tally;
 use crate::tier::{App, Besieged, upstream, wait};
-use crate::verdict::Verdict;
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;

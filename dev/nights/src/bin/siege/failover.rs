@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use catamaran_e2e::{Connector, Tomcat};
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, Failure, HttpClient, Signal, signal_process};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{Besieged, upstream, wait};
-use crate::verdict::Verdict;
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let mut tomcats = Vec::new();

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use catamaran_e2e::catamaran;
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, Process, Signal, signal_process};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::reloads::{judge_ends, said};
 use crate::tier::{App, Besieged, mib, upstream, usage, wait};
-use crate::verdict::Verdict;
 
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let apps = [

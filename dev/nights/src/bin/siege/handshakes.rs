@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use catamaran_nights::Verdict;
 use catamaran_testkit::tls::Authority;
 use catamaran_tier::{Launch, Process, Programs, Space, builtin};
 use tokio::io::AsyncReadExt as _;
@@ -18,7 +19,6 @@ use tokio::time::{Instant, timeout};
 
 use crate::paced::{self, Round};
 use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
-use crate::verdict::Verdict;
 
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;

@@ -52,12 +52,11 @@ mod rude;
 mod soak;
 mod tally;
 mod tier;
-mod verdict;
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use verdict::Verdict;
+use catamaran_nights::Verdict;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use catamaran_nights::Verdict;
 use tokio::net::TcpSocket;
 use tokio::time::{Instant, timeout};
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, event_loop, upstream, wait};
-use crate::verdict::Verdict;
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use catamaran_e2e::{Front, Httpd, Payara};
+use catamaran_nights::Verdict;
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
 };
 use catamaran_testkit::{Deadline, Failure, HttpClient, Signal, sha256_hex};
 
 use crate::tally::Tally;
-use crate::verdict::Verdict;
 
 /// One request.
 struct Exchange {

@@ -4,12 +4,12 @@ use std::fs;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, Signal, signal_process};
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, config, mib, upstream, usage};
-use crate::verdict::Verdict;
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let apps = [

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, Signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, Usage, event_loop, mib, pause, upstream};
-use crate::verdict::Verdict;
 use crate::{flaky, rude};
 
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {

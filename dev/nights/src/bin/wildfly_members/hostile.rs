@@ -2,11 +2,11 @@
 
 use anyhow::Context as _;
 use catamaran_e2e::Front;
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, HttpClient, Response};
 
 use crate::network::{self, MCMP, STRANGER};
 use crate::standing::refused;
-use crate::verdict::Verdict;
 
 /// Sends all of it.
 pub(crate) fn attack(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {

@@ -21,17 +21,11 @@ mod node;
 mod standing;
 mod story;
 mod transcript;
-#[path = "../siege/verdict.rs"]
-#[expect(
-    dead_code,
-    reason = "a module of the sieges, of which this needs two functions"
-)]
-mod verdict;
 mod visitor;
 
 use std::process::ExitCode;
 
-use catamaran_e2e::namespaces;
+use catamaran_nights::namespaces;
 
 fn main() -> ExitCode {
     namespaces::main(MINUTES_MAX, || story::run().map(|verdict| verdict.print()))

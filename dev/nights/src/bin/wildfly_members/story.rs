@@ -2,12 +2,12 @@
 
 use anyhow::ensure;
 use catamaran_e2e::{Front, catamaran};
+use catamaran_nights::Verdict;
 use catamaran_testkit::{Deadline, Process, Signal};
 
 use crate::node::{Node, NodePlan, PATIENCE};
 use crate::standing::{self, context, stands, wait_for_context, wait_until_active};
 use crate::transcript::Transcript;
-use crate::verdict::Verdict;
 use crate::visitor::{Seen, Stream, Visitor};
 use crate::{hostile, network};
 

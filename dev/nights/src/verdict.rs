@@ -2,7 +2,7 @@
 
 /// The criteria of one siege, in the order in which they were judged.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
+pub struct Verdict {
     rows: Vec<Row>,
 }
 
@@ -15,7 +15,7 @@ struct Row {
 
 impl Verdict {
     /// Judges one criterion; `figure` is what was seen.
-    pub(crate) fn judge(&mut self, criterion: &str, figure: impl ToString, met: bool) {
+    pub fn judge(&mut self, criterion: &str, figure: impl ToString, met: bool) {
         self.rows.push(Row {
             criterion: criterion.to_owned(),
             figure: figure.to_string(),
@@ -24,24 +24,25 @@ impl Verdict {
     }
 
     /// Judges that something never happened.
-    pub(crate) fn never(&mut self, what: &str, times: u64) {
+    pub fn never(&mut self, what: &str, times: u64) {
         self.judge(&format!("no {what}"), times, times == 0);
     }
 
     /// Judges that `figure` is at most `limit`.
-    pub(crate) fn at_most(&mut self, what: &str, figure: f64, limit: f64) {
+    pub fn at_most(&mut self, what: &str, figure: f64, limit: f64) {
         let met = figure <= limit;
         self.judge(&format!("{what} <= {limit}"), format!("{figure:.3}"), met);
     }
 
     /// Judges that `figure` is at least `limit`.
-    pub(crate) fn at_least(&mut self, what: &str, figure: f64, limit: f64) {
+    pub fn at_least(&mut self, what: &str, figure: f64, limit: f64) {
         let met = figure >= limit;
         self.judge(&format!("{what} >= {limit}"), format!("{figure:.3}"), met);
     }
 
     /// Prints every criterion; `true` if there were some and all were met.
-    pub(crate) fn print(&self) -> bool {
+    #[expect(clippy::print_stdout, reason = "it is the report")]
+    pub fn print(&self) -> bool {
         for row in &self.rows {
             let word = if row.met { "ok  " } else { "FAIL" };
             println!("{word}  {}: {}", row.criterion, row.figure);

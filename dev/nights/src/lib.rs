@@ -1,0 +1,8 @@
+//! What the long runs share: namespaces of their own, and a verdict on what they found.
+//!
+//! The runs themselves are the programs in `src/bin`. None is a part of CI.
+
+pub mod namespaces;
+mod verdict;
+
+pub use verdict::Verdict;
