@@ -1,99 +1,126 @@
-//! What must hold for any bytes that a peer of HTTP/2 sends.
+//! What must hold for any bytes at a listener that speaks HTTP/2.
 //!
-//! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
-//! committed corpora in the crate's own tests.
+//! A plain function that panics on a finding: the fuzz target calls it, and so does the replay of the
+//! committed corpus in the crate's own tests. It talks to a front in this process over a socket.
 
-use bytes::BytesMut;
-use catamaran_http2::{Client, Config, Event, Fault, Limits, Server};
-use catamaran_message::{BodyLength, Fields, Request, Response, Scheme};
-use http::{Method, StatusCode};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-/// What a connection told and wrote, and how it ended.
-type Course = (Vec<String>, BytesMut, Option<Fault>);
-
-/// The first byte says how the others are cut. They mean the same however they are: a client's, to which each request
-/// is answered.
-pub(crate) fn server(input: &[u8]) {
-    judge(input, |pieces| {
-        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
-        let mut server = Server::new(Limits::request(), CONFIG, &mut out);
-        read.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        for piece in pieces {
-            read.extend_from_slice(piece);
-            loop {
-                let event = match server.receive(&mut read, &mut out) {
-                    Ok(Some(event)) => event,
-                    Ok(None) => break,
-                    Err(fault) => return (told, out, Some(fault)),
-                };
-                told.push(format!("{event:?}"));
-                if let Event::Head { stream, head, .. } = &event {
-                    let response = Response {
-                        status: StatusCode::OK,
-                        reason: None,
-                        headers: &head.headers,
-                        body: BodyLength::Known(4),
-                    };
-                    server.send_head(*stream, &response, false, &mut out).ok();
-                    let sent = server.connection.begin_data(*stream, 4, true, &mut out);
-                    out.extend_from_slice(&b"body"[..sent.unwrap_or(0)]);
-                }
-                if let Event::Body { stream, data, .. } = &event {
-                    server
-                        .connection
-                        .credit(*stream, data.len() as u32, &mut out);
-                }
-                assert!(server.connection.open_streams() <= CONFIG.streams_max as usize);
-            }
-        }
-        (told, out, None)
-    });
-}
-
-/// The same for a server's bytes, which answer two requests.
-pub(crate) fn client(input: &[u8]) {
-    judge(input, |pieces| {
-        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
-        let mut client = Client::new(Limits::response(), CONFIG, &mut out);
-        for method in [Method::GET, Method::HEAD] {
-            let request = Request {
-                method: &method,
-                path: b"/",
-                query: None,
-                host: b"example.org",
-                headers: &Fields::new(),
-                body: BodyLength::Known(0),
-            };
-            client.send_request(&request, Scheme::Http, &mut out).ok();
-        }
-        for piece in pieces {
-            read.extend_from_slice(piece);
-            loop {
-                match client.receive(&mut read, &mut out) {
-                    Ok(Some(event)) => told.push(format!("{event:?}")),
-                    Ok(None) => break,
-                    Err(fault) => return (told, out, Some(fault)),
-                }
-                assert!(client.connection.open_streams() <= 2);
-            }
-        }
-        (told, out, None)
-    });
-}
-
-fn judge(input: &[u8], course: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> Course) {
-    let Some((&cut, bytes)) = input.split_first() else {
-        return;
-    };
-    let whole = course(&mut std::iter::once(bytes));
-    let cut = course(&mut bytes.chunks(usize::from(cut) + 1));
-    assert_eq!(whole, cut);
-}
-
-const CONFIG: Config = Config {
-    streams_max: 3,
-    window: 100,
-    connection_window: 65_535,
-    takes_tunnels: true,
-    resets_remembered: 2,
+use catamaran_front::config::{
+    AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
+    Protocol, Protocols, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
+use catamaran_front::{BoundAddress, Running};
+use http::StatusCode;
+
+/// The client sends `input` after the preface, whole or in pieces as its first byte says, and closes.
+/// The front closes, in time, and serves the next client as if nothing had been.
+pub(crate) fn listener(input: &[u8]) {
+    let (&cut, frames) = input.split_first().unwrap_or((&0, &[]));
+    let pieces = match cut {
+        0 => usize::MAX,
+        cut => usize::from(cut),
+    };
+    // The reactions of one front are looked at one after the other.
+    static FRONT: OnceLock<Mutex<Running>> = OnceLock::new();
+    let front = FRONT.get_or_init(|| Mutex::new(start()));
+    let front = front.lock().unwrap_or_else(PoisonError::into_inner);
+    let [BoundAddress::Tcp(hurried), BoundAddress::Tcp(patient)] = &front.addresses()[..] else {
+        unreachable!("it listens on TCP");
+    };
+    // What is refused may be closed while it is sent.
+    let _ = talk(*hurried, frames, pieces);
+    assert!(
+        serves(*patient).expect("a further client"),
+        "a good request"
+    );
+    let reasons = front.counters().reasons;
+    let panicked = reasons.keys().find(|it| it.to_string() == "front:panic");
+    assert!(panicked.is_none(), "a task panicked");
+}
+
+/// A front with a route of its own and one to a backend that nobody is.
+fn start() -> Running {
+    let address = ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());
+    let mut patient = ListenerConfig::new(address);
+    patient.protocols = Protocols::Both;
+    // On a busy machine a good client may be slower than the bad one is to be cut.
+    let mut listener = patient.clone();
+    listener.keep_alive_timeout = SOON;
+    listener.head_timeout = SOON;
+    listener.body_timeout = SOON;
+    listener.write_timeout = SOON;
+    let nobody = Address::Unix("/nobody/listens/here".into());
+    let backend = BackendConfig::new(Protocol::Ajp, nobody);
+    let own = StatusCode::NO_CONTENT;
+    let config = Config {
+        tls: Vec::new(),
+        server: ServerConfig::default(),
+        listeners: vec![listener, patient],
+        caches: Vec::new(),
+        upstreams: vec![UpstreamConfig::new("app", vec![backend])],
+        routes: vec![
+            RouteConfig::new("/", RouteTarget::Upstream("app".to_owned())),
+            RouteConfig::new("/ok", RouteTarget::Status(own)),
+        ],
+        error_pages: None,
+        log: LogConfig {
+            access: AccessLogTarget::Off,
+            ..LogConfig::default()
+        },
+        admin: None,
+    };
+    catamaran_front::start(config).expect("a front")
+}
+
+/// Sends the preface and `frames`, then the end; waits until the front has closed.
+fn talk(address: SocketAddr, frames: &[u8], pieces: usize) -> io::Result<()> {
+    use io::ErrorKind::{TimedOut, WouldBlock};
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(LONG))?;
+    let mut sent = socket.write_all(PREFACE);
+    for piece in frames.chunks(pieces) {
+        sent = sent.and_then(|()| socket.write_all(piece));
+    }
+    socket.shutdown(Shutdown::Write).ok();
+    match socket.read_to_end(&mut Vec::new()) {
+        Err(error) if [WouldBlock, TimedOut].contains(&error.kind()) => {
+            panic!("the front keeps a connection whose client has closed")
+        }
+        Err(error) => Err(error),
+        Ok(_) => sent,
+    }
+}
+
+/// Whether a good request is answered 204.
+fn serves(address: SocketAddr) -> io::Result<bool> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_read_timeout(Some(LONG))?;
+    socket.write_all(PREFACE)?;
+    socket.write_all(GOOD)?;
+    loop {
+        let mut head = [0; 9];
+        socket.read_exact(&mut head)?;
+        let [a, b, c, kind, ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        socket.read_exact(&mut payload)?;
+        if kind == HEADERS {
+            // The static table's `:status: 204`.
+            return Ok(payload.first() == Some(&0x89));
+        }
+    }
+}
+
+const HEADERS: u8 = 1;
+
+/// SETTINGS, and GET of `/ok` at `a`.
+const GOOD: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x0a\x01\x05\0\0\0\x01\x82\x86\x04\x03/ok\x01\x01a";
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const SOON: Duration = Duration::from_millis(500);
+
+const LONG: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
-//! See `bodies/http2.rs`.
+//! See `bodies/http2_codec.rs`.
 #![no_main]
 
-#[path = "../bodies/http2.rs"]
+#[path = "../bodies/http2_codec.rs"]
 #[expect(dead_code, reason = "each target runs one of the bodies")]
-mod http2;
+mod http2_codec;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| http2::client(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| http2_codec::client(input));

@@ -39,7 +39,7 @@ pub(crate) fn overlay(
     match (is_exact, laid.guards.is_some()) {
         (true, _) => ledger.mapped(section.id),
         (false, true) => {
-            ledger.unmapped(section.id, "routes cannot express its regular expression")
+            ledger.unmapped(section.id, "routes cannot express its regular expression");
         }
         (false, false) => ledger.risk(
             section.id,

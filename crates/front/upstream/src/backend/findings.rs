@@ -11,7 +11,6 @@ use catamaran_balance::health::Standing;
 use tokio::time::Instant;
 
 use super::Backend;
-use crate::config::Protocol;
 use crate::error::{LeaseError, PingFailure};
 use crate::names::Resolution;
 use crate::probe::{self, Found};

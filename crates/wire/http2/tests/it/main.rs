@@ -5,7 +5,7 @@
 #[path = "../../../../../dev/fuzz/bodies/hpack.rs"]
 mod bodies;
 mod client;
-#[path = "../../../../../dev/fuzz/bodies/http2.rs"]
+#[path = "../../../../../dev/fuzz/bodies/http2_codec.rs"]
 mod connection_bodies;
 mod dialogue;
 mod differential;

@@ -1,0 +1,99 @@
+//! What must hold for any bytes that a peer of HTTP/2 sends.
+//!
+//! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
+//! committed corpora in the crate's own tests.
+
+use bytes::BytesMut;
+use catamaran_http2::{Client, Config, Event, Fault, Limits, Server};
+use catamaran_message::{BodyLength, Fields, Request, Response, Scheme};
+use http::{Method, StatusCode};
+
+/// What a connection told and wrote, and how it ended.
+type Course = (Vec<String>, BytesMut, Option<Fault>);
+
+/// The first byte says how the others are cut. They mean the same however they are: a client's, to which each request
+/// is answered.
+pub(crate) fn server(input: &[u8]) {
+    judge(input, |pieces| {
+        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
+        let mut server = Server::new(Limits::request(), CONFIG, &mut out);
+        read.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        for piece in pieces {
+            read.extend_from_slice(piece);
+            loop {
+                let event = match server.receive(&mut read, &mut out) {
+                    Ok(Some(event)) => event,
+                    Ok(None) => break,
+                    Err(fault) => return (told, out, Some(fault)),
+                };
+                told.push(format!("{event:?}"));
+                if let Event::Head { stream, head, .. } = &event {
+                    let response = Response {
+                        status: StatusCode::OK,
+                        reason: None,
+                        headers: &head.headers,
+                        body: BodyLength::Known(4),
+                    };
+                    server.send_head(*stream, &response, false, &mut out).ok();
+                    let sent = server.connection.begin_data(*stream, 4, true, &mut out);
+                    out.extend_from_slice(&b"body"[..sent.unwrap_or(0)]);
+                }
+                if let Event::Body { stream, data, .. } = &event {
+                    server
+                        .connection
+                        .credit(*stream, data.len() as u32, &mut out);
+                }
+                assert!(server.connection.open_streams() <= CONFIG.streams_max as usize);
+            }
+        }
+        (told, out, None)
+    });
+}
+
+/// The same for a server's bytes, which answer two requests.
+pub(crate) fn client(input: &[u8]) {
+    judge(input, |pieces| {
+        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
+        let mut client = Client::new(Limits::response(), CONFIG, &mut out);
+        for method in [Method::GET, Method::HEAD] {
+            let request = Request {
+                method: &method,
+                path: b"/",
+                query: None,
+                host: b"example.org",
+                headers: &Fields::new(),
+                body: BodyLength::Known(0),
+            };
+            client.send_request(&request, Scheme::Http, &mut out).ok();
+        }
+        for piece in pieces {
+            read.extend_from_slice(piece);
+            loop {
+                match client.receive(&mut read, &mut out) {
+                    Ok(Some(event)) => told.push(format!("{event:?}")),
+                    Ok(None) => break,
+                    Err(fault) => return (told, out, Some(fault)),
+                }
+                assert!(client.connection.open_streams() <= 2);
+            }
+        }
+        (told, out, None)
+    });
+}
+
+fn judge(input: &[u8], course: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> Course) {
+    let Some((&cut, bytes)) = input.split_first() else {
+        return;
+    };
+    let whole = course(&mut std::iter::once(bytes));
+    let cut = course(&mut bytes.chunks(usize::from(cut) + 1));
+    assert_eq!(whole, cut);
+}
+
+const CONFIG: Config = Config {
+    streams_max: 3,
+    window: 100,
+    connection_window: 65_535,
+    takes_tunnels: true,
+    resets_remembered: 2,
+};
