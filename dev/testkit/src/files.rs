@@ -174,9 +174,10 @@ impl FileCase {
         }
         for (name, expected) in self.headers {
             let value = answer.header(name);
-            let is_right = match expected.is_empty() {
-                true => value.is_none(),
-                false => value.is_some_and(|value| value.starts_with(expected)),
+            let is_right = if expected.is_empty() {
+                value.is_none()
+            } else {
+                value.is_some_and(|value| value.starts_with(expected))
             };
             if !is_right {
                 return Err(format!("{name} is {value:?} instead of {expected:?}"));
@@ -196,13 +197,14 @@ impl FileCase {
             FileBody::Bytes(from, to) => pattern(to).split_off(from),
             FileBody::Parts(parts, size) => multipart(answer, parts, size),
         };
-        match answer.body == expected {
-            true => Ok(()),
-            false => Err(format!(
+        if answer.body == expected {
+            Ok(())
+        } else {
+            Err(format!(
                 "{} bytes, {:?}",
                 answer.body.len(),
                 String::from_utf8_lossy(&answer.body)
-            )),
+            ))
         }
     }
 }

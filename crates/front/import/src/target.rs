@@ -45,13 +45,15 @@ impl Target {
         let has_port = authority
             .rsplit_once(':')
             .is_some_and(|(_, it)| it.parse::<u16>().is_ok());
-        let host = match has_port {
-            true => authority.rsplit_once(':').map_or(authority, |it| it.0),
-            false => authority,
+        let host = if has_port {
+            authority.rsplit_once(':').map_or(authority, |it| it.0)
+        } else {
+            authority
         };
-        let url = match has_port {
-            true => format!("{plain}://{authority}"),
-            false => format!("{plain}://{authority}:{port}"),
+        let url = if has_port {
+            format!("{plain}://{authority}")
+        } else {
+            format!("{plain}://{authority}:{port}")
         };
         Self::checked(url, path, host, is_tunnel)
     }

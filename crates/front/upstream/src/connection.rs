@@ -332,9 +332,10 @@ impl Connection {
             self.poll_pong(cx)
         });
         ponged.await?;
-        match self.settle() {
-            true => Ok(()),
-            false => Err(PingFailure::Garbled),
+        if self.settle() {
+            Ok(())
+        } else {
+            Err(PingFailure::Garbled)
         }
     }
 

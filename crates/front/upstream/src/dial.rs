@@ -56,11 +56,11 @@ async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError>
     let mut stream = TlsStream::client(stream, trust)?;
     let mut early = BytesMut::new();
     poll_fn(|cx| stream.poll_handshake(cx, &mut early)).await?;
-    match early.is_empty() {
-        true => Ok(Stream::Tls(Box::new(stream))),
+    if !early.is_empty() {
         // No answer may come before its request.
-        false => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+        return Err(io::Error::from(io::ErrorKind::InvalidData).into());
     }
+    Ok(Stream::Tls(Box::new(stream)))
 }
 
 /// The failure of a connection has no `tried` yet.

@@ -131,9 +131,10 @@ impl Tried {
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_empty() {
-            true => Ok(()),
-            false => write!(f, " to {}", Listed(self.0.iter())),
+        if self.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " to {}", Listed(self.0.iter()))
         }
     }
 }

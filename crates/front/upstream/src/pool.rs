@@ -57,9 +57,10 @@ impl<C> Pool<C> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;
         // Under load it was put there in the same period of the coarse clock, and to compare costs less.
-        let age = match now > since {
-            true => now.saturating_duration_since(since),
-            false => Duration::ZERO,
+        let age = if now > since {
+            now.saturating_duration_since(since)
+        } else {
+            Duration::ZERO
         };
         if age < idle_timeout {
             return Some((conn, age));

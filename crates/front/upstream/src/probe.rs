@@ -176,9 +176,10 @@ fn asking(config: &BackendConfig) -> Asking<'_> {
     if let (Some(probe), Some(ProbeKind::Request(request))) = (probe, kind) {
         return Asking::Request(probe, request);
     }
-    match may_ask_cping(config) && kind != Some(&ProbeKind::Connect) {
-        true => Asking::Cping,
-        false => Asking::Connection,
+    if may_ask_cping(config) && kind != Some(&ProbeKind::Connect) {
+        Asking::Cping
+    } else {
+        Asking::Connection
     }
 }
 
@@ -374,9 +375,10 @@ fn judge(
         .statuses
         .iter()
         .any(|it| it.contains(&status.as_u16()));
-    match good {
-        true => Ok(head.headers.get(SET_COOKIE).map(<[u8]>::to_vec)),
-        false => Err(Wrong::Status { status, is_ajp }),
+    if good {
+        Ok(head.headers.get(SET_COOKIE).map(<[u8]>::to_vec))
+    } else {
+        Err(Wrong::Status { status, is_ajp })
     }
 }
 

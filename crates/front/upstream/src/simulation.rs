@@ -125,9 +125,10 @@ impl World {
             return;
         };
         let worker = conn.worker;
-        let unwanted = match self.cap.is_awaited() {
-            true => self.cap.hand_over(worker, conn),
-            false => Some(conn),
+        let unwanted = if self.cap.is_awaited() {
+            self.cap.hand_over(worker, conn)
+        } else {
+            Some(conn)
         };
         if let Some(conn) = unwanted {
             self.pools[worker].put(conn, self.now);

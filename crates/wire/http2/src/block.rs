@@ -129,9 +129,10 @@ impl ReceivedBlock {
         }
         let mut fields = self.fields.iter();
         let line = |name: &[u8], value: &[u8]| name.len() + 2 + value.len();
-        match fields.any(|it| line(it.name(), it.value()) > limits.line_bytes) {
-            true => Err(StreamFault::FieldTooLong),
-            false => Ok(()),
+        if fields.any(|it| line(it.name(), it.value()) > limits.line_bytes) {
+            Err(StreamFault::FieldTooLong)
+        } else {
+            Ok(())
         }
     }
 

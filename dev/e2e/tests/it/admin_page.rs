@@ -470,9 +470,10 @@ fn forty(backends: &[TcpListener]) -> String {
         file += &format!("[upstream.u{upstream}.sticky]\nsession_timeout = \"1h\"\n");
         for (number, backend) in backends.iter().enumerate() {
             let is_dead = number == 5 && (upstream == 2 || upstream == 4);
-            let address = match is_dead {
-                true => nobody,
-                false => backend.local_addr().unwrap(),
+            let address = if is_dead {
+                nobody
+            } else {
+                backend.local_addr().unwrap()
             };
             file += &format!(
                 "[[upstream.u{upstream}.backend]]\nname = \"tomcat-{number}\"\nurl = \"http://{address}\"\n\

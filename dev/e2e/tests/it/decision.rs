@@ -171,9 +171,12 @@ impl Site {
                 .parse::<SocketAddr>()
                 .ok()
         });
-        let places = LISTENERS.map(|listener| match listener.unix {
-            true => Place::Unix(front.directory().join("front.sock")),
-            false => Place::Tcp(tcp.next().expect("a line for each listener")),
+        let places = LISTENERS.map(|listener| {
+            if listener.unix {
+                Place::Unix(front.directory().join("front.sock"))
+            } else {
+                Place::Tcp(tcp.next().expect("a line for each listener"))
+            }
         });
         let places = places.to_vec();
         Self {
@@ -267,9 +270,10 @@ fn answered_as_said(
         };
     }
     let answer = &explained["answer"];
-    let status = match is_missing(explained) {
-        true => Some(404),
-        false => answer["status"].as_u64(),
+    let status = if is_missing(explained) {
+        Some(404)
+    } else {
+        answer["status"].as_u64()
     };
     if status != answered.status.map(u64::from) {
         return Err("another status");

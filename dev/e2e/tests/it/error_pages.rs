@@ -77,9 +77,10 @@ fn errors_of_tomcat_are_replaced_over_either_protocol() {
             (status, page),
             "{target}"
         );
-        let kind = match page.starts_with('{') {
-            true => "application/json",
-            false => "text/html; charset=utf-8",
+        let kind = if page.starts_with('{') {
+            "application/json"
+        } else {
+            "text/html; charset=utf-8"
         };
         assert_eq!(answer.header("content-type"), Some(kind), "{target}");
         let cookies = answer.headers_named("set-cookie").count();

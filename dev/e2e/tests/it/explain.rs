@@ -56,9 +56,10 @@ impl Tier {
             directory.join("catamaran.toml"),
             directory.join("admin.sock"),
         );
-        let place = match offline {
-            true => ["--config".to_owned(), file.display().to_string()],
-            false => ["--admin".to_owned(), format!("unix:{}", socket.display())],
+        let place = if offline {
+            ["--config".to_owned(), file.display().to_string()]
+        } else {
+            ["--admin".to_owned(), format!("unix:{}", socket.display())]
         };
         let cookie = format!("Cookie: {cookie}");
         let [flag, place] = &place;

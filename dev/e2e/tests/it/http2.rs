@@ -60,9 +60,10 @@ impl Site {
     /// Runs curl for `path` of `host`, over TLS or not; returns the status, the version, and the body.
     fn curl(&self, tls: bool, host: &str, path: &str, options: &[&str]) -> (String, Vec<u8>) {
         let clear = self.front.address().port();
-        let (scheme, port, version) = match tls {
-            true => ("https", self.tls, "--http2"),
-            false => ("http", clear, "--http2-prior-knowledge"),
+        let (scheme, port, version) = if tls {
+            ("https", self.tls, "--http2")
+        } else {
+            ("http", clear, "--http2-prior-knowledge")
         };
         let output = curl()
             .arg("--insecure")

@@ -240,10 +240,11 @@ fn a_backend_is_called_by_the_host_that_is_configured() {
         let url = tomcat.url(connector);
         let (_, address) = url.split_once("://").unwrap();
         let (ip, port) = address.rsplit_once(':').unwrap();
-        match connector.is_ajp() {
+        if connector.is_ajp() {
             // A port of AJP is none that a client could ask for.
-            true => check(&seen("backend"), ip, ip, "80"),
-            false => check(&seen("backend"), address, ip, port),
+            check(&seen("backend"), ip, ip, "80");
+        } else {
+            check(&seen("backend"), address, ip, port);
         }
     }
 }

@@ -385,9 +385,10 @@ fn compare(source: Source, seed: u64, nodes: &[SocketAddr], tally: &mut Tally) {
         let is_decided = is_served && here == "403" && is_said;
         tally.decided += usize::from(is_decided);
         let is_moved = there.contains(MOVED);
-        let fits = match is_served || is_moved {
-            true => there == here || is_decided || is_moved && here == "403" && is_said,
-            false => !NODES.contains(&here.as_str()),
+        let fits = if is_served || is_moved {
+            there == here || is_decided || is_moved && here == "403" && is_said
+        } else {
+            !NODES.contains(&here.as_str())
         };
         assert!(
             fits || noted,

@@ -65,9 +65,10 @@ fn ask(server: SocketAddr, path: &str, fields: &str) -> Response {
     let mut client = HttpClient::connect(server).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: www.example.org\r\n{fields}\r\n");
     client.send(head.as_bytes()).unwrap();
-    match fields.is_empty() {
-        true => client.receive().unwrap(),
-        false => client.receive_head().unwrap(),
+    if fields.is_empty() {
+        client.receive().unwrap()
+    } else {
+        client.receive_head().unwrap()
     }
 }
 
@@ -133,12 +134,11 @@ fn answer(stream: TcpStream) -> std::io::Result<()> {
                 return Ok(());
             }
         }
-        let answer = match head.to_ascii_lowercase().contains("\r\nupgrade: websocket") {
-            true => {
-                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-            }
-            false => "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+        let answer = if head.to_ascii_lowercase().contains("\r\nupgrade: websocket") {
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"
         };
         reader.get_mut().write_all(answer.as_bytes())?;
     }

@@ -104,9 +104,10 @@ impl Pair {
 /// The status, and the fields that are asked for, sorted.
 fn answer(server: SocketAddr, (path, fields, names): &Request) -> String {
     let mut client = HttpClient::connect(server).unwrap();
-    let host = match fields.contains("Host: ") {
-        true => "",
-        false => "Host: www.example.org\r\n",
+    let host = if fields.contains("Host: ") {
+        ""
+    } else {
+        "Host: www.example.org\r\n"
     };
     let head = format!("GET {path} HTTP/1.1\r\n{host}{fields}\r\n");
     let found = client.ask(head).unwrap();

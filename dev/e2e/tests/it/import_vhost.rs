@@ -50,9 +50,10 @@ fn httpd(place: &Path, listens: SocketAddr) -> Process {
 /// The status that a server answers with, as one of `www.example.org` unless the fields say otherwise.
 fn status(server: SocketAddr, target: &str, fields: &str) -> u16 {
     let mut client = HttpClient::connect(server).unwrap();
-    let host = match fields.contains("Host: ") {
-        true => "",
-        false => "Host: www.example.org\r\n",
+    let host = if fields.contains("Host: ") {
+        ""
+    } else {
+        "Host: www.example.org\r\n"
     };
     let head = format!("GET {target} HTTP/1.1\r\n{host}{fields}\r\n");
     client.ask(head).unwrap().status

@@ -261,9 +261,10 @@ fn an_explanation_knows_listeners_and_certificates() {
     for (name, _, served) in SOURCES {
         let status = |query: &str| {
             let explained = site.explain(query);
-            match explained["outcome"] == "forward" {
-                true => 200,
-                false => explained["answer"]["status"].as_u64().unwrap(),
+            if explained["outcome"] == "forward" {
+                200
+            } else {
+                explained["answer"]["status"].as_u64().unwrap()
             }
         };
         let listen = |listener: &str| status(&format!("url=/listen/{name}&listen={listener}"));

@@ -115,9 +115,10 @@ fn choose<'o>(
     outgoing: &'o Outgoing<'_>,
 ) -> Result<Choice<'o>, Failure> {
     let nobody = |token| {
-        let token = match upstream.is_in_maintenance(rules) {
-            true => MAINTENANCE,
-            false => token,
+        let token = if upstream.is_in_maintenance(rules) {
+            MAINTENANCE
+        } else {
+            token
         };
         Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
     };

@@ -272,9 +272,10 @@ impl Tee {
         let mut headers = head.headers.clone();
         let age = freshness::initial_age(&headers, self.asked, now);
         let date = crate::date::now();
-        let set_cookie = match storing.is_ok() {
-            true => self.cache.config.set_cookie,
-            false => storable::SetCookie::Store,
+        let set_cookie = if storing.is_ok() {
+            self.cache.config.set_cookie
+        } else {
+            storable::SetCookie::Store
         };
         object::clean(
             &mut headers,

@@ -293,12 +293,13 @@ impl<'a> CacheLookup<'_, 'a> {
         reason: &'static str,
     ) -> Result<(), Failure> {
         let cache = self.request.cache.clone();
-        exchange.progress.hook = Some(Box::new(match self.request.changes {
-            true => CacheHook::Invalidate(Invalidation {
+        exchange.progress.hook = Some(Box::new(if self.request.changes {
+            CacheHook::Invalidate(Invalidation {
                 cache,
                 key: self.request.key.clone(),
-            }),
-            false => CacheHook::Tell(cache, reason),
+            })
+        } else {
+            CacheHook::Tell(cache, reason)
         }));
         self.note(exchange, CacheResult::Bypass, Some(reason), None);
         self.try_backends(exchange, down).await
@@ -560,9 +561,10 @@ fn plan(
     match (found, verdict) {
         (Some(found), Some(Verdict::Fresh(left))) => Plan::Serve(
             found,
-            match left > 0 {
-                true => CacheResult::Hit,
-                false => CacheResult::Stale,
+            if left > 0 {
+                CacheResult::Hit
+            } else {
+                CacheResult::Stale
             },
         ),
         _ if directives.only_if_cached => Plan::Refuse,

@@ -424,9 +424,12 @@ pub(crate) fn strengthen(headers: &mut Fields) {
     headers.change(IF_MATCH, |line| {
         // Every other part is within quotes.
         let parts: Vec<&[u8]> = line.split(|&byte| byte == b'"').collect();
-        let strong = |(at, part): (usize, &&[u8])| match at % 2 == 0 && at + 1 < parts.len() {
-            true => part.strip_suffix(b"W/").unwrap_or(part).to_vec(),
-            false => part.to_vec(),
+        let strong = |(at, part): (usize, &&[u8])| {
+            if at % 2 == 0 && at + 1 < parts.len() {
+                part.strip_suffix(b"W/").unwrap_or(part).to_vec()
+            } else {
+                part.to_vec()
+            }
         };
         let strong: Vec<Vec<u8>> = parts.iter().enumerate().map(strong).collect();
         Some(strong.join(&b'"'))

@@ -574,12 +574,13 @@ impl RequestFields for Outgoing<'_> {
 /// Measures the line that several lines of cookies became, as the listener measures each line.
 fn check_cookie(headers: &Fields, listener: &ListenerConfig) -> Result<(), Failure> {
     let len = headers.get(COOKIE).map_or(0, <[u8]>::len);
-    match COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
-        true => Err(Failure::client(
+    if COOKIE.spelling().len() + ": ".len() + len > listener.limits.line_bytes {
+        Err(Failure::client(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::FieldTooLong.token(),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

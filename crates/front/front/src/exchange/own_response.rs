@@ -28,9 +28,10 @@ pub(crate) async fn fail(
     exchange.note_reason(failure.reason);
     if exchange.progress.status.is_some() {
         // What the backend did send is worth having; the rest is missing, and seen to be.
-        let limit = match failure.is_gone() {
-            true => Duration::ZERO,
-            false => exchange.scene.listener.write_timeout,
+        let limit = if failure.is_gone() {
+            Duration::ZERO
+        } else {
+            exchange.scene.listener.write_timeout
         };
         down.cut(exchange.scene.deadline, limit).await;
         return After::Cut;

@@ -479,10 +479,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 }
             }
             Event::Upgraded(mut head) => self.handle_upgrade(&mut head)?,
-            Event::Body(data) => match data.is_empty() {
-                true => self.send_part(),
-                false => self.down.send_data(data),
-            },
+            Event::Body(data) => {
+                if data.is_empty() {
+                    self.send_part();
+                } else {
+                    self.down.send_data(data);
+                }
+            }
             Event::End => {
                 self.send_end()?;
                 self.download = Download::Ended;

@@ -27,18 +27,20 @@ impl Scene<'_> {
 
     /// The time at which an exchange begins or ends: exact if it is measured how long the exchange takes.
     pub(crate) fn measured(&self) -> Instant {
-        match self.worker.keeps_times() {
-            true => Instant::now(),
-            false => self.clock(),
+        if self.worker.keeps_times() {
+            Instant::now()
+        } else {
+            self.clock()
         }
     }
 
     /// The time: exact if it is written to the log, else that of the coarse clock, which is precise
     /// enough for the age of connections and costs next to nothing.
     pub(crate) fn clock(&self) -> Instant {
-        match self.worker.access_log().is_on() {
-            true => Instant::now(),
-            false => self.deadline.instant(),
+        if self.worker.access_log().is_on() {
+            Instant::now()
+        } else {
+            self.deadline.instant()
         }
     }
 }

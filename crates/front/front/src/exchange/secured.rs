@@ -51,9 +51,10 @@ pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Vec
         location.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
     }
     // `*` of OPTIONS has no place in a URL.
-    match target.path.starts_with(b"/") {
-        true => location.extend_from_slice(&target.path),
-        false => location.push(b'/'),
+    if target.path.starts_with(b"/") {
+        location.extend_from_slice(&target.path);
+    } else {
+        location.push(b'/');
     }
     if let Some(query) = &target.query {
         location.push(b'?');

@@ -294,9 +294,10 @@ impl<'s> Case<'_, 's> {
         match head.target.scheme {
             // Not the connection's own (RFC 9110, section 7.4).
             Some(scheme) if (scheme == Scheme::Https) != connection.secure => {
-                match forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
-                    true => Ok(()),
-                    false => Err(misdirected("scheme-mismatch")),
+                if forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
+                    Ok(())
+                } else {
+                    Err(misdirected("scheme-mismatch"))
                 }
             }
             _ => Ok(()),
@@ -535,9 +536,10 @@ impl<'s> Case<'_, 's> {
         head: &RequestHead,
     ) -> OwnAnswer {
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-        let rest = match to.to.names_rest() {
-            true => Prefix::new(&route.path).rest(&path.forward),
-            false => b"",
+        let rest = if to.to.names_rest() {
+            Prefix::new(&route.path).rest(&path.forward)
+        } else {
+            b""
         };
         let values = Values {
             path: &path.forward,

@@ -51,9 +51,10 @@ fn named(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<St
     let name = query.map_err(|fault| fault.to_string())?.name;
     let file = config.root.join(text(name.relative()).as_str());
     let file = file.display();
-    Ok(match name.is_directory() {
-        true => format!("the file that stands for the directory {file}"),
-        false => format!("the file {file}"),
+    Ok(if name.is_directory() {
+        format!("the file that stands for the directory {file}")
+    } else {
+        format!("the file {file}")
     })
 }
 

@@ -121,12 +121,13 @@ fn builder(session: &Session) -> Builder {
     let settings = &listener.http2;
     // The crate's own limits close a connection at once: the front's come first.
     let unseen = session.resets.at_once.saturating_mul(2);
-    let (errors, remembered) = match session.is_trusted {
-        true => (
+    let (errors, remembered) = if session.is_trusted {
+        (
             ERROR_RESETS_MAX.max(listener.keep_alive_requests),
             RESET_STREAMS_TRUSTED_MAX,
-        ),
-        false => (ERROR_RESETS_MAX, RESET_STREAMS_MAX),
+        )
+    } else {
+        (ERROR_RESETS_MAX, RESET_STREAMS_MAX)
     };
     let whole = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let head_max = u32::try_from(listener.limits.head_bytes).unwrap_or(u32::MAX);

@@ -38,14 +38,16 @@ impl Course {
         }
         let (half, framing) = (
             vec![b'x'; LEN / 2],
-            match announced {
-                true => format!("Content-Length: {LEN}"),
-                false => "Transfer-Encoding: chunked".to_owned(),
+            if announced {
+                format!("Content-Length: {LEN}")
+            } else {
+                "Transfer-Encoding: chunked".to_owned()
             },
         );
-        let piece = match announced {
-            true => half,
-            false => [format!("{:x}\r\n", LEN / 2).as_bytes(), &half, b"\r\n"].concat(),
+        let piece = if announced {
+            half
+        } else {
+            [format!("{:x}\r\n", LEN / 2).as_bytes(), &half, b"\r\n"].concat()
         };
         let head = received.send(format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n").as_bytes());
         match self {

@@ -92,20 +92,21 @@ impl Group {
             return;
         }
         let (out, total) = weights;
-        match panics {
-            true => tracing::warn!(
+        if panics {
+            tracing::warn!(
                 upstream,
                 out,
                 total,
                 "more than `unwell_max` of the weight would be out: backends that are unwell serve \
-                 where no other can"
-            ),
-            false => tracing::info!(
+             where no other can"
+            );
+        } else {
+            tracing::info!(
                 upstream,
                 out,
                 total,
                 "backends that are unwell are out again"
-            ),
+            );
         }
     }
 

@@ -8,19 +8,15 @@ use crate::figures::Figures;
 impl Backend {
     /// Counts a response 5xx in a row, or ends the row; how long it is now.
     pub(crate) fn note_in_row(&self, is_server_error: bool) -> u32 {
-        match is_server_error {
-            true => self
-                .server_errors
-                .fetch_add(1, Ordering::Relaxed)
-                .saturating_add(1),
-            false => {
-                // Loaded before it is stored: many responses at once must not contend for it.
-                if self.server_errors.load(Ordering::Relaxed) > 0 {
-                    self.server_errors.store(0, Ordering::Relaxed);
-                }
-                0
-            }
+        if is_server_error {
+            let before = self.server_errors.fetch_add(1, Ordering::Relaxed);
+            return before.saturating_add(1);
         }
+        // Loaded before it is stored: many responses at once must not contend for it.
+        if self.server_errors.load(Ordering::Relaxed) > 0 {
+            self.server_errors.store(0, Ordering::Relaxed);
+        }
+        0
     }
 
     /// Whether it has answered, and its last response was no 5xx.

@@ -417,9 +417,10 @@ fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fault> {
 /// No stream depends on itself (RFC 7540, section 5.3.1).
 fn check_dependency(stream: u32, dependency: &[u8; 5]) -> Result<(), Fault> {
     let [on @ .., _weight] = *dependency;
-    match frame::number(on) == stream {
-        true => Err(Fault::Protocol),
-        false => Ok(()),
+    if frame::number(on) == stream {
+        Err(Fault::Protocol)
+    } else {
+        Ok(())
     }
 }
 

@@ -99,9 +99,10 @@ impl Encoder {
         let is_kept = !traits.has_any(Traits::UNIQUE)
             && line.size() <= self.table.size_max() / 4
             && self.names[usize::from(key.number())].unused < UNUSED_MAX;
-        match is_kept {
-            true => Indexing::With,
-            false => Indexing::Without,
+        if is_kept {
+            Indexing::With
+        } else {
+            Indexing::Without
         }
     }
 
@@ -205,9 +206,10 @@ impl Block<'_> {
 #[inline]
 fn integer(pattern: u8, prefix: u32, value: usize, out: &mut BytesMut) {
     let max = (1 << prefix) - 1;
-    match value < max {
-        true => out.extend_from_slice(&[pattern | value as u8]),
-        false => large_integer(pattern | max as u8, value - max, out),
+    if value < max {
+        out.extend_from_slice(&[pattern | value as u8]);
+    } else {
+        large_integer(pattern | max as u8, value - max, out);
     }
 }
 

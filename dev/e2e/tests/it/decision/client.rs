@@ -71,13 +71,12 @@ impl Credentials {
         let builder = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_root_certificates(Arc::clone(&self.roots));
-        let mut config = match request.client_certificate {
-            true => {
-                let chain = CertificateDer::pem_slice_iter(self.own.chain.as_bytes());
-                let key = PrivateKeyDer::from_pem_slice(self.own.key.as_bytes())?;
-                builder.with_client_auth_cert(chain.collect::<Result<_, _>>()?, key)?
-            }
-            false => builder.with_no_client_auth(),
+        let mut config = if request.client_certificate {
+            let chain = CertificateDer::pem_slice_iter(self.own.chain.as_bytes());
+            let key = PrivateKeyDer::from_pem_slice(self.own.key.as_bytes())?;
+            builder.with_client_auth_cert(chain.collect::<Result<_, _>>()?, key)?
+        } else {
+            builder.with_no_client_auth()
         };
         let protocol = if request.http2 { "h2" } else { "http/1.1" };
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
@@ -142,9 +141,10 @@ fn connect(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
 impl Opened {
     /// Sends the request and reads the head of the answer.
     pub(super) fn ask(mut self, request: &Request) -> io::Result<Answered> {
-        match request.http2 {
-            true => self.ask_http2(request),
-            false => self.ask_http1(request),
+        if request.http2 {
+            self.ask_http2(request)
+        } else {
+            self.ask_http1(request)
         }
     }
 

@@ -225,9 +225,10 @@ impl Configuration {
 
     fn listener(&mut self, rng: &mut Rng, it: Listener, surroundings: &Surroundings<'_>) {
         self.table("[[listen]]");
-        match it.unix {
-            true => self.key("address", r#""unix:{directory}/front.sock""#),
-            false => self.key("address", r#""127.0.0.1:0""#),
+        if it.unix {
+            self.key("address", r#""unix:{directory}/front.sock""#);
+        } else {
+            self.key("address", r#""127.0.0.1:0""#);
         }
         self.key("name", format!("\"{}\"", it.name));
         for (name, values) in SETTINGS {

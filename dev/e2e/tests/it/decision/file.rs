@@ -44,13 +44,12 @@ impl<'e> SaidFile<'e> {
         let rules = explained["then"].as_array().map_or(&[][..], Vec::as_slice);
         let rules = || rules.iter().filter_map(Value::as_str);
         let is_alone = explained["answer"]["reason"] == "file";
-        let text = match is_alone {
-            true => {
-                let text = explained["answer"]["text"].as_str()?;
-                text.strip_suffix(", or 404 without it")?
-            }
-            false => rules()
-                .find_map(|rule| rule.strip_suffix(" is served if it is there; else it goes on"))?,
+        let text = if is_alone {
+            let text = explained["answer"]["text"].as_str()?;
+            text.strip_suffix(", or 404 without it")?
+        } else {
+            rules()
+                .find_map(|rule| rule.strip_suffix(" is served if it is there; else it goes on"))?
         };
         let directory = text.strip_prefix("the file that stands for the directory ");
         let path = match directory {
@@ -97,9 +96,10 @@ impl<'e> SaidFile<'e> {
                 let location = answered.location.as_deref().unwrap_or_default();
                 let rest = location.strip_prefix(&format!("{}/", self.sent)[..]);
                 let leads = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('?'));
-                match answered.status == Some(308) && (leads || request.http2) {
-                    true => Ok(Became::Answered("directory")),
-                    false => Err("no redirect to the directory"),
+                if answered.status == Some(308) && (leads || request.http2) {
+                    Ok(Became::Answered("directory"))
+                } else {
+                    Err("no redirect to the directory")
                 }
             }
             OnDisk::Missing if !self.is_alone => Ok(Became::GoesOn),

@@ -166,16 +166,15 @@ impl Request {
             head += &format!("{line}\r\n");
         }
         let mut bytes = format!("{head}\r\n").into_bytes();
-        match self.chunked {
-            false => bytes.extend_from_slice(&self.body),
-            true => {
-                for piece in self.body.chunks(4) {
-                    bytes.extend(format!("{:x}\r\n", piece.len()).bytes());
-                    bytes.extend(piece);
-                    bytes.extend(b"\r\n");
-                }
-                bytes.extend(b"0\r\n\r\n");
+        if !self.chunked {
+            bytes.extend_from_slice(&self.body);
+        } else {
+            for piece in self.body.chunks(4) {
+                bytes.extend(format!("{:x}\r\n", piece.len()).bytes());
+                bytes.extend(piece);
+                bytes.extend(b"\r\n");
             }
+            bytes.extend(b"0\r\n\r\n");
         }
         bytes
     }
@@ -287,9 +286,10 @@ fn target(rng: &mut Rng) -> String {
         "?",
         "?q=\"<`>^\\",
     ];
-    match rng.bool() {
-        true => path + pick(rng, &queries),
-        false => path,
+    if rng.bool() {
+        path + pick(rng, &queries)
+    } else {
+        path
     }
 }
 

@@ -179,9 +179,10 @@ fn request(method: &[u8], path: &[u8], more: &[(&[u8], &[u8])]) -> Vec<u8> {
 /// A whole request with a body that nobody reads.
 fn upload(stream: u32, announces: bool, length: usize) -> Vec<u8> {
     let announced = length.to_string();
-    let more: &[(&[u8], &[u8])] = match announces {
-        true => &[(b"content-length", announced.as_bytes())],
-        false => &[],
+    let more: &[(&[u8], &[u8])] = if announces {
+        &[(b"content-length", announced.as_bytes())]
+    } else {
+        &[]
     };
     let head = request(b"POST", b"/ignore", more);
     let mut frames = frame(kind::HEADERS, END_HEADERS, stream, &head);

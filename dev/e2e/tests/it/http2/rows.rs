@@ -84,9 +84,12 @@ impl Site {
         for host in [b"ajp.test", b"http.test" as &[u8]] {
             let fields: Vec<_> = fields
                 .iter()
-                .map(|(name, value)| match *value == b"HOST" {
-                    true => (*name, host),
-                    false => (*name, *value),
+                .map(|(name, value)| {
+                    if *value == b"HOST" {
+                        (*name, host)
+                    } else {
+                        (*name, *value)
+                    }
                 })
                 .collect();
             self.check(name, &head(1, &fields), expected);

@@ -132,9 +132,10 @@ fn backend() -> std::net::SocketAddr {
                 continue;
             };
             while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-            let own = match first.contains("/own") {
-                true => "Strict-Transport-Security: max-age=7\r\n",
-                false => "",
+            let own = if first.contains("/own") {
+                "Strict-Transport-Security: max-age=7\r\n"
+            } else {
+                ""
             };
             let answer =
                 format!("HTTP/1.1 200 OK\r\n{own}Content-Length: 0\r\nConnection: close\r\n\r\n");

@@ -64,9 +64,10 @@ struct Counted<'c> {
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        match self.is_over.load(Ordering::Relaxed) {
-            true => Err(io::ErrorKind::WriteZero.into()),
-            false => Ok(bytes.len()),
+        if self.is_over.load(Ordering::Relaxed) {
+            Err(io::ErrorKind::WriteZero.into())
+        } else {
+            Ok(bytes.len())
         }
     }
 

@@ -80,9 +80,10 @@ impl Kind {
 }
 
 fn ours(stage: &Stage, backend: SocketAddr, trusts: bool) -> anyhow::Result<Server> {
-    let trusted = match trusts {
-        true => "trusted_proxies = [\"127.0.0.0/8\"]\n",
-        false => "",
+    let trusted = if trusts {
+        "trusted_proxies = [\"127.0.0.0/8\"]\n"
+    } else {
+        ""
     };
     let at = stage.certificates.display();
     let front = Front::with_config(&format!(

@@ -68,9 +68,10 @@ pub(crate) fn clean_request(
         // Except for those that a client must not be able to hide from the backend.
         headers.mark_nominated(&[HOST, COOKIE, AUTHORIZATION]);
     }
-    let is_claim = match is_trusted {
-        true => claims::is_disguised,
-        false => claims::is_claim,
+    let is_claim = if is_trusted {
+        claims::is_disguised
+    } else {
+        claims::is_claim
     };
     let mut underscored = 0;
     headers.retain(|field| {

@@ -220,10 +220,7 @@ fn apply(rules: &[FieldRule], filled: &[Vec<u8>], scope: FieldScope, headers: &m
 
 /// The name of a scheme.
 pub(crate) fn scheme(secure: bool) -> &'static [u8] {
-    match secure {
-        true => b"https",
-        false => b"http",
-    }
+    if secure { b"https" } else { b"http" }
 }
 
 #[cfg(test)]

@@ -91,9 +91,10 @@ impl Site<'_> {
         let is_called = self.called.is_some_and(|called| {
             called.host == authority.host && authority.port.is_none_or(|it| Some(it) == called.port)
         });
-        match is_backend || is_called || self.rewrite.is_internal(&authority.host) {
-            true => Whose::Backend,
-            false => Whose::Foreign,
+        if is_backend || is_called || self.rewrite.is_internal(&authority.host) {
+            Whose::Backend
+        } else {
+            Whose::Foreign
         }
     }
 

@@ -35,9 +35,10 @@ pub(crate) fn kept_coding(
         content_length: Some(sending.length),
         ..ResponseHead::default()
     };
-    let found = match offer.mark_varying(&mut head) {
-        true => choose_coding(exchange, file, body, offer),
-        false => None,
+    let found = if offer.mark_varying(&mut head) {
+        choose_coding(exchange, file, body, offer)
+    } else {
+        None
     };
     if let Some((coding, coded)) = &found {
         describe(&mut head, *coding);

@@ -28,9 +28,10 @@ pub(crate) async fn look_up(
 ) -> Result<Found, FileEnd> {
     let now = Instant::now();
     let files = exchange.scene.worker.files();
-    let known = match is_changed {
-        true => None,
-        false => files.table().find(directory, query, now),
+    let known = if is_changed {
+        None
+    } else {
+        files.table().find(directory, query, now)
     };
     let (found, how) = match known {
         Some(found) => (found, FileResult::Hit),

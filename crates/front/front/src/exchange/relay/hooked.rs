@@ -75,9 +75,10 @@ impl Relay<'_, '_, '_> {
             (None, None) => self.down.send_end(),
             _ => self.send_seen_end(),
         };
-        match is_whole {
-            true => Ok(()),
-            false => Err(RelayError::ResponseLength),
+        if is_whole {
+            Ok(())
+        } else {
+            Err(RelayError::ResponseLength)
         }
     }
 
